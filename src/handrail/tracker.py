@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.errors import BinaryFile
-from handrail.files.versions import Stamp, Version, take_stamp
+from handrail.files.versions import Stamp, Version, hash_bytes, take_stamp
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import decode_document
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.line_tags import ShownTags
 
-_REMEMBERED = 256 << 10
+_REMEMBERED = 2 << 20
+_COMPARED = 256 << 10
 _BUDGET = 16 << 20
 _FILES = 50_000
 _WATCHED = 2_000
@@ -68,14 +69,22 @@ class Tracker:
                 known = known if known and known.version.same_bytes(now) else None
             return known
 
+    def compute_hash(self, path: str, raw: bytes) -> str:
+        """The hash of contents just read at ``path``: the known one, where they equal those that were seen there."""
+        with self._lock:
+            known = self._paths.get(path)
+        if known and known.raw == raw and known.version.digest:  # compared in a thirtieth of the time
+            return known.version.digest
+        return hash_bytes(raw)
+
     def record_seen(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
         """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at)."""
         with self._lock:
             known = self._paths.get(path)
             ranges = known.ranges if known and known.version.same_bytes(version) else ()
-            if 0 < first <= last:
+            if 0 < first <= last and ranges != ((first, last),):
                 ranges = _merge_ranges([*ranges, (first, last)])
-            self._store(path, SeenFile(version, ranges, raw))
+            self._store(path, version, ranges, raw)
 
     def wrote(
         self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None, tags: ShownTags | None = None
@@ -94,7 +103,7 @@ class Tracker:
                 self._store_tags(path, TaggedFile(version, tags, raw))
                 if known is None:
                     return
-            self._store(path, SeenFile(version, _shift_ranges(known.ranges if known else (), hunks), raw))
+            self._store(path, version, _shift_ranges(known.ranges if known else (), hunks), raw)
 
     def record_tags(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
         """Lines ``first`` to ``last`` were shown with their tags (0, 0: the file has no lines)."""
@@ -137,11 +146,11 @@ class Tracker:
                 self._drop(path)
                 self._tagged.pop(path, None)
 
-    def _store(self, path: str, seen: SeenFile) -> None:
+    def _store(self, path: str, version: Version, ranges: tuple[tuple[int, int], ...], raw: bytes | None) -> None:
         self._drop(path)
-        raw = seen.raw if seen.raw is not None and len(seen.raw) <= _REMEMBERED else None
-        self._paths[path] = SeenFile(seen.version, seen.ranges, raw)
-        self._inodes[seen.version.dev, seen.version.ino] = path
+        raw = raw if raw is not None and len(raw) <= _REMEMBERED else None
+        self._paths[path] = SeenFile(version, ranges, raw)
+        self._inodes[version.dev, version.ino] = path
         self._held += len(raw or b"")
         if len(self._paths) > _FILES:
             self._drop(next(iter(self._paths)))
@@ -193,7 +202,7 @@ def find_changed_lines(before: bytes | None, after: bytes) -> ChangedLines:
     """Compare a file with the version that was seen, where that is remembered."""
     from handrail.text.diff import ChangedLines, compare_lines  # slow to import, and only needed after a change
 
-    if before is None or len(after) > 4 * _REMEMBERED:
+    if before is None or len(before) > _COMPARED or len(after) > 4 * _COMPARED:
         return ChangedLines()
     try:
         old, new = (lines.split(decode_document(raw).text) for raw in (before, after))

@@ -13,7 +13,7 @@ import time
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -101,7 +101,15 @@ class Indexes:
 class TextFile:
     """An open text file, to be read in pages."""
 
-    def __init__(self, path: WorkPath, fd: int, indexes: Indexes, legacy: str | None, seconds: float) -> None:
+    def __init__(
+        self,
+        path: WorkPath,
+        fd: int,
+        indexes: Indexes,
+        legacy: str | None,
+        seconds: float,
+        compute_hash: Callable[[bytes], str] = hash_bytes,
+    ) -> None:
         self.path = path
         self._fd = fd
         self._deadline = time.monotonic() + seconds
@@ -109,7 +117,7 @@ class TextFile:
         self._legacy = legacy
         status = os.fstat(fd)
         self.raw = read_all(fd, SMALL, status.st_size)
-        self.version = version_of(status, hash_bytes(self.raw) if self.raw is not None else None)
+        self.version = version_of(status, compute_hash(self.raw) if self.raw is not None else None)
         self._indexes = indexes
         self._only_utf8 = False
         self.replaced = False
@@ -196,6 +204,8 @@ class TextFile:
 
     def _seek(self, line: int) -> int:
         """The byte offset at which ``line`` begins; raises `PastEnd`."""
+        if line == 1:
+            return self._index.starts[0]
         self._scan(line)
         total = self._index.total
         if total is not None and line > max(total, 1):

@@ -19,7 +19,7 @@ from handrail.workspace import WorkPath, Workspace
 
 BLOCK = 1 << 20
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LEAST = 1 << 16
+_LEAST = 1 << 12
 
 
 Stamp = tuple[int, int, int, int, int]
@@ -81,7 +81,7 @@ class Stored:
     version: Version
 
 
-def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
+def load(workspace: Workspace, path: WorkPath, most: int, compute_hash: Callable[[bytes], str] = hash_bytes) -> Stored:
     """The whole file, for a change; refused above ``most`` bytes."""
     fd = workspace.open_file(path)
     try:
@@ -89,7 +89,7 @@ def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
         raw = read_all(fd, most, status.st_size)
         if raw is None:
             raise TooLargeToChange(path=path.named, size=max(status.st_size, most), most=most)
-        return Stored(path, raw, version_of(status, hash_bytes(raw)))
+        return Stored(path, raw, version_of(status, compute_hash(raw)))
     except OSError as error:
         raise from_os(error, path=path.named) from None
     finally:
@@ -103,7 +103,7 @@ def read_all(fd: int, most: int, size: int | None = None) -> bytes | None:
         return None
     parts, length = [], 0
     # Read until nothing comes: a short answer is no proof of the end, and a file may grow.
-    while block := os.pread(fd, max(_LEAST, size + 1 - length), length):
+    while block := os.pread(fd, max(_LEAST, length, size + 1 - length), length):
         parts.append(block)
         length += len(block)
         if length > most:

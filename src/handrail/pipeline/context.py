@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from handrail.errors import (
@@ -102,9 +103,13 @@ class ToolContext:
 
     def open(self, named: str) -> TextFile:
         path = self._paths[named]
-        fd = self._workspace.open_file(path)
+        return self._read_file(path, self._workspace.open_file(path))
+
+    def _read_file(self, path: WorkPath, fd: int) -> TextFile:
         self._open.append(fd)
-        return TextFile(path, fd, self._services.indexes, self._settings.legacy_encoding, self._settings.read_seconds)
+        settings = self._settings
+        compute_hash = partial(self._tracker.compute_hash, path.real)
+        return TextFile(path, fd, self._services.indexes, settings.legacy_encoding, settings.read_seconds, compute_hash)
 
     @property
     def command_host(self) -> CommandHost:
@@ -187,8 +192,7 @@ class ToolContext:
             fd = self._workspace.open_file(path)
         except (ToolError, OSError):
             return None
-        self._open.append(fd)
-        return TextFile(path, fd, self._services.indexes, self._settings.legacy_encoding, self._settings.read_seconds)
+        return self._read_file(path, fd)
 
     def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
         if not self._dry:
@@ -220,7 +224,8 @@ class ToolContext:
     def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
         path = self._paths[named]
         try:
-            stored = load(self._workspace, path, self._settings.most_edit_bytes)
+            compute_hash = partial(self._tracker.compute_hash, path.real)
+            stored = load(self._workspace, path, self._settings.most_edit_bytes, compute_hash)
         except ToolError:
             if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
                 raise NotSeen(path=named) from None
@@ -274,7 +279,8 @@ class ToolContext:
         if loaded and after == loaded.stored.raw:
             return Staged(False, hunks)
         raw = loaded.stored.raw if loaded else None
-        self._proposed.append(Proposed(named, raw, after, hunks, apply_splices(text.text, splices), loaded is not None))
+        whole = apply_splices(text.text, splices) if self._dry else ""  # only a person who is asked may edit it
+        self._proposed.append(Proposed(named, raw, after, hunks, whole, loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
             after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
