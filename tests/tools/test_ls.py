@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,47 @@ def test_a_change_is_seen_at_once(make_session: MakeSession, tmp_path: Path) -> 
     for number in range(5):
         put(tmp_path, f"f{number}")
         assert session.call("LS", {}).data["total"] == number + 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pages_are_parts_of_one_list_in_the_order_of_names(
+    make_session: MakeSession, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    names = ["a", "B", "b", "Z", "ä", "_x", "c d", "é.txt", "README", "readme", "10", "9"]
+    places = [tmp_path]
+    for place in places:
+        for name in chance.sample(names, chance.randrange(1, 7)):
+            kind = chance.random()
+            if kind < 0.4 and len(places) < 25 and len(place.relative_to(tmp_path).parts) < 4:
+                (place / name).mkdir()
+                places.append(place / name)
+            elif kind < 0.5:
+                (place / name).symlink_to(chance.choice(places))
+            else:
+                (place / name).write_text("", encoding="utf-8")
+    ignore = chance.choice([[], ["b"], ["*.txt", "a"]])
+    expected = [str(path.relative_to(tmp_path)) for path in expected_entries(tmp_path, ignore)]
+    session = make_session()
+
+    def listed(**more: object) -> list[str]:
+        result = session.call("LS", {"path": ".", "depth": 10, "ignore": ignore, **more})
+        assert result.ok, result.text
+        assert result.data["total"] == len(expected)
+        return [entry["path"] for entry in result.data["entries"]]
+
+    assert listed() == expected
+    for size in (2, 7):
+        pages = [listed(offset=at, limit=size) for at in range(0, len(expected), size)]
+        assert [path for page in pages for path in page] == expected
+
+
+def expected_entries(place: Path, ignore: list[str]) -> list[Path]:
+    """The entries below a directory: directories first, each followed by its own entries."""
+    entries: list[Path] = []
+    shown = [path for path in place.iterdir() if not any(fnmatchcase(path.name, one) for one in ignore)]
+    for child in sorted(shown, key=lambda path: (not path.is_dir(), path.name.casefold(), path.name)):
+        entries.append(child)
+        if child.is_dir() and not child.is_symlink():
+            entries += expected_entries(child, ignore)
+    return entries

@@ -205,7 +205,8 @@ class PathSet:
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
         if key not in self._compiled:
-            lasts = (entry.glob.last_expression(places) for entry, places in (*self._always, *open_))
+            every = (*self._always, *open_)
+            lasts = (one for entry, places in every for one in entry.glob.last_expressions(places))
             spelled = (entry.glob.directory_expression(places) for entry, places in open_)
             self._compiled[key] = _join(lasts), _join(spelled)
         return _PatternsBelow(covered, open_, *self._compiled[key])
@@ -240,9 +241,18 @@ class PathSet:
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
 
+_ENDING = re.compile(r"\(\?s:\.\*((?:\w|\\\W)+)\)\\Z")
+"""The expression of a glob that is a star and an ending, such as `*.pem`."""
+
+
 def _join(expressions: Iterable[str | None]) -> re.Pattern[str] | None:
     every = dict.fromkeys(expression for expression in expressions if expression)
-    return re.compile("|".join(every)) if every else None
+    if not every:
+        return None
+    # Each expression with a star in front goes through the whole name: all of them together do that once.
+    endings = {expression: match[1] for expression in every if (match := _ENDING.fullmatch(expression))}
+    others = [expression for expression in every if expression not in endings]
+    return re.compile("|".join([*others, *([rf"(?s:.*(?:{'|'.join(endings.values())}))\Z"] if endings else [])]))
 
 
 def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:

@@ -186,12 +186,12 @@ def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
     others: list[str] = []
     with os.scandir(fd) as entries:
         for entry in entries:
-            if entry.is_symlink():
-                links.append(entry.name)
-            elif entry.is_dir():
-                dirs.append(entry.name)
-            elif entry.is_file():
+            if entry.is_file(follow_symlinks=False):  # most of them
                 files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                dirs.append(entry.name)
+            elif entry.is_symlink():
+                links.append(entry.name)
             else:
                 others.append(entry.name)
     own = [name if name in files else "" for name in NAMES]
@@ -244,12 +244,16 @@ class Walk:
         self._listings = listings
         self._shown = shown
         self._budget = budget
+        self._recorded = 0
         self.visited = 0
 
     def directories(
-        self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None
+        self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None, *, fold: bool = False
     ) -> Iterator[VisitedDirectory]:
-        """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
+        """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches.
+
+        ``fold``: the directories in the order of `folded`, and not in that of their characters.
+        """
         rules = self._shown and self._shown.key
         lasting = self._shown is None or rules is not None
         key = (
@@ -259,6 +263,7 @@ class Walk:
             look,
             glob and (glob.pattern, glob.hidden, glob.ignore_case),
             depth,
+            fold,
             rules,
         )
         known = self._listings.recall(key, self._root) if lasting else None
@@ -270,13 +275,13 @@ class Walk:
             yield from (step.seen for step in known.steps)
             return
         steps: list[WalkStep] = []
-        yield from self._walk_fresh(look, glob, depth, steps)
-        if lasting and not receipt.stopped and not receipt.unreadable:
+        yield from self._walk_fresh(look, glob, depth, fold, steps)
+        if lasting and self._recorded <= _KEPT and not receipt.stopped and not receipt.unreadable:
             counts = self.visited, receipt.ignored, receipt.hidden, receipt.withheld
             self._listings.remember(key, RememberedWalk(steps, *counts))
 
     def _walk_fresh(
-        self, look: WalkOptions, glob: Glob | None, depth: int | None, steps: list[WalkStep]
+        self, look: WalkOptions, glob: Glob | None, depth: int | None, fold: bool, steps: list[WalkStep]
     ) -> Iterator[VisitedDirectory]:
         hidden = look.hidden or (glob is not None and glob.says_hidden)
         places = glob.begin if glob else _NOWHERE
@@ -303,7 +308,7 @@ class Walk:
                 links = self._filter_names(listing.links, path, prefix, own, look, hidden, judge)
                 others = self._filter_names(listing.others, path, prefix, own, look, hidden, judge)
                 if dirs and (depth is None or level < depth):
-                    for name in reversed(dirs):
+                    for name in reversed(sorted(dirs, key=folded) if fold else dirs):
                         below = glob.enter(places, name) if glob else places
                         if below or not glob:
                             waiting.append((f"{prefix}{name}/", below, ignores, level + 1))
@@ -312,10 +317,14 @@ class Walk:
                     match = last.match if (last := glob.last(places)) else _match_nothing
                     files = [name for name in files if match(name)]
                     links = [name for name in links if match(name)] if links else links
-                above = "" if path == "." else path + "/"
-                steps.append(
-                    WalkStep(path, listing, VisitedDirectory(prefix, self._root, dirs, files, links, others, above))
-                )
+                self._recorded += listing.size
+                if self._recorded <= _KEPT:
+                    above = "" if path == "." else path + "/"
+                    steps.append(
+                        WalkStep(path, listing, VisitedDirectory(prefix, self._root, dirs, files, links, others, above))
+                    )
+                else:  # too many names to remember the walk
+                    steps.clear()
                 yield VisitedDirectory(prefix, fd, dirs, files, links, others)
             except OSError:
                 self.receipt.unreadable += 1
@@ -360,6 +369,11 @@ class Walk:
     def _is_stopped(self) -> bool:
         self.receipt.stopped = self.receipt.stopped or self._budget.spent(self.visited)
         return bool(self.receipt.stopped)
+
+
+def folded(name: str) -> tuple[str, str]:
+    """The key by which names are sorted whatever their case is."""
+    return name.casefold(), name
 
 
 def _join(inner: str, prefix: str) -> str:

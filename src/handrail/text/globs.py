@@ -94,6 +94,10 @@ class Glob:
 
     def last_expression(self, places: Places) -> str | None:
         """The text of `last`, which is not compiled for it."""
+        return "|".join(self.last_expressions(places)) or None
+
+    def last_expressions(self, places: Places) -> list[str]:
+        """The alternatives of `last_expression`."""
         last: list[str] = []
         for number, at in sorted(places):
             names = self._names[number]
@@ -101,7 +105,7 @@ class Glob:
                 last.append(names[at])
             elif at < len(names) and all(name == _ANY for name in names[at:]):
                 last.append(translate_name("*", self.hidden))
-        return "|".join(dict.fromkeys(last)) if last else None
+        return list(dict.fromkeys(last))
 
     def match(self, path: str) -> bool:
         """Whether a whole path, names parted by slashes, is matched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, NamedTuple, TypedDict
 
@@ -10,7 +10,7 @@ from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Kind, SearchTree
-from handrail.search.walk import VisitedDirectory
+from handrail.search.walk import VisitedDirectory, folded
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.tools.arguments import Field
 from handrail.tools.notes import MoreEntries, NoteFacts, TimeLimit, Unreadable
@@ -92,74 +92,113 @@ def list_directory(args: Args, ctx: Context[Limits], *, obey_ignore_files: bool 
     tree = ctx.tree(args.path)
     walk = tree.walk(Budget(limits.seconds))
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, obey=obey_ignore_files, skip=limits.skip)
-    directories = {here.prefix: here for here in walk.directories(look, depth=args.depth)}
-    entries = _list_entries(tree, directories, _filter(args.ignore))
     most = min(args.limit or limits.entries, limits.most_entries)
-    page = entries[args.offset : args.offset + most]
+    directories = walk.directories(look, depth=args.depth, fold=True)
+    listing = _EntryPage(tree, directories, _filter(args.ignore), range(args.offset, args.offset + most))
+    page, total = listing.page, listing.total
     following = args.offset + len(page)
-    left = len(entries) - following
+    left = total - following
     receipt = walk.receipt
-    receipt.searched = len(entries)
+    receipt.searched = total
     notes: list[NoteFacts] = []
     if left > 0:
-        notes.append(MoreEntries(next=following, remaining=left, total=len(entries), count=len(page)))
+        notes.append(MoreEntries(next=following, remaining=left, total=total, count=len(page)))
     if receipt.stopped:
-        notes.append(TimeLimit(seconds=limits.seconds, count=len(entries)))
+        notes.append(TimeLimit(seconds=limits.seconds, count=total))
     if receipt.unreadable:
         notes.append(Unreadable(count=receipt.unreadable))
     paths = [tree.named(entry.path, limits.absolute) for entry in page]
     data = Data(
         entries=[EntryData(path=path, type=_type(entry.kind)) for path, entry in zip(paths, page, strict=True)],
-        total=len(entries),
+        total=total,
         truncated=left > 0 or bool(receipt.stopped),
         next_offset=following if left > 0 else None,
         aborted_reason="count_limit" if left > 0 else receipt.stopped or None,
         receipt=receipt.data(),
     )
-    dirs = sum(entry.kind == "dir" for entry in entries)
     facts = Facts(
         path=args.path,
         entries=page,
         paths=paths,
         first=args.offset + 1,
         last=following,
-        total=len(entries),
-        dirs=dirs,
-        files=len(entries) - dirs,
+        total=total,
+        dirs=listing.dirs,
+        files=total - listing.dirs,
         receipt=receipt,
     )
-    return Outcome("page" if page else "past" if entries else "empty", facts, data, tuple(notes))
+    return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
 
-def _filter(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """A test for paths that the caller does not want to see."""
+def _filter(patterns: Sequence[str]) -> Callable[[str], bool] | None:
+    """A test for paths that the caller does not want to see; None: there are none."""
     try:
         globs = [compile_filter(pattern)[0] for pattern in patterns if pattern]
     except BadGlob as error:
         raise BadGlobPattern(pattern=", ".join(patterns), why=str(error)) from None
-    return lambda path: any(glob.match(path) for glob in globs)
+    return (lambda path: any(glob.match(path) for glob in globs)) if globs else None
 
 
-def _list_entries(
-    tree: SearchTree, directories: dict[str, VisitedDirectory], ignored: Callable[[str], bool]
-) -> list[ListedEntry]:
-    """The entries in the order of the answer: directories first, each followed by its own entries."""
-    entries: list[ListedEntry] = []
-    waiting = [ListedEntry("", "dir")]
-    while waiting:
-        entry = waiting.pop()
-        if entry.path:
-            entries.append(entry)
-        here = directories.get(entry.path + "/" if entry.path else "") if entry.kind == "dir" else None
-        if here is None:
-            continue
+class _EntryPage:
+    """Goes through a walk in the order of the answer: directories first, each followed by its own entries.
+
+    Only one page of the entries is kept, so that a tree of a million files takes no more memory than a small one.
+    """
+
+    def __init__(
+        self,
+        tree: SearchTree,
+        directories: Iterator[VisitedDirectory],
+        ignored: Callable[[str], bool] | None,
+        wanted: range,
+    ) -> None:
+        self.page: list[ListedEntry] = []
+        self.total = 0
+        self.dirs = 0
+        self._tree = tree
+        self._directories = directories
+        self._ignored = ignored
+        self._wanted = wanted
+        self._next = next(directories, None)
+        if top := self._take(""):
+            self._add_below(top)
+
+    def _take(self, prefix: str) -> VisitedDirectory | None:
+        """The directory at a path, if the walk has come to it."""
+        here = self._next
+        if here is None or here.prefix != prefix:
+            return None
+        self._next = next(self._directories, None)
+        return here
+
+    def _add_below(self, here: VisitedDirectory) -> None:
+        kinds = [(name, kind) for kind, names in _group_entries(here) for name in names]
+        if here.links:
+            kinds = [(name, self._tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in kinds]
+        for name in sorted([name for name, kind in kinds if kind == "dir"], key=folded):
+            path = f"{here.prefix}{name}"
+            if self._ignored and self._ignored(path):
+                while self._next and self._next.prefix.startswith(path + "/"):
+                    self._take(self._next.prefix)
+                continue
+            self.dirs += 1
+            self._add(here, [(name, "dir")])
+            if inside := self._take(path + "/"):
+                self._add_below(inside)
+        others = [one for one in kinds if one[1] != "dir"]
+        if self._ignored:
+            others = [one for one in others if not self._ignored(here.prefix + one[0])]
+        self._add(here, others)
+
+    def _add(self, here: VisitedDirectory, entries: list[tuple[str, Kind]]) -> None:
+        """Count entries, and keep those that belong to the page."""
+        first, self.total = self.total, self.total + len(entries)
+        if first >= self._wanted.stop or self.total <= self._wanted.start:
+            return
         level = here.prefix.count("/")
-        listed = [(name, kind) for kind, names in _group_entries(here) for name in names]
-        listed = [(name, tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in listed]
-        listed.sort(key=lambda one: (one[1] != "dir", one[0].casefold(), one[0]), reverse=True)
-        below = [ListedEntry(here.prefix + name, kind, level) for name, kind in listed]
-        waiting += [one for one in below if not ignored(one.path)]
-    return entries
+        entries = sorted(entries, key=lambda one: folded(one[0]))
+        for name, kind in entries[max(0, self._wanted.start - first) : self._wanted.stop - first]:
+            self.page.append(ListedEntry(here.prefix + name, kind, level))
 
 
 def _group_entries(here: VisitedDirectory) -> list[tuple[Kind, Iterable[str]]]:
