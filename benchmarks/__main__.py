@@ -19,6 +19,7 @@ from benchmarks import (
     machine,
     matching,
     mcp,
+    mcp_http,
     overhead,
     reading,
     shares,
@@ -41,6 +42,7 @@ PARTS = {
     "overhead": overhead.lines,
     "startup": startup.lines,
     "mcp": mcp.lines,
+    "http": mcp_http.lines,
     "shares": shares.lines,
 }
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -55,6 +55,17 @@ def surroundings(folder: Path) -> dict[str, str]:
     return kept | own
 
 
+def cpu_of(pid: int) -> float:
+    """Seconds of all threads of a process."""
+    spent = 0
+    for task in list(Path(f"/proc/{pid}/task").iterdir()):
+        try:
+            spent += int((task / "schedstat").read_text(encoding="ascii").split()[0])
+        except OSError:  # the thread has ended meanwhile
+            continue
+    return spent / 1e9
+
+
 class Server:
     """A server, and what it has cost so far."""
 
@@ -101,14 +112,7 @@ class Server:
 
     def cpu(self) -> float:
         """Seconds of all its threads."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        spent = 0
-        for task in list(tasks.iterdir()):
-            try:
-                spent += int((task / "schedstat").read_text(encoding="ascii").split()[0])
-            except OSError:  # the thread has ended meanwhile
-                continue
-        return spent / 1e9
+        return cpu_of(self.process.pid)
 
     def memory(self) -> int:
         """Bytes that are resident."""
