@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from handrail import (
     ToolFinished,
     ToolOutput,
 )
+from handrail.pipeline.draft_server import _serve_call
+from tests.command import TIMEOUT
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
 
@@ -151,3 +154,19 @@ def test_a_conflict_is_raised_and_nothing_is_kept(session: Session, project: Pat
 def test_options_that_cannot_go_together_are_refused(project: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Session(project, **options)  # type: ignore[arg-type]
+
+
+def test_a_connection_stays_open_until_the_other_side_has_closed_it(session: Session) -> None:
+    """Closed earlier, its number could go to the connection of another call, whose bytes would be taken."""
+    ours, theirs = Pipe()
+    thread = threading.Thread(target=_serve_call, args=(session, theirs), daemon=True)
+    with ours:
+        thread.start()
+        ours.send(("call", ("Read", {"file_path": "a.txt"}, "1")))
+        while (message := ours.recv())[0] != "result":
+            pass
+        assert message[1].ok
+        thread.join(0.2)
+        assert thread.is_alive() and not theirs.closed
+    thread.join(TIMEOUT)
+    assert theirs.closed

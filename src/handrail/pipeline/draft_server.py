@@ -54,13 +54,17 @@ _CALLER: contextvars.ContextVar[_Caller] = contextvars.ContextVar("caller")
 
 
 def _serve_call(session: Any, connection: Connection) -> None:
-    with connection:
+    with connection, contextlib.ExitStack() as stack:
         caller = _Caller(connection)
         _CALLER.set(caller)
         try:
             method, arguments = connection.recv()
             if method == "call":
-                threading.Thread(target=caller.listen, daemon=True).start()
+                listener = threading.Thread(target=caller.listen, daemon=True)
+                listener.start()
+                # It ends when the other side closes. Closed before that, the number of the descriptor could go to the
+                # connection of another call, and the listener would take the bytes of that one.
+                stack.callback(listener.join)
                 *words, number = arguments
                 value = session.call(
                     *words, id=number, cancel=caller.cancel, on_event=lambda event: caller.send("event", event)
