@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
     from handrail.policy.modes import Mode
+    from handrail.policy.stricter import Restriction
     from handrail.settings import AgentSettings, Settings
     from handrail.settings.config_file import Config, ConfigError
     from handrail.settings.config_file import load as load_config
@@ -81,6 +82,7 @@ _HOMES = {
     "Prepared": "pipeline.call_state:Judged",
     "Question": "model",
     "Record": "journal",
+    "Restriction": "policy.stricter",
     "Result": "model",
     "Root": "workspace",
     "Session": "pipeline.session",
@@ -148,6 +150,7 @@ __all__ = [
     "Question",
     "ReadFile",
     "Record",
+    "Restriction",
     "Result",
     "Root",
     "RunContext",

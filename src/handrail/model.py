@@ -198,7 +198,7 @@ class Question:
         """The question as plain JSON values."""
         return {
             "call": {"tool": self.call.tool, "arguments": dict(self.call.arguments), "id": self.call.id},
-            "accesses": [_access_as_json(access) for access in self.accesses],
+            "accesses": [access_as_json(access) for access in self.accesses],
             "verdict": asdict(self.verdict),
             "files": [asdict(file) for file in self.files],
             "command": self.command,
@@ -217,7 +217,7 @@ class Question:
             call, command = value["call"], value["command"]
             return cls(
                 Call(_read_text(call["tool"]), _read_object(call["arguments"]), _read_text(call["id"])),
-                tuple(_read_access(one) for one in value["accesses"]),
+                tuple(read_access(one) for one in value["accesses"]),
                 Verdict(**_read_plain_fields(Verdict, value["verdict"])),
                 tuple(map(FileDiff.from_json, value["files"])),
                 None if command is None else _read_text(command),
@@ -349,11 +349,13 @@ def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: read[str(one.type)](value[one.name]) for one in fields(kind) if str(one.type) in read}
 
 
-def _access_as_json(access: Access) -> dict[str, Any]:
+def access_as_json(access: Access) -> dict[str, Any]:
+    """An access as plain JSON values, without the parsed command."""
     return {one.name: getattr(access, one.name) for one in fields(Access) if one.name not in ("script", "mentions")}
 
 
-def _read_access(value: Mapping[str, Any]) -> Access:
+def read_access(value: Mapping[str, Any]) -> Access:
+    """Parse the output of `access_as_json`; raises `KeyError` or `TypeError` for anything else."""
     sees = value["sees"]
     if value["action"] not in get_args(Action) or sees not in ("contents", "names", "unhidden"):
         raise TypeError("an access of an unknown kind")

@@ -21,6 +21,7 @@ PYTHON = blocks_of("python", "py")
 ELSEWHERE = {
     "integrations.md": "tests/integrations",
     "dialects.md": "tests/test_dialect_docs.py",
+    "fleet.md": "tests/remote/test_at.py",
 }
 """Pages whose blocks are run by other tests, next to what they are about."""
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import platform
-import stat
 
+from handrail.pipeline.project import MOST_CHARS, ProjectFacts
 from handrail.pipeline.session import Session
 
-_MOST_CHARS = 40_000
-_PROJECT = ("AGENTS.md", "CLAUDE.md")
 _WHO = (
     "You are a coding agent in a user's project. You can access it only with the tools below. "
     "Do the task, check your work, and report the outcome plainly, also if it failed."
@@ -42,31 +38,22 @@ _OFFLOADED = (
 def system_prompt(session: Session, today: dt.date | None = None) -> str:
     """The whole of it, in the names of the session's dialect."""
     names = {entry.id: f"`{name}`" for name, entry in reversed(session.dialect.entries.items())}
-    own = session.dialect.prompt
+    own, project = session.dialect.prompt, session.describe_project()
     rules = [text.format(**names) for needs, text in _GUIDANCE if all(need in names for need in needs)]
     if {"read", "grep", "bash"} <= names.keys():
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
-    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(session, today)]
-    parts += [_quote_file(session, name) for name in _PROJECT]
+    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(project, today)]
+    parts += [_quote_file(name, text) for name, text in project.instructions.items()]
     return "\n\n".join(part for part in parts if part)
 
 
-def _describe_facts(session: Session, today: dt.date | None) -> str:
-    home = os.path.realpath(session.workspace.home)
+def _describe_facts(project: ProjectFacts, today: dt.date | None) -> str:
     date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
-    repository = "a git repository" if os.path.isdir(os.path.join(home, ".git")) else "not a git repository"
-    return f"The project is {home} ({repository}). The system is {platform.system()}; today is {date}."
+    repository = "a git repository" if project.is_repository else "not a git repository"
+    return f"The project is {project.home} ({repository}). The system is {project.system}; today is {date}."
 
 
-def _quote_file(session: Session, name: str) -> str:
-    """Quote the project's instructions for agents, read like any file: inside the workspace, and bounded."""
-    path = os.path.join(os.path.realpath(session.workspace.home), name)
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, encoding="utf-8", errors="replace") as file:
-            text = file.read(_MOST_CHARS + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else ""
-    except OSError:
-        return ""
-    cut = "\n(The rest is left out.)" if len(text) > _MOST_CHARS else ""
-    return f"The project's {name} says:\n\n{text[:_MOST_CHARS].strip()}{cut}" if text.strip() else ""
+def _quote_file(name: str, text: str) -> str:
+    cut = "\n(The rest is left out.)" if len(text) > MOST_CHARS else ""
+    return f"The project's {name} says:\n\n{text[:MOST_CHARS].strip()}{cut}" if text.strip() else ""

@@ -24,6 +24,7 @@ COMMANDS = {
     "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
+    "serve": ("serve", "serve the tools of a workspace to a client on another machine"),
     "acp": ("acp", "serve the agent to an editor, over the Agent Client Protocol"),
     "approve": ("approve", "answer the questions of other handrail processes in this terminal"),
     "web": ("web", "show activity, approvals and undo on a page in your browser"),
@@ -49,6 +50,7 @@ commands:
 
 options:
   -h, --help     show this help; `handrail COMMAND --help` explains a command
+  --at URL       before call, batch, mcp, chat or run: work on another machine, such as ssh://host/path/to/project
   --version      show the version
 
 examples:
@@ -92,7 +94,8 @@ def _stop() -> type[Stop]:
     return Stop
 
 
-def _run_command(words: list[str]) -> int:
+def _run_command(words: list[str], at: str = "") -> int:
+    """Run a command; ``at``: the URL of the workspace, if it is on another machine."""
     from handrail.cli.minimal import UsageError, in_draft, write
 
     if not words:
@@ -101,6 +104,11 @@ def _run_command(words: list[str]) -> int:
         warn(_format_help().rstrip())
         return 2
     first, rest = words[0], words[1:]
+    if first.partition("=")[0] == "--at":
+        from handrail.cli.remote import take_address
+
+        at, rest = take_address(words)
+        return _run_command(rest, at)
     if first in ("-h", "--help", "help"):
         if rest and rest[0] in COMMANDS:
             return _run_command([rest[0], "--help"])
@@ -114,11 +122,18 @@ def _run_command(words: list[str]) -> int:
     if first not in COMMANDS:
         raise UsageError(_report_unknown(first))
     if first == "mcp":
-        return main([first, *rest])
+        from handrail.cli import mcp
+
+        return mcp.main(rest, at)
     from importlib import import_module
 
     module = import_module(f"handrail.cli.{COMMANDS[first][0]}")
     options = module.parser().parse_intermixed_args(rest)
+    if at:
+        from handrail.cli.remote import refuse_local_options
+
+        refuse_local_options(options)
+        options.at = at
     if getattr(options, "draft", "") and not in_draft():
         from handrail.cli.draft import run_again
 

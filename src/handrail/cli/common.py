@@ -152,6 +152,11 @@ def open_session(
     """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
     config = open_config()
     settings = config.settings
+    if getattr(options, "at", ""):
+        from handrail.cli.remote import connect
+
+        asked = approve or _ask_attached(options.workspace, settings)
+        return connect(options, options.dialect, getattr(options, "matching", None), asked, on_event)
     if draft:
         settings = replace(settings, drafts=True, sandbox="namespaces", sandbox_required=True)
     if getattr(options, "matching", None):

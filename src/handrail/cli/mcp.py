@@ -62,10 +62,13 @@ class Options:
         self.structured = False
         self.draft = ""
         self.matching: str | None = None
+        self.at = ""
 
 
-def main(words: Sequence[str]) -> int:
-    """Run `handrail mcp` with the words after it; returns the exit code."""
+def main(words: Sequence[str], at: str = "") -> int:
+    """Run `handrail mcp` with the words after it, for a workspace that may be elsewhere; returns the exit code."""
+    if at:
+        return run_at(words, at)
     if words and words[0] == "install":
         from handrail.cli.mcp_install import main as install
 
@@ -82,6 +85,16 @@ def main(words: Sequence[str]) -> int:
             from handrail.cli.draft import run_again
 
             return run_again(options.draft, options.workspace, ["mcp", *words])
+    return run(options)
+
+
+def run_at(words: Sequence[str], at: str) -> int:
+    """Serve the tools of a workspace on another machine."""
+    from handrail.cli.remote import refuse_local_options
+
+    options = parse_quickly(words) or _parse(words)
+    refuse_local_options(options)
+    options.at = at
     return run(options)
 
 
@@ -169,7 +182,8 @@ def run(options: Options) -> int:
 
         raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
     opened = partial(_open_session, options)
-    return StdioServer(channel, specs, options.workspace, opened, options.structured).run()
+    place = options.at or os.path.abspath(options.workspace)
+    return StdioServer(channel, specs, place, opened, options.structured).run()
 
 
 def _open_session(options: Options, approve: Approve) -> Session:

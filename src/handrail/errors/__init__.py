@@ -2,7 +2,7 @@
 
     ToolError
       |- CallError    the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
-      |                                     tool_failed  callback_failed
+      |                                     tool_failed  callback_failed  connection_lost  interrupted
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |                                     dangerous
       |- PathError    the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
@@ -38,8 +38,10 @@ from handrail.errors.calls import (
     CallbackFailed,
     CallCancelled,
     CallError,
+    ConnectionLost,
     Dangerous,
     Denied,
+    Interrupted,
     NeedsApproval,
     OutsideWorkspace,
     ReadOnlyRoot,
@@ -164,6 +166,7 @@ __all__ = [
     "CannotEncode",
     "ChangedSince",
     "CommandError",
+    "ConnectionLost",
     "Dangerous",
     "Denied",
     "DiskFull",
@@ -174,6 +177,7 @@ __all__ = [
     "Garbled",
     "HardLinked",
     "InsideWord",
+    "Interrupted",
     "IoError",
     "IsDirectory",
     "JournalFailed",

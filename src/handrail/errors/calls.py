@@ -78,6 +78,21 @@ class CallCancelled(CallError):
     code = "cancelled"
 
 
+class ConnectionLost(CallError):
+    """The server of a remote workspace cannot be reached, or no longer; ``where`` is its address."""
+
+    code = "connection_lost"
+    where: str
+    why: str
+
+
+class Interrupted(CallError):
+    """The server of a remote workspace ended during this call, which is not made again; ``effects``: what is known."""
+
+    code = "interrupted"
+    effects: str
+
+
 class ToolFailed(CallError):
     """A function of the host's own raised an exception; ``why`` is its message."""
 

@@ -38,6 +38,8 @@ class Journal(Protocol):
 class NoJournal:
     """Keeps nothing."""
 
+    why = 'the journal is switched off: set journaling = "warn" below [settings]'
+
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
         if any(isinstance(change, Change) and change.keep for change in pending.changes):
             raise JournalFailed(journal="", why="this session has no journal")

@@ -297,6 +297,11 @@ def as_stored(row: Sequence[Any]) -> bool:
     return _STORED.issuperset(map(type, row))
 
 
+def state_of_path(path: str) -> str | None:
+    """The value for the entry at a path where a hash is expected; None if it cannot be known."""
+    return _stat_path(path)[0]
+
+
 def mode_of(path: str) -> int | None:
     try:
         status = os.lstat(path)

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from handrail.files.versions import Change
 from handrail.frozen import frozen
-from handrail.journal import Token
+from handrail.journal import BeforeImage, MovedEntry, Token
 from handrail.model import Access, Answer, Call, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
@@ -51,6 +51,16 @@ class CallClock:
         self._left_out += time.perf_counter() - since
 
 
+class CallGuard(Protocol):
+    """Records the intent of a call before it has an effect, and may stop it by raising a `ToolError`."""
+
+    def before_commit(self, changes: Sequence[Change | BeforeImage | MovedEntry]) -> None:
+        """Called right before files change, with their contents before and after."""
+
+    def before_command(self, in_draft: bool) -> None:
+        """Called right before a command starts."""
+
+
 @frozen
 class Received:
     """A call as the model sent it, with secrets replaced by placeholders."""
@@ -62,6 +72,8 @@ class Received:
     """Set when the caller no longer waits for the result."""
     on_event: OnEvent | None = None
     """Gets the events of this call, besides the session's listener."""
+    guard: CallGuard | None = None
+    """Hears what the call is about to do, where it must not be done twice."""
     rewritten: Answer | None = None
     """The answer of a person who replaced the model's arguments."""
     previous: ClassVar[None] = None

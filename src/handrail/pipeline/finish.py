@@ -184,6 +184,10 @@ class Recorder:
         if (client or origin.client, model or origin.model) != (origin.client, origin.model):
             self._origin = replace(origin, client=client or origin.client, model=model or origin.model)
 
+    def resume(self, session: str) -> None:
+        """Record the next calls as those of this session."""
+        self._origin = replace(self._origin, session=session)
+
     @property
     def journal(self) -> Journal:
         return self._journal.open()
@@ -195,6 +199,8 @@ class Recorder:
         judged = approved.previous
         pending = PendingRecord(judged.call, approved.accesses, judged.verdict, changes, self._origin)
         progress.token = self.journal.begin(pending, progress.token)
+        if guard := judged.received.guard:
+            guard.before_commit(changes)
 
     def record(self, rendered: Rendered) -> Result:
         """Record a call that is over; its result gets a note if that fails."""

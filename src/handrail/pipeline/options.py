@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
+    from handrail.policy.stricter import Restriction
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import AnyTool
+
+Matching = Literal["dialect", "ladder"]
+"""How edits are matched: as the dialect's document says, or forgiving in every dialect."""
 
 
 def check_options(
@@ -116,6 +120,7 @@ class SessionOptions(TypedDict, total=False):
     on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
     draft: str | None
+    restriction: Restriction | None
 
 
 class UndoOptions(TypedDict, total=False):

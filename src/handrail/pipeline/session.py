@@ -53,6 +53,7 @@ from handrail.pipeline.call_state import (
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import (
+    Matching,
     check_callbacks,
     check_draft_options,
     check_options,
@@ -73,9 +74,12 @@ if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
+    from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
+    from handrail.policy.judge import RulePolicy
+    from handrail.policy.stricter import Restriction
     from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool, CommandDraft
 
@@ -101,7 +105,8 @@ class Session:
     calls are refused. ``before_call`` gets each call before its first step, ``after_call`` the call and its result; the
     logger `handrail` reports both. ``on_event`` gets these, progress and the live output of commands as objects.
     ``tools`` are functions of your own that the model may call. ``draft``: the name of a draft that all tools see in
-    the place of the workspace; it is created if there is none. Raises `ConfigError` or `PolicyError` for a mistake in a
+    the place of the workspace; it is created if there is none. ``restriction``: a second mode and rules, which must
+    allow each call too. Raises `ConfigError` or `PolicyError` for a mistake in a
     file, `ValueError` for a bad option, and `OSError` if there can be no draft.
     """
 
@@ -122,9 +127,12 @@ class Session:
         on_event: OnEvent | None = None,
         tools: Sequence[AnyTool | Callable[..., object]] = (),
         draft: str | None = None,
+        restriction: Restriction | None = None,
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
         check_callbacks(before_call=before_call, after_call=after_call, on_event=on_event)
+        if policy is not None and restriction is not None:
+            raise ValueError("give either a policy, or a restriction of the rules and the mode")
         check_draft_options(draft, journal=journal, before_call=before_call, after_call=after_call, tools=tools)
         self._options = {
             "dialect": dialect if isinstance(dialect, str) else dialect.name,
@@ -134,6 +142,7 @@ class Session:
             "rules": tuple(rules),
             "journal": journal if journal in ("auto", "require", None) else "auto",
             "settings": settings,
+            "restriction": restriction,
         }
         if settings is None:
             user = config_file.load(os.environ)
@@ -148,6 +157,7 @@ class Session:
         self.workspace = self._open_workspace([Root(os.fspath(root)), *roots, artefacts])
         self.tracker = Tracker()
         self._has_own_policy = policy is not None
+        self._restriction = restriction
         self._rules = () if policy is not None else (*load_rules(root, state), *rules)
         self.policy = self._build_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
         redaction = load_redaction(settings)
@@ -181,6 +191,42 @@ class Session:
     def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
         """The files of this session; a session on files that are not only on the disk has another kind."""
         return Workspace(roots)
+
+    @classmethod
+    def connect(
+        cls,
+        address: str | Sequence[str],
+        *,
+        dialect: str = "native",
+        mode: Mode | None = None,
+        rules: Sequence[PolicyFile] = (),
+        approve: Approve | None = None,
+        matching: Matching | None = None,
+        on_event: OnEvent | None = None,
+        name: str = "",
+    ) -> Session:
+        """Open a session on a workspace of another machine, with the same methods.
+
+        ``address``: `ssh://HOST/PATH`, `docker://CONTAINER/PATH`, `kubectl://NAMESPACE/POD/PATH`, or the words of a
+        command that runs `handrail serve --stdio ROOT` there. The rules of both machines hold, and the stricter verdict
+        wins; questions are answered here. A call whose connection was cut is repeated and has its effect once. With the
+        same ``name``, another process that makes the same calls gets the answers of the first. Raises `ConnectionLost`
+        if there is no server, and `ValueError` for an option that it does not accept.
+        """
+        from importlib import import_module
+
+        remote = import_module("handrail.pipeline.remote_session")  # by name: it imports this module
+        session: Session = remote.RemoteSession(
+            address,
+            dialect=dialect,
+            mode=mode,
+            rules=rules,
+            approve=approve,
+            matching=matching,
+            on_event=on_event,
+            name=name,
+        )
+        return session
 
     def __enter__(self) -> Session:
         return self
@@ -233,12 +279,19 @@ class Session:
         Who sets ``cancel`` from another thread gets an answer soon; a command is ended. ``on_event`` gets the events of
         this call.
         """
-        tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
-        progress = Progress(Received(Call(tool, {}, id), CallClock(), cancel, on_event))
+        # A host may pass on anything; a tool that does not exist is answered, not raised.
+        return self.make_call(arguments, Received(Call(str(tool), {}, id), CallClock(), cancel, on_event))
+
+    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+        """One tool call, as `call` makes it; ``received`` has all but its arguments."""
+        progress, tool = Progress(received), received.call.tool
         try:
             if self._draft_process:
                 arguments = dict(arguments) if isinstance(arguments, Mapping) else arguments
-                return self._draft_process.call((tool, arguments, id), cancel, self._events, on_event)
+                if received.guard:
+                    received.guard.before_command(True)
+                words = (tool, arguments, received.call.id)
+                return self._draft_process.call(words, received.cancel, self._events, received.on_event)
             result = self._renderer.render_outcome(self._perform(self._receive(arguments, progress), progress))
         except (CallbackFailed, ToolFailed) as error:
             if self.settings.raise_bugs and isinstance(error, CallbackFailed) and error.__cause__:
@@ -285,6 +338,21 @@ class Session:
         context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
         return undo(self.journal, context, call=call, since=since, session=session, only=only, dry_run=dry_run)
 
+    def recover(self) -> None:
+        """End what processes that were killed have begun: each file is then the old one or the new one."""
+        self._services.locks.sweep()
+
+    def resume(self, session: str) -> None:
+        """Record the next calls as those of this earlier session, whose process was cut off."""
+        self.origin = replace(self.origin, session=session)
+        self._services.recorder.resume(session)
+
+    def describe_project(self) -> ProjectFacts:
+        """The facts about the project that a model starts with."""
+        from handrail.pipeline.project import read_project
+
+        return read_project(self.workspace.home)
+
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""
         received = Received(Call(tool, read_arguments(arguments)), CallClock())
@@ -325,9 +393,21 @@ class Session:
             raise TypeError("this session has its own policy, which has no modes")
         if self._draft_process:
             self._draft_process.request("set_mode", mode)
-        self.policy = self._build_policy(mode)
-        self._services.approvals.follow(self.policy)
-        self._services.search.follow(self.policy)
+        self._follow(self._build_policy(mode))
+
+    def restrict(self, restriction: Restriction) -> None:
+        """Replace the restriction of this session; its own mode and rules stay."""
+        if self._has_own_policy:
+            raise TypeError("this session has its own policy, which cannot be restricted")
+        if self._draft_process:
+            self._draft_process.request("restrict", restriction)
+        self._restriction = self._options["restriction"] = restriction
+        self._follow(self._build_policy(getattr(self.policy, "mode", DEFAULT_MODE)))
+
+    def _follow(self, policy: Policy) -> None:
+        self.policy = policy
+        self._services.approvals.follow(policy)
+        self._services.search.follow(policy)
 
     # The pipeline, step by step.
 
@@ -335,7 +415,7 @@ class Session:
         received = progress.received
         hidden = self._hide_secrets(read_arguments(arguments))
         call = Call(received.call.tool, hidden, received.call.id)
-        received = progress.reach(Received(call, received.clock, received.cancel, received.on_event))
+        received = progress.reach(Received(call, received.clock, received.cancel, received.on_event, received.guard))
         if self._is_reported(received):
             self._events.report_start(received.call, received.on_event)
         return received
@@ -442,13 +522,21 @@ class Session:
         return self._own_files.judge(accesses, lambda: self.command_host().hides_own)
 
     def _build_policy(self, mode: Mode) -> Policy:
-        """The rules of files and the built-in ones, in a mode."""
+        """The rules of files and the built-in ones, in a mode; with a restriction both hold."""
+        own = self._build_rules(mode, self._rules)
+        if self._restriction is None:
+            return own
+        from handrail.policy.stricter import StricterPolicy  # only needed for remote sessions
+
+        return StricterPolicy(own, self._build_rules(self._restriction.mode, self._restriction.rules))
+
+    def _build_rules(self, mode: Mode, rules: Sequence[PolicyFile]) -> RulePolicy:
         from handrail.policy.judge import RulePolicy
 
         return RulePolicy(
             self.workspace.roots,
             mode,
-            self._rules,
+            rules,
             lambda: self.command_host().confined,
             masked=lambda: self.command_host().hides,
             offline=lambda: self.command_host().offline,
@@ -531,6 +619,8 @@ def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
     judged = approved.previous
     parsed = judged.parsed
     work = partial(parsed.tool.run, parsed.args, context)
+    if (guard := judged.received.guard) and (judged.command is not None or not parsed.tool.repeatable):
+        guard.before_command(context.draft is not None)
     outcome = _confine(judged, services, work) if parsed.tool.repeatable else work()
     staged = context.staged
     for change in staged.changes:

@@ -16,7 +16,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from handrail.frozen import frozen
@@ -45,6 +45,8 @@ class PolicyFile:
     trusted: bool = True
     """Of a project's file: whether the person has trusted exactly these bytes."""
     sha256: str = ""
+    text: str = field(default="", repr=False, compare=False)
+    """As it was read: a remote session sends it to its server."""
 
 
 def user_file(environ: Mapping[str, str]) -> str:
@@ -84,7 +86,7 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
         raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
     reader = _RuleReader(path, origin, lines_of(text), root, trusted)
     rules, locked = reader.read(table)
-    return PolicyFile(path, origin, tuple(rules), locked, trusted)
+    return PolicyFile(path, origin, tuple(rules), locked, trusted, text=text)
 
 
 def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[str] = ".") -> PolicyFile:

@@ -307,3 +307,10 @@ class Rewritten(NoteFacts):
 class NotRemembered(NoteFacts):
     code = "not_remembered"
     why: str
+
+
+class AnswerLost(NoteFacts):
+    """The change of an earlier call with the same id was made; its answer is lost with the server that made it."""
+
+    code = "answer_lost"
+    paths: str

@@ -22,12 +22,12 @@ class NoChange(LookupError):
 
 @contextmanager
 def _open_reader(session: Session) -> Iterator[JournalReader]:
-    from handrail.journal import JournalFailed
+    from handrail.journal import JournalFailed, NoJournal
     from handrail.journal.queries import JournalReader
     from handrail.journal.store import SqliteJournal
 
     if not isinstance(session.journal, SqliteJournal):
-        raise NoChange('the journal is switched off: set journaling = "warn" below [settings]')
+        raise NoChange(getattr(session.journal, "why", NoJournal.why))
     try:
         with JournalReader(session.journal.path) as reader:
             yield reader
@@ -48,14 +48,12 @@ def undo_last(session: Session) -> UndoReport:
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.undo import CannotUndo
-    from handrail.journal.undo_selection import last_change
+    from handrail.journal.undo_selection import UnknownCall
 
-    with _open_reader(session) as reader:
-        last = last_change(reader, session=session.origin.session)
-    if last is None:
-        raise NoChange("nothing to undo in this conversation; `handrail undo` can undo older changes")
     try:
-        return session.undo(call=last.seq)
+        return session.undo()
+    except UnknownCall:
+        raise NoChange("nothing to undo in this conversation; `handrail undo` can undo older changes") from None
     except CannotUndo as error:
         raise NoChange(str(error)) from None
     except JournalFailed as error:

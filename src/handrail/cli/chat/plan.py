@@ -112,7 +112,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
     for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
         for place in places:
             require_directory(option, place)
-    workspace = os.path.realpath(options.workspace)
+    workspace = getattr(options, "at", "") or os.path.realpath(options.workspace)
     state = state_directory(config.settings.state)
     resumed = _resume(options, workspace, Store(state))
     model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model

@@ -23,6 +23,23 @@ _LAST_WORDS_MS = 1000
 _WAKES = os.name == "posix"  # elsewhere a pipe cannot be waited for together with another
 
 
+def take_over_stdio() -> tuple[int, int]:
+    """Descriptors of stdin and stdout that nobody else uses from now on; raises `OSError`."""
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no stderr; what is printed goes nowhere
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.close(nothing)
+    return source, sink
+
+
 class Channel:
     """Frames from and to one client."""
 
@@ -40,19 +57,7 @@ class Channel:
     @classmethod
     def of_process(cls) -> Channel:
         """On stdin and stdout of this process, which from now on are nobody else's."""
-        source, sink = os.dup(0), os.dup(1)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        try:
-            os.dup2(2, 1)
-        except OSError:  # there is no stderr; what is printed goes nowhere
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, 1)
-            os.close(nothing)
-        return cls(source, sink)
+        return cls(*take_over_stdio())
 
     def wake(self) -> None:
         """End the reading, from any thread or from a signal."""

@@ -43,7 +43,7 @@ class StdioServer:
         self._channel = channel
         self._tools = [definition(spec) for spec in specs]
         self._names = [spec["name"] for spec in specs]
-        self._about = protocol.describe_server(os.path.abspath(root))
+        self._about = protocol.describe_server(root)
         self._opened = opened
         self._structured = structured
         self._client: protocol.ClientInfo | None = None

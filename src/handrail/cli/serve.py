@@ -1,0 +1,89 @@
+"""`handrail serve`: the tools of a workspace for a client on another machine, over stdin and stdout."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
+from handrail.cli.output import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from handrail.model import Answer, Question
+    from handrail.pipeline.session import Session
+
+_ABOUT = """\
+Serve the tools of a workspace to one client over stdin and stdout: `Session.connect(URL)` and `handrail --at URL` start
+this on the machine with the files. It ends with its client.
+
+The rules of this machine hold, and --mode is the most that the client can have; the client's own rules and mode hold as
+well, and the stricter verdict wins. Questions go to the client."""
+
+_EXAMPLES = """\
+examples:
+  handrail serve --stdio path/to/project
+  handrail --at ssh://host/path/to/project call Read file_path=README.md
+  command="handrail serve --stdio /srv/app --mode read-only"        in authorized_keys: this key can do no more
+
+exit codes: 0 when the client closes the connection, 2 wrong usage"""
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = CommandParser("serve", _ABOUT, _EXAMPLES)
+    parser.add_argument("workspace", metavar="ROOT", help="the workspace")
+    parser.add_argument("--stdio", action="store_true", required=True, help="talk over stdin and stdout")
+    add_mode(parser)
+    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
+    about = "another directory, read-only; repeatable"
+    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.files.locks import state_directory
+    from handrail.mcp.stdio.channel import take_over_stdio
+    from handrail.pipeline.kept_answers import KeptAnswers
+    from handrail.pipeline.remote_server import RemoteServer
+    from handrail.remote.frames import FramePipe
+
+    places = [("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)]
+    for option, place in places:
+        require_directory(option, place)
+    state = state_directory(open_config().settings.state)
+    try:
+        pipe = FramePipe(*take_over_stdio())
+    except OSError as error:
+        raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
+    answers = KeptAnswers(os.path.join(state, "answers"))
+    RemoteServer(pipe, lambda message, ask: _open_session(options, message, ask), answers).run()
+    return 0
+
+
+def _open_session(
+    options: argparse.Namespace, message: Mapping[str, Any], ask: Callable[[Question], Answer] | None
+) -> Session:
+    """The session of a client; raises `ValueError`, `PolicyError` or `OSError`, which the client reports."""
+    from handrail.pipeline.remote_values import read, read_restriction
+    from handrail.pipeline.session import Session
+    from handrail.workspace import Root
+
+    config = open_config()
+    settings = config.settings
+    if message.get("matching"):
+        settings = replace(settings, matching=message["matching"])
+    roots = [*config.roots, *(Root(place) for place in options.root)]
+    roots += [Root(place, writable=False) for place in options.read_root]
+    restriction = read(lambda value: read_restriction(value, options.workspace), message.get("restriction"))
+    return Session(
+        options.workspace,
+        dialect=str(message.get("dialect")),
+        roots=roots,
+        settings=settings,
+        mode=options.mode,
+        approve=ask,
+        restriction=restriction,
+    )

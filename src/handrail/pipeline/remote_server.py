@@ -1,0 +1,263 @@
+"""The server of a remote session: makes the calls of one client, beside the files.
+
+One thread takes messages and never waits for a call; calls and other requests run in threads of a pool. When the client
+has gone, or says nothing for too long, running commands are ended and the server ends.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from handrail.errors import Interrupted, ToolError
+from handrail.model import Answer, Call, Failure, Note, Question, Result, access_as_json
+from handrail.pipeline import remote_values as values
+from handrail.pipeline.call_state import CallClock, Received
+from handrail.pipeline.kept_answers import ChangeMade, KeptAnswers, KeyGuard
+from handrail.remote.frames import FramePipe, PipeBroken
+from handrail.text.display import escape
+from handrail.tools.notes import AnswerLost
+from handrail.version import __version__
+
+if TYPE_CHECKING:
+    from handrail.pipeline.events import SessionEvent
+    from handrail.pipeline.session import Session
+    from handrail.pipeline.session_draft import SessionDraft
+
+PROTOCOL = 1
+_TICK = 1.0
+SILENT_SECONDS = 60.0
+"""A client that sends no heartbeat for so long has gone, even if the pipe is open."""
+_MOST_THREADS = 64
+_END_SECONDS = 10.0
+
+OpenSession = Callable[[Mapping[str, Any], Callable[[Question], Answer] | None], "Session"]
+"""Opens the session of a client, by its options; the second argument asks the client's person."""
+
+
+class _Running:
+    """A call on its way, and what the client sends for it."""
+
+    def __init__(self) -> None:
+        self.cancel = threading.Event()
+        self.answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+
+class RemoteServer:
+    """Serves one client until it has gone."""
+
+    def __init__(self, pipe: FramePipe, open_session: OpenSession, answers: KeptAnswers) -> None:
+        self._pipe = pipe
+        self._open_session = open_session
+        self._answers = answers
+        self._session: Session | None = None
+        self._drafts: dict[str, SessionDraft[Session]] = {}
+        self._running: dict[int, _Running] = {}
+        self._current = threading.local()
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(_MOST_THREADS, "handrail-call")
+
+    def run(self) -> None:
+        """Answer until the client has gone, or is silent for too long."""
+        try:
+            self._pipe.greet()
+            while True:
+                message = self._pipe.take(_TICK)
+                if message is not None:
+                    self._take(message)
+                elif time.monotonic() - self._pipe.last_taken > SILENT_SECONDS:
+                    break
+        except PipeBroken:
+            pass
+        finally:
+            self._close()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        do, number = message.get("do"), message.get("id", 0)
+        running = self._running.get(number)
+        if do == "ping":
+            self._pipe.send_at_once({"id": 0})
+        elif do == "cancel" and running:
+            running.cancel.set()
+        elif do == "answer" and running:
+            running.answers.put(_read_answer(message.get("answer")))
+        elif isinstance(do, str) and isinstance(number, int) and do not in ("cancel", "answer"):
+            if do == "call":
+                self._running[number] = _Running()
+            self._pool.submit(self._serve, number, do, message).add_done_callback(partial(self._reply, number))
+
+    def _serve(self, number: int, do: str, message: dict[str, Any]) -> Any:
+        return self._call(number, message) if do == "call" else self._answer(do, message)
+
+    def _reply(self, number: int, done: Future[Any]) -> None:
+        """Send the value of a request, or the exception for the client to raise."""
+        self._running.pop(number, None)
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is None:
+            self._send({"id": number, "value": done.result()})
+        else:
+            self._send({"id": number, "error": values.error_as_json(error)})
+
+    def _send(self, reply: dict[str, Any]) -> None:
+        try:
+            self._pipe.send(reply)
+        except PipeBroken:  # nobody waits for it any more
+            return
+        except (TypeError, ValueError) as error:
+            self._pipe.send({"id": reply["id"], "error": values.error_as_json(ValueError(f"no JSON: {error}"))})
+
+    # Calls.
+
+    def _call(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
+        running = self._running[number]
+        session = self._find_session(message.get("draft", ""))
+        tool, arguments = str(message.get("tool")), message.get("arguments")
+        self._current.number, self._current.running = number, running
+        guard = self._answers.guard(
+            str(message.get("key")),
+            again=bool(message.get("again")),
+            durable=session.settings.durable,
+            recover=session.recover,
+        )
+        received = Received(Call(tool, {}, str(message.get("call", ""))), CallClock(), running.cancel)
+        if message.get("events"):
+            received = replace(received, on_event=lambda event: self._send_event(number, event))
+        try:
+            return self._make_call(session, arguments, replace(received, guard=guard), guard)
+        finally:
+            guard.close()
+
+    def _make_call(self, session: Session, arguments: Any, received: Received, guard: KeyGuard) -> dict[str, Any]:
+        try:
+            earlier = guard.find_answer()
+        except Interrupted as error:
+            result = _fail(session, received.call, error)
+        else:
+            if isinstance(earlier, dict):
+                return {**earlier, "id": received.call.id}
+            result = (
+                _report_change(session, received.call, earlier) if earlier else session.make_call(arguments, received)
+            )
+        answer = values.result_as_json(result)
+        guard.keep(answer)
+        return answer
+
+    def _send_event(self, number: int, event: SessionEvent) -> None:
+        if values.is_sent(event):
+            self._send({"id": number, "event": values.event_as_json(event)})
+
+    def ask(self, question: Question) -> Answer:
+        """Ask the client whose call this thread makes; a no if the call is cancelled meanwhile."""
+        running: _Running = self._current.running
+        self._send({"id": self._current.number, "question": question.as_json()})
+        while not running.cancel.is_set():
+            try:
+                return running.answers.get(timeout=_TICK)
+            except queue.Empty:
+                continue
+        return Answer(False, "the call was cancelled")
+
+    # Other requests.
+
+    def _answer(self, do: str, message: Mapping[str, Any]) -> Any:
+        if do == "open":
+            return self._open(message)
+        known: dict[str, Callable[[Session, Mapping[str, Any]], Any]] = {
+            "specs": lambda session, _: [values.spec_as_json(spec) for spec in session.specs()],
+            "undo": lambda session, one: asdict(session.undo(**one["which"])),
+            "prepare": _prepare,
+            "preview": _preview,
+            "source": lambda session, one: session.name_source(str(one["client"]), str(one["model"])),
+            "restrict": lambda session, one: session.restrict(
+                values.read_restriction(one["restriction"], session.workspace.home)
+            ),
+            "project": lambda session, _: asdict(session.describe_project()),
+            "warm": lambda session, _: session.warm(),
+            "draft open": lambda _, one: self._find_draft(one["draft"]).name,
+            "draft changes": lambda _, one: [asdict(each) for each in self._find_draft(one["draft"]).changes()],
+            "draft diff": lambda _, one: self._find_draft(one["draft"]).diff(),
+            "draft keep": lambda _, one: [asdict(each) for each in self._find_draft(one["draft"]).keep(*one["paths"])],
+            "draft drop": lambda _, one: self._find_draft(one["draft"]).drop(),
+            "draft close": lambda _, one: self._find_draft(one["draft"]).close(),
+        }
+        if do not in known:
+            raise ValueError(f"unknown request {do[:80]!r}")
+        session = self._find_session("" if do.startswith("draft ") else message.get("draft", ""))
+        return values.read(lambda one: known[do](session, one), message)
+
+    def _open(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        if message.get("protocol") != PROTOCOL:
+            raise ValueError(f"this server is handrail {__version__} and speaks protocol {PROTOCOL}; install the same")
+        session = self._open_session(message, self.ask if message.get("asks") else None)
+        if message.get("session"):
+            session.resume(str(message["session"]))
+        with self._lock:
+            self._session = session
+        home = os.path.realpath(session.workspace.home)
+        return {"home": home, "session": session.origin.session, "version": __version__}
+
+    def _find_session(self, draft: str) -> Session:
+        if draft:
+            return self._find_draft(draft).session
+        if self._session is None:
+            raise ValueError("the session is not open yet")
+        return self._session
+
+    def _find_draft(self, name: str) -> SessionDraft[Session]:
+        """The draft of a name; with an empty name a new one."""
+        main = self._find_session("")
+        with self._lock:
+            draft = self._drafts.get(name) or main.draft(name)
+            self._drafts[draft.name] = draft
+            return draft
+
+    def _close(self) -> None:
+        for running in list(self._running.values()):
+            running.cancel.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for draft in self._drafts.values():
+            draft.close()
+        if self._session:
+            self._session.close()
+
+
+def _read_answer(value: Any) -> Answer:
+    try:
+        return Answer.from_json(value)
+    except ValueError as error:
+        return Answer(False, str(error))
+
+
+def _prepare(session: Session, message: Mapping[str, Any]) -> dict[str, Any]:
+    judged = session.prepare(str(message["tool"]), message["arguments"])
+    return {"accesses": [access_as_json(one) for one in judged.accesses], "verdict": asdict(judged.verdict)}
+
+
+def _preview(session: Session, message: Mapping[str, Any]) -> str:
+    return session.prepare(str(message["tool"]), message["arguments"]).preview()
+
+
+def _fail(session: Session, call: Call, error: ToolError) -> Result:
+    error.facts.setdefault("tool", call.tool)
+    text = session.dialect.render_error(error)
+    return Result(
+        call.tool, "error", text, ({"type": "text", "text": text},), error=Failure(error.code, text), id=call.id
+    )
+
+
+def _report_change(session: Session, call: Call, change: ChangeMade) -> Result:
+    """The answer of a call whose change was made, and whose own answer is lost."""
+    note = AnswerLost(paths=", ".join(map(escape, change.paths[:20])))
+    text = session.dialect.templates.fill(f"notes.{note.code}", note)
+    return Result(
+        call.tool, "partial", text, ({"type": "text", "text": text},), notes=(Note(note.code, text),), id=call.id
+    )

@@ -1,0 +1,459 @@
+"""A session whose files are on another machine: each call is made by `handrail serve` there.
+
+The methods are those of `Session`. If the connection is cut, a call is repeated over a new one under the same key, and
+the server makes sure that it has its effect once. The server's memory of what was read is gone then: files must be
+read again before they are changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from handrail import dialects
+from handrail.drafts.changes import FileSummary
+from handrail.errors import ConnectionLost, RootMissing, SessionOver, ToolError
+from handrail.files.locks import state_directory
+from handrail.journal import Journal, NoJournal, Origin
+from handrail.journal.undo import UndoReport
+from handrail.model import Access, Answer, Approve, Call, Failure, Question, Result, Verdict, read_access
+from handrail.pipeline import remote_values as values
+from handrail.pipeline.approve import resolve_answer
+from handrail.pipeline.call_state import CallClock, Declared, Judged, Received, Resolved, StagedChanges
+from handrail.pipeline.events import Events, OnEvent, ToolFinished, naming
+from handrail.pipeline.options import Matching
+from handrail.pipeline.prepare import parse, read_arguments
+from handrail.pipeline.project import ProjectFacts
+from handrail.pipeline.remote_server import PROTOCOL
+from handrail.pipeline.session import Session
+from handrail.pipeline.session_draft import SessionDraft
+from handrail.policy.files import PolicyFile, load
+from handrail.policy.modes import DEFAULT_MODE, MODES, Mode
+from handrail.policy.stricter import Restriction
+from handrail.remote.address import parse_address
+from handrail.remote.client import Connection
+from handrail.settings import config_file
+from handrail.workspace import Root, WorkPath, Workspace
+
+if TYPE_CHECKING:
+    from handrail.shell.command_host import CommandHost
+
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.05
+_RECONNECT_SECONDS = 30.0
+"""How long a call tries to reach a server again before it is answered that the connection is lost."""
+_PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
+
+
+class RemoteSession(Session):
+    """A session over a connection; `Session.connect` opens it. Many threads may use it at once."""
+
+    def __init__(  # the parent opens files of this machine, and there are none
+        self,
+        address: str | Sequence[str],
+        *,
+        dialect: str = "native",
+        mode: Mode | None = None,
+        rules: Sequence[PolicyFile] = (),
+        approve: Approve | None = None,
+        matching: Matching | None = None,
+        on_event: OnEvent | None = None,
+        name: str = "",
+    ) -> None:
+        chosen: Mode = DEFAULT_MODE if mode is None else mode
+        if chosen not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {chosen!r}")
+        for one in rules:
+            if not isinstance(one, PolicyFile) or not one.text:
+                raise ValueError("rules must be PolicyFile objects, as parse_rules(text) returns them")
+        self.settings = config_file.load(os.environ).settings
+        self._restriction = Restriction(chosen, (*_load_rules(state_directory(self.settings.state)), *rules))
+        self.dialect = dialects.load(dialect)
+        self._approve = approve
+        self._report = Events(None, None, on_event)
+        self._link = _Link(address, chosen, self._describe_options(matching))
+        greeting = self._link.open()
+        self._keys = _Keys(name)
+        self._draft = ""
+        home = str(greeting["home"])
+        self.workspace = _FarWorkspace([Root(home)])
+        self.origin = Origin(str(greeting["session"]), self.dialect.name, home)
+        self.server_version = str(greeting["version"])
+
+    def _describe_options(self, matching: Matching | None) -> dict[str, Any]:
+        return {
+            "do": "open",
+            "protocol": PROTOCOL,
+            "dialect": self.dialect.name,
+            "restriction": values.restriction_as_json(self.policy),
+            "asks": self._approve is not None,
+            "matching": matching,
+        }
+
+    def close(self) -> None:
+        """End the connection, and every command that runs there. No call is possible afterwards."""
+        if not self._draft:
+            self._link.close()
+
+    @property
+    def journal(self) -> Journal:
+        """Calls are recorded on the other machine: nothing is here."""
+        return _FarJournal()
+
+    def name_source(self, client: str, model: str = "") -> None:
+        self._request("source", client=client, model=model)
+
+    def warm(self) -> None:
+        self._request("warm")
+
+    def specs(self) -> list[dialects.Spec]:
+        return [values.read(values.read_spec, one) for one in self._request("specs")]
+
+    def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        id: str = "",
+        cancel: threading.Event | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Result:
+        return self.make_call(arguments, Received(Call(str(tool), {}, id), CallClock(), cancel, on_event))
+
+    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+        call = received.call
+        shown = _ShownCall(call)
+        sent = dict(arguments) if isinstance(arguments, Mapping) else arguments
+        key, again = self._keys.take(call.tool, sent)
+        message = {
+            "do": "call",
+            "tool": call.tool,
+            "arguments": sent,
+            "call": call.id,
+            "key": key,
+            "draft": self._draft,
+            "events": bool(self._report.on_event or received.on_event),
+        }
+        try:
+            while True:
+                connection = self._link.find_connection()
+                try:
+                    result = self._exchange(connection, {**message, "again": again}, received, shown)
+                    break
+                except ConnectionLost:
+                    again = True
+                    self._link.reconnect(connection)
+        except (ToolError, ValueError, values.RemoteFailed) as error:
+            result = self._fail(call, error)
+        result = replace(result, time_ms=received.clock.seconds * 1000)
+        self._report.send(ToolFinished(shown.call, result), received.on_event)
+        return result
+
+    def _exchange(
+        self, connection: Connection, message: dict[str, Any], received: Received, shown: _ShownCall
+    ) -> Result:
+        """Make one call over a connection: relay its events and questions until its result comes."""
+        request = connection.start(message)
+        cancelled = False
+        try:
+            while True:
+                if received.cancel and not cancelled and received.cancel.is_set():
+                    cancelled = True
+                    request.send({"do": "cancel"})
+                try:
+                    reply = request.next(_POLL_SECONDS if received.cancel and not cancelled else None)
+                except TimeoutError:
+                    continue
+                if "event" in reply:
+                    event = values.read(lambda value: values.read_event(value, shown.call), reply["event"])
+                    shown.call = event.call
+                    self._report.send(event, received.on_event)
+                elif "question" in reply:
+                    question = replace(Question.from_json(reply["question"]), cancel=received.cancel)
+                    asked = time.perf_counter()
+                    answer = self._ask(question)
+                    received.clock.leave_out(asked)
+                    request.send({"do": "answer", "answer": answer.as_json()})
+                else:
+                    return values.read(values.read_result, _open_reply(reply))
+        finally:
+            request.close()
+
+    def _ask(self, question: Question) -> Answer:
+        if self._approve is None:
+            return Answer(False, "there is nobody to ask")
+        try:
+            with naming("approve"):
+                return resolve_answer(self._approve(question))
+        except ToolError as error:  # the server waits for an answer, whatever a callback does
+            return Answer(False, self.dialect.render_error(error))
+
+    def _fail(self, call: Call, error: Exception) -> Result:
+        code, text = "connection_lost", f"{type(error).__name__}: {error}"
+        if isinstance(error, ToolError):
+            error.facts.setdefault("tool", call.tool)
+            code, text = error.code, self.dialect.render_error(error)
+        failure, block = Failure(code, text), {"type": "text", "text": text}
+        return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
+
+    def undo(
+        self,
+        *,
+        call: str | int | None = None,
+        since: str | int | None = None,
+        session: str | None = None,
+        any_session: bool = False,
+        dry_run: bool = False,
+    ) -> UndoReport:
+        which = {"call": call, "since": since, "session": session, "any_session": any_session, "dry_run": dry_run}
+        return values.read(values.read_report, self._request("undo", which=which))
+
+    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
+        """A call as far as it goes without changing anything; raises `ToolError`. `proposed` is empty here."""
+        read = read_arguments(arguments)
+        received = Received(Call(tool, read), CallClock())
+        parsed = parse(received, self.dialect, None, self.settings.matching)
+        reply = self._request("prepare", tool=tool, arguments=dict(read))
+        accesses = tuple(values.read(read_access, one) for one in reply["accesses"])
+        verdict = Verdict(**{name: str(value) for name, value in reply["verdict"].items()})  # type: ignore[arg-type]
+        resolved = Resolved(Declared(parsed, accesses), accesses, self._list_paths(accesses))
+
+        @cache
+        def preview() -> StagedChanges:
+            return _FarChanges.of(str(self._request("preview", tool=tool, arguments=dict(read))))
+
+        return Judged(resolved, verdict, preview)
+
+    def _list_paths(self, accesses: Sequence[Access]) -> dict[str, WorkPath]:
+        root = self.workspace.roots[0]
+        return {one.target: WorkPath(one.target, one.path, one.path, root) for one in accesses if one.path}
+
+    def draft(self, name: str = "") -> SessionDraft[Session]:
+        return RemoteDraft(self, name)
+
+    def open_draft_session(self, name: str) -> RemoteSession:
+        """A session in a draft, over the same connection."""
+        session = object.__new__(RemoteSession)
+        session.__dict__.update(self.__dict__, _draft=name)
+        return session
+
+    def set_mode(self, mode: Mode) -> None:
+        self.restrict(replace(self._restriction or Restriction(), mode=mode))
+
+    def restrict(self, restriction: Restriction) -> None:
+        self._restriction = restriction
+        sent = values.restriction_as_json(restriction)
+        self._link.options["restriction"] = sent
+        self._request("restrict", restriction=sent)
+
+    @property
+    def policy(self) -> Restriction:  # type: ignore[override] # calls are judged on the other machine
+        """The mode and the rules of this side."""
+        assert self._restriction
+        return self._restriction
+
+    def describe_project(self) -> ProjectFacts:
+        return values.read(lambda value: ProjectFacts(**value), self._request("project"))
+
+    def command_host(self) -> CommandHost:
+        self._refuse("its commands")
+
+    def recover(self) -> None:
+        self._refuse("its locks")
+
+    def resume(self, session: str) -> None:
+        self._refuse(f"the journal with session {session}")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(f"{what} cannot be used from here: this session is on another machine")
+
+    def request(self, do: str, **message: Any) -> Any:
+        """Make a request that is not a call; raises what the session on the other side raises."""
+        return self._request(do, **message)
+
+    def _request(self, do: str, **message: Any) -> Any:
+        return self._link.request({"do": do, "draft": self._draft, **message})
+
+
+class RemoteDraft(SessionDraft[Session]):
+    """A draft of a remote workspace, with the methods of `SessionDraft`."""
+
+    def __init__(self, parent: RemoteSession, name: str) -> None:  # the parent's store is on the other machine
+        self._parent = parent
+        self._is_named = bool(name)
+        self.name = str(parent.request("draft open", draft=name))
+        self._is_over = False
+
+    @property
+    def session(self) -> Session:
+        self._require_open()
+        return self._parent.open_draft_session(self.name)
+
+    def changes(self) -> list[FileSummary]:
+        return values.read(values.read_summaries, self._do("changes"))
+
+    def diff(self) -> str:
+        return str(self._do("diff"))
+
+    def keep(self, *paths: str) -> list[FileSummary]:
+        kept = values.read(values.read_summaries, self._do("keep", paths=list(paths)))
+        self._is_over = not paths
+        return kept
+
+    def drop(self) -> None:
+        if not self._is_over:
+            self._do("drop")
+            self._is_over = True
+
+    def close(self) -> None:
+        if not self._is_over:
+            self._do("close")
+
+    def _do(self, what: str, **message: Any) -> Any:
+        self._require_open()
+        return self._parent.request(f"draft {what}", draft=self.name, **message)
+
+
+class _Link:
+    """The connection of a session, opened anew when it is lost."""
+
+    def __init__(self, address: str | Sequence[str], mode: Mode, options: dict[str, Any]) -> None:
+        self._target = parse_address(address, mode)
+        self.options = options
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._closed = False
+
+    def open(self) -> Mapping[str, Any]:
+        """Connect, and open the session there; raises `ConnectionLost` and what the server raises."""
+        connection = Connection(self._target)
+        try:
+            reply: Mapping[str, Any] = _request(connection, self.options)
+        except BaseException:
+            connection.close()
+            raise
+        self.options["session"] = str(reply["session"])
+        self._connection = connection
+        return reply
+
+    def find_connection(self) -> Connection:
+        with self._lock:
+            if self._closed or self._connection is None:
+                raise SessionOver
+            return self._connection
+
+    def reconnect(self, lost: Connection) -> None:
+        """Connect again, unless somebody else has; raises `ConnectionLost` if that fails for too long."""
+        deadline = time.monotonic() + _RECONNECT_SECONDS
+        with self._lock:
+            for pause in itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1])):
+                if self._closed:
+                    raise SessionOver
+                if self._connection is not lost:
+                    return
+                time.sleep(pause)
+                try:
+                    self.open()
+                except ConnectionLost:
+                    if time.monotonic() >= deadline:
+                        raise
+
+    def request(self, message: dict[str, Any]) -> Any:
+        """Make one request. It is not repeated if the connection is lost; the next one gets a new connection."""
+        connection = self.find_connection()
+        if connection.is_lost:
+            self.reconnect(connection)
+            connection = self.find_connection()
+        return _request(connection, message)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._connection:
+                self._connection.close()
+
+
+def _request(connection: Connection, message: dict[str, Any]) -> Any:
+    request = connection.start(message)
+    try:
+        return _open_reply(request.next())
+    finally:
+        request.close()
+
+
+def _open_reply(reply: Mapping[str, Any]) -> Any:
+    if "error" in reply:
+        raise values.read(values.read_error, reply["error"])
+    return reply.get("value")
+
+
+class _ShownCall:
+    """A call as its events show it: with the arguments that the server sent, in which secrets are hidden."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+
+class _FarJournal(NoJournal):
+    """Keeps nothing here."""
+
+    why = "the journal of this session is on the other machine: run `handrail log` there"
+
+
+class _Keys:
+    """The keys of calls: never the same, or the same for the same calls where the session has a name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._token = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
+        self._seen: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def take(self, tool: str, arguments: object) -> tuple[str, bool]:
+        """The key of the next call, and whether it may have been made before."""
+        if not self._name:
+            return f"{self._token}-{next(self._numbers)}", False
+        words = json.dumps([self._name, tool, arguments], sort_keys=True, default=repr)
+        digest = hashlib.sha256(words.encode("ascii")).hexdigest()
+        with self._lock:
+            self._seen[digest] += 1
+            return f"{digest}-{self._seen[digest]}", True
+
+
+class _FarWorkspace(Workspace):
+    """The roots of a workspace on another machine: no path is opened here."""
+
+    def resolve(self, named: str) -> WorkPath:
+        raise RootMissing(path=named, root=self.home)
+
+
+class _FarChanges(StagedChanges):
+    """Changes of which only the diff is here."""
+
+    text = ""
+
+    @classmethod
+    def of(cls, text: str) -> _FarChanges:
+        changes = cls((), (), ())
+        object.__setattr__(changes, "text", text)
+        return changes
+
+    def diff(self) -> str:
+        return self.text
+
+
+def _load_rules(state: str) -> tuple[PolicyFile, ...]:
+    """The rules of this machine and its user; those of a project are on the other one."""
+    return tuple(one for one in load(os.path.sep, os.environ, state) if one.origin != "project")

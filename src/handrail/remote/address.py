@@ -1,0 +1,97 @@
+"""Turn the address of a remote workspace into the command that starts its server.
+
+    ssh://[USER@]HOST[:PORT]/PATH            PATH is absolute; /~/PATH starts at the home directory
+    docker://CONTAINER/PATH
+    kubectl://NAMESPACE/POD/PATH             ?container=NAME where the pod has several
+
+`?handrail=PROGRAM` names the program on the other side if it is not on its search path.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from handrail.frozen import frozen
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
+_OPTIONS = {"ssh": {"handrail"}, "docker": {"handrail"}, "kubectl": {"handrail", "container"}}
+
+
+@frozen
+class Target:
+    """A server to start: the command, and the name that messages call it by."""
+
+    argv: tuple[str, ...]
+    name: str
+
+
+def parse_address(address: str | Sequence[str], mode: str) -> Target:
+    """The server of an address, or of the words of a command of your own; raises `ValueError` with the valid forms.
+
+    ``mode`` is given to a server that an address starts; a command of your own says what it starts.
+    """
+    if not isinstance(address, str):
+        words = tuple(address)
+        if not words or not all(isinstance(word, str) and word for word in words):
+            raise ValueError("a command for a remote workspace must be a list of words that are not empty")
+        return Target(words, shlex.join(words)[:200])
+    parts = urlsplit(address)
+    if parts.scheme not in _OPTIONS or parts.fragment:
+        raise _reject(address, f"the schemes are {', '.join(_OPTIONS)}")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := options.keys() - _OPTIONS[parts.scheme]:
+        raise _reject(address, f"unknown option {min(unknown)}; there are {', '.join(sorted(_OPTIONS[parts.scheme]))}")
+    program = options.get("handrail") or "handrail"
+    path = unquote(parts.path)
+    if parts.scheme == "ssh":
+        return Target(
+            _ssh(address, parts.username, parts.hostname, _port(address), _serve(program, mode, path)), address
+        )
+    place, name = (parts.netloc, "") if parts.scheme == "docker" else (parts.netloc, path.strip("/").split("/")[0])
+    if parts.scheme == "kubectl":
+        path = "/" + path.lstrip("/").partition("/")[2]
+    for one in (place, name or place, options.get("container") or place):
+        if not _NAME.fullmatch(one):
+            raise _reject(address, "names start with a letter or digit, and have letters, digits, - _ and .")
+    if path in ("", "/") or "/~/" in path[:3]:
+        raise _reject(address, "the path of the workspace is missing; it is absolute here")
+    served = _serve(program, mode, path)
+    if parts.scheme == "docker":
+        return Target(("docker", "exec", "-i", place, *served), address)
+    container = ("-c", options["container"]) if options.get("container") else ()
+    return Target(("kubectl", "exec", "-i", "-n", place, name, *container, "--", *served), address)
+
+
+def _serve(program: str, mode: str, path: str) -> tuple[str, ...]:
+    return (program, "serve", "--stdio", "--mode", mode, "--", path)
+
+
+def _ssh(
+    address: str, user: str | None, host: str | None, port: int | None, served: tuple[str, ...]
+) -> tuple[str, ...]:
+    if not host or not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
+        raise _reject(address, "a host and a user have letters, digits, - _ and . only")
+    *words, path = served
+    if path in ("", "/"):
+        raise _reject(address, "the path of the workspace is missing")
+    words.append(path[3:] or "." if path.startswith("/~/") or path == "/~" else path)
+    number = ("-p", str(port)) if port else ()
+    where = f"{user}@{host}" if user else host
+    return ("ssh", "-T", "-o", "BatchMode=yes", *number, "--", where, shlex.join(["exec", *words]))
+
+
+def _port(address: str) -> int | None:
+    try:
+        return urlsplit(address).port
+    except ValueError:
+        raise _reject(address, "the port is not a number below 65536") from None
+
+
+def _reject(address: str, why: str) -> ValueError:
+    forms = "ssh://[USER@]HOST[:PORT]/PATH, docker://CONTAINER/PATH or kubectl://NAMESPACE/POD/PATH"
+    return ValueError(f"{address[:200]!r} is not the address of a remote workspace: {why}. Give {forms}")

@@ -1,0 +1,256 @@
+"""A call that is repeated has its effect once, wherever its server was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Session
+from handrail.errors import CallCancelled, Interrupted
+from handrail.model import Call
+from handrail.pipeline.call_state import CallClock, Received
+from handrail.pipeline.kept_answers import MOST_ANSWERS, ChangeMade, KeptAnswers, KeyGuard
+from tests.remote.conftest import Connect
+
+
+class Killed(BaseException):
+    """Stands for the end of the server at this moment: nothing runs after it."""
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> KeptAnswers:
+    return KeptAnswers(str(tmp_path.parent / f"{tmp_path.name}-answers"))
+
+
+def guard(answers: KeptAnswers, key: str = "k", again: bool = False, session: Session | None = None) -> KeyGuard:
+    recover = session.recover if session else lambda: None
+    return answers.guard(key, again=again, durable=False, recover=recover)
+
+
+def make(session: Session, guard: KeyGuard, tool: str, arguments: dict[str, Any]) -> Any:
+    received = Received(Call(tool, {}), CallClock(), guard=guard)
+    return session.make_call(arguments, received)
+
+
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "one more"}),
+    ("Write", {"file_path": "new.txt", "content": "new\n"}),
+    ("Move", {"source_path": "a.txt", "target_path": "b.txt"}),
+    ("Trash", {"path": "a.txt"}),
+    ("MultiEdit", {"file_path": "a.txt", "edits": [{"old_string": "one", "new_string": "one more"}]}),
+]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CHANGES, ids=[tool for tool, _ in CHANGES])
+@pytest.mark.parametrize("moment", ["before the commit", "after the commit", "after the answer"])
+def test_a_change_is_made_once(
+    make_session: Callable[..., Session],
+    answers: KeptAnswers,
+    tmp_path: Path,
+    tool: str,
+    arguments: dict[str, Any],
+    moment: str,
+) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    session = make_session()
+    if tool not in session.dialect.entries:
+        pytest.skip(f"the dialect has no {tool}")
+    session.call("Read", {"file_path": "a.txt"})
+    before = contents(tmp_path)
+    first = guard(answers)
+    if moment == "before the commit":
+        record = first.before_commit
+
+        def die(changes: Any) -> None:
+            record(changes)
+            raise Killed
+
+        first.before_commit = die  # type: ignore[method-assign]
+        with pytest.raises(Killed):
+            make(session, first, tool, arguments)
+        assert contents(tmp_path) == before
+    else:
+        result = make(session, first, tool, arguments)
+        assert result.ok, result.text
+        if moment == "after the answer":
+            first.keep({"text": result.text})
+    first.close()
+    after = contents(tmp_path)
+
+    second = guard(answers, again=True, session=session)
+    earlier = second.find_answer()
+    if moment == "after the answer":
+        assert earlier == {"text": result.text}
+    elif moment == "after the commit":
+        assert isinstance(earlier, ChangeMade)
+        assert earlier.paths
+    else:
+        assert earlier is None
+        assert make(session, second, tool, arguments).ok
+        assert contents(tmp_path) != before
+    if moment != "before the commit":
+        assert contents(tmp_path) == after
+    second.close()
+
+
+def test_files_that_others_have_changed_meanwhile_are_left_alone(
+    make_session: Callable[..., Session], answers: KeptAnswers, tmp_path: Path
+) -> None:
+    session = make_session()
+    first = guard(answers)
+    assert make(session, first, "Write", {"file_path": "new.txt", "content": "x"}).ok
+    first.close()
+    (tmp_path / "new.txt").write_text("somebody else's")
+    with pytest.raises(Interrupted) as raised:
+        guard(answers, again=True, session=session).find_answer()
+    assert "new.txt" in raised.value.effects
+
+
+@pytest.mark.parametrize(("in_draft", "word"), [(True, "dropped"), (False, "look at the workspace")])
+def test_a_command_is_never_run_again(answers: KeptAnswers, in_draft: bool, word: str) -> None:
+    first = guard(answers)
+    first.before_command(in_draft)
+    first.close()
+    for _ in range(2):
+        second = guard(answers, again=True)
+        with pytest.raises(Interrupted) as raised:
+            second.find_answer()
+        assert word in raised.value.effects
+        second.close()
+
+
+def test_a_call_that_was_taken_over_has_no_effect(
+    make_session: Callable[..., Session], answers: KeptAnswers, tmp_path: Path
+) -> None:
+    """The first server lives on behind a cut connection, and commits after the repeat has begun."""
+    session = make_session()
+    first, second = guard(answers), guard(answers, again=True)
+    assert second.find_answer() is None
+    late = make(session, first, "Write", {"file_path": "new.txt", "content": "late"})
+    assert late.error.code == "cancelled"
+    assert not (tmp_path / "new.txt").exists()
+    assert make(session, second, "Write", {"file_path": "new.txt", "content": "once"}).ok
+    with pytest.raises(CallCancelled):
+        first.before_command(False)
+
+
+def test_a_repeat_waits_for_the_call_that_still_runs(answers: KeptAnswers) -> None:
+    first = guard(answers)
+    first.before_command(False)
+    with pytest.raises(Interrupted, match="still running"):
+        guard(answers, again=True).find_answer(wait=0.0)
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(guard(answers, again=True).find_answer()))
+    thread.start()
+    first.keep({"text": "done"})
+    first.close()
+    thread.join()
+    assert results == [{"text": "done"}]
+
+
+def test_an_answer_that_was_cut_off_leaves_the_intent(answers: KeptAnswers) -> None:
+    first = guard(answers)
+    first.before_command(False)
+    os.write(first._fd, b'\n{"answer": {"text": "half')
+    first.close()
+    with pytest.raises(Interrupted):
+        guard(answers, again=True).find_answer()
+
+
+def test_calls_without_effect_leave_nothing(
+    make_session: Callable[..., Session], answers: KeptAnswers, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    session = make_session()
+    for again in (False, True):
+        one = guard(answers, again=again)
+        assert one.find_answer() is None
+        one.keep({"text": make(session, one, "Read", {"file_path": "a.txt"}).text})
+        one.close()
+    assert os.listdir(answers._directory) == []
+
+
+def test_old_answers_are_removed(answers: KeptAnswers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handrail.pipeline.kept_answers.MOST_ANSWERS", 3)
+    assert MOST_ANSWERS > 3
+    running = guard(answers, "running")
+    running.before_command(False)
+    os.utime(running._path, (1, 1))
+    for number in range(6):
+        one = guard(answers, f"k{number}")
+        one.before_command(False)
+        one.keep({"number": number})
+        os.utime(one._path, (1000 + number, 1000 + number))
+        one.close()
+    answers.clean(2000.0)
+    assert len(os.listdir(answers._directory)) == 4  # three, and the one that runs
+    answers.clean(2000.0 + 10 * 24 * 3600)
+    assert len(os.listdir(answers._directory)) == 1
+    running.close()
+
+
+def kill_server(session: Any) -> None:
+    os.kill(session._link._connection.pid, signal.SIGKILL)
+
+
+def test_a_killed_server_is_replaced_and_its_command_is_not_run_again(connect: Connect, tmp_path: Path) -> None:
+    session = connect()
+    command = "echo ran >> count.txt; sleep 600"
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(session.call("Bash", {"command": command})))
+    thread.start()
+    count = tmp_path / "count.txt"
+    while not count.exists():
+        time.sleep(0.01)
+    kill_server(session)
+    thread.join()
+    assert results[0].error.code == "interrupted"
+    assert count.read_text() == "ran\n"
+    assert session.call("Write", {"file_path": "new.txt", "content": "x\n"}).ok
+    kill_server(session)
+    assert session.call("Edit", {"file_path": "new.txt", "old_string": "x", "new_string": "y"}).ok
+    assert [one.path for one in session.undo().restored] == [str(tmp_path / "new.txt")]
+
+
+def test_a_named_session_that_starts_over_gets_the_first_answers(connect: Connect, tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("Bash", {"command": "echo ran >> log.txt"}),
+        ("Bash", {"command": "echo ran >> log.txt"}),  # the same call again is another call
+        ("Write", {"file_path": "new.txt", "content": "one\n"}),
+        ("Edit", {"file_path": "new.txt", "old_string": "one", "new_string": "one and two"}),
+    ]
+
+    def work(session: Session) -> list[str]:
+        return [session.call(tool, arguments).text for tool, arguments in calls]
+
+    first = work(connect(name="task 1"))
+    assert work(connect(name="task 1")) == first
+    assert log.read_text() == "ran\n" * 2
+    assert (tmp_path / "new.txt").read_text() == "one and two\n"
+    connect(name="task 2").call(*calls[0])
+    assert log.read_text() == "ran\n" * 3
+
+
+def test_a_silent_server_is_given_up(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handrail.remote.client.HEARTBEAT_SECONDS", 0.05)
+    session: Any = connect()
+    stopped = session._link._connection.pid
+    os.kill(stopped, signal.SIGSTOP)
+    monkeypatch.setattr("handrail.remote.client.SILENT_SECONDS", 0.5)
+    while not session._link._connection.is_lost:
+        time.sleep(0.01)
+    monkeypatch.setattr("handrail.remote.client.SILENT_SECONDS", 600.0)
+    assert session.call("Write", {"file_path": "a.txt", "content": ""}).ok
+    assert session._link._connection.pid != stopped
