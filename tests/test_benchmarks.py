@@ -22,7 +22,7 @@ def rows_of(markdown: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("part", sizes.spread(list(runner.PARTS), 6))
+@pytest.mark.parametrize("part", sizes.spread(list(runner.PARTS), 4))
 def test_each_part_measures_tiny_files_and_leaves_nothing_behind(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

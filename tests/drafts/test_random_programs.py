@@ -83,7 +83,7 @@ def test_random_programs(scenario: str, folder: str, user: int | None) -> None:
     python = find_python(user)
     require_overlays(python, folder, user)
     first = int(os.environ.get("HANDRAIL_SEED", "0"))
-    for seed in range(first, first + pick(4, 1000)):
+    for seed in range(first, first + pick(3, 1000)):
         inner = os.path.join(folder, str(seed))
         os.mkdir(inner)
         if user is not None:

@@ -23,7 +23,7 @@ from tests import sizes
 
 FAST = settings(
     deadline=None,
-    max_examples=sizes.pick(13, 40),
+    max_examples=sizes.pick(8, 40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 

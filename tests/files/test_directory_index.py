@@ -73,7 +73,7 @@ def _change(root: Path, outside: Path, chance: random.Random) -> None:
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "compared"])
 def test_it_follows_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: bool) -> None:
     monkeypatch.setattr(directory_index, "_WATCHED_FROM", 1 if watched else 1 << 30)
-    for seed in range(pick(15, 300)):
+    for seed in range(pick(8, 300)):
         chance = random.Random(seed)
         root, outside = tmp_path / f"{seed}" / "root", tmp_path / f"{seed}" / "outside"
         for folder in (root / "x" / "y", root / "z", outside):

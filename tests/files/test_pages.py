@@ -84,7 +84,7 @@ def expected(found: list[str], first: int, limit: int, column: int) -> list[str]
     return shown
 
 
-@settings(max_examples=sizes.pick(100, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(60, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     file=files(),
     offset=st.one_of(st.none(), st.integers(-40, 45)),
@@ -271,7 +271,7 @@ def test_the_block_before_a_line_is_never_one_that_starts_inside_or_behind_it() 
     assert [index.before(line) for line in (1, 2, 3, 4, 6, 7)] == [(3, 0), (10, 0), (10, 0), (30, 2), (30, 2), (40, 5)]
 
 
-@settings(max_examples=sizes.pick(75, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(45, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text("a\r\n", max_size=40), wanted=st.integers(1, 12), block=st.integers(2, 9))
 def test_the_tail_of_a_file_that_is_not_counted_is_its_last_lines(
     make_session: Callable[..., Session], tmp_path: Path, text: str, wanted: int, block: int

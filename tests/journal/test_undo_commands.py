@@ -71,7 +71,7 @@ def fill(root: Path) -> None:
 
 # Without shrinking, which would take minutes here: an example is a whole session.
 @settings(
-    max_examples=sizes.pick(40, 150),
+    max_examples=sizes.pick(25, 150),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -66,7 +66,7 @@ UNDOS = st.lists(st.integers(0, 11), max_size=2)
 
 # Without shrinking, which would take minutes here: an example is a whole session.
 @settings(
-    max_examples=sizes.pick(40, 150),
+    max_examples=sizes.pick(25, 150),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

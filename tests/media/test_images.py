@@ -274,7 +274,7 @@ def damaged(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=sizes.pick(120, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sizes.pick(60, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(_SOURCES), st.none() | st.integers(0, 10_000), _DAMAGE)
 def test_a_damaged_image_is_a_picture_or_a_bad_image(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> None:
     try:

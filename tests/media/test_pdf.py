@@ -247,6 +247,7 @@ def gigabytes(entries: bytes) -> bytes:
     return stream(zlib.compress(once), entries + b" /Filter [/FlateDecode /FlateDecode]")
 
 
+@pytest.mark.long
 def test_an_image_of_gigabytes_inside_a_page_is_drawn_small(opened: Open) -> None:
     page = b"/Type /Page /Parent 2 0 R /MediaBox [0 0 72 72] /Contents 4 0 R /Resources << /XObject << /I 5 0 R >> >>"
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", b"<< %s >>" % page]
@@ -257,6 +258,7 @@ def test_an_image_of_gigabytes_inside_a_page_is_drawn_small(opened: Open) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space of a process")
+@pytest.mark.long
 def test_a_page_that_takes_all_memory_ends_the_child_and_nothing_else(opened: Open) -> None:
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 72 72] /Contents 4 0 R >>"
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page]

@@ -207,7 +207,7 @@ def test_without_a_sandbox_each_question_offers_a_rule_and_says_how_to_get_a_san
 ) -> None:
     settings = Settings(state=str(tmp_path / "state"), sandbox="off", raise_bugs=True)
     with Session(repository, mode="accept-edits", settings=settings) as session:
-        for command in spread(_commands(), 60):
+        for command in spread(_commands(), 35):
             prepared = session.prepare("Bash", {"command": command})
             verdict = prepared.verdict
             if verdict.decision == "allow":

@@ -331,7 +331,7 @@ def _shows(session: Session, command: str) -> bool:
 
 def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _Project) -> None:
     leaks = []
-    most = 15 if held.command_host().hides else 60  # elsewhere nearly all are refused, and none is run
+    most = 8 if held.command_host().hides else 30  # elsewhere nearly all are refused, and none is run
     for command in spread(_secret_words(), most):
         leaks += [command] if _shows(held, command) else []
         project.fill()
@@ -340,7 +340,7 @@ def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _
 
 def test_a_file_that_a_rule_keeps_is_not_changed_by_any_program(held: Session, project: _Project) -> None:
     changed = []
-    for command in spread(_kept_files(), 12):
+    for command in spread(_kept_files(), 7):
         held.call("Bash", {"command": command, "timeout": 10})
         if (project.work / "locked.txt").read_text(encoding="utf-8") != KEPT:
             changed.append(command)
@@ -355,7 +355,7 @@ def test_an_output_file_is_seen_in_every_spelling_of_its_option(mode: Mode, proj
         commands = [text.replace("{out}", str(project.outside)) for text in _outputs()]
         unasked = [
             command
-            for command in spread(commands, 250)
+            for command in spread(commands, 200)
             if session.prepare("Bash", {"command": command}).verdict.decision == "allow"
         ]
     assert unasked == []
@@ -369,7 +369,7 @@ def test_reads_outside_of_the_workspace_are_asked_about(
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, raise_bugs=True)
     with Session(project.work, mode=mode, settings=settings) as session:
         commands = [text.replace("{out}", str(project.outside)) for text in _outside_reads()]
-        assert [command for command in spread(commands, 20) if _shows(session, command)] == []
+        assert [command for command in spread(commands, 12) if _shows(session, command)] == []
         for usual in (
             "cat other.txt",
             "head -1 /etc/passwd",

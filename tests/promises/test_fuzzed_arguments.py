@@ -57,7 +57,7 @@ ARGUMENTS = st.one_of(
     st.dictionaries(st.sampled_from([*KNOWN, "other", "file path"]), st.one_of(VALUE, EDITS), max_size=6),
 )
 FILES = {"a.txt": b"one\ntwo\n", "b.ipynb": b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'}
-profile = settings(max_examples=sizes.pick(12, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+profile = settings(max_examples=sizes.pick(7, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -136,7 +136,7 @@ def test_no_arguments_make_a_call_raise(tool: str, dialect: str) -> None:
 def test_an_unknown_argument_is_refused_and_nothing_is_written(tool: str, dialect: str) -> None:
     known = set(dialects.load(dialect).spec(tool).schema["properties"])
 
-    @settings(profile, max_examples=sizes.pick(12, 40))
+    @settings(profile, max_examples=sizes.pick(7, 40))
     @given(name=TEXT.filter(lambda name: name not in known), value=VALUE)
     def check(name: str, value: Any) -> None:
         def act(session: Session, root: Path) -> None:

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 DRIVER = Path(__file__).with_name("race_driver.py")
-EACH = sizes.pick(700, 10_000)
+EACH = sizes.pick(400, 10_000)
 
 
 @contextlib.contextmanager
@@ -95,7 +95,7 @@ def test_nothing_outside_is_found_while_a_directory_is_swapped(
         pytest.skip("no ripgrep here")
     with attacked(tmp_path) as (root, outside):
         (outside / f"{ONLY_OUTSIDE}.txt").write_text(f"{SECRET}\n", encoding="utf-8")
-        ends = run(root, engine, sizes.pick(60, 3_000), "searcher")
+        ends = run(root, engine, sizes.pick(30, 3_000), "searcher")
     figure(engine=engine, **{code.replace(" ", "_"): count for code, count in sorted(ends.items())})
     assert ends["leaked"] == 0
     assert ends.get("search inside") and ends.get("list inside")

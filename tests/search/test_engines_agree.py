@@ -128,7 +128,7 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
 
 @pytest.mark.skipif(find_program() is None, reason="ripgrep is not there")
 @settings(
-    max_examples=sizes.pick(60, 400),
+    max_examples=sizes.pick(35, 400),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -85,7 +85,7 @@ def _attacks() -> list[tuple[str, str]]:
 
 
 def _sample(cases: list[T]) -> list[T]:
-    return random.Random(_SEED).sample(cases, min(sizes.pick(40, len(cases)), len(cases)))
+    return random.Random(_SEED).sample(cases, min(sizes.pick(20, len(cases)), len(cases)))
 
 
 def _make_tree(work: Path) -> None:

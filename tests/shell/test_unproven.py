@@ -80,7 +80,7 @@ def test_no_variant_is_proven_to_only_look(scripts: list[str]) -> None:
 
 @KINDS
 def test_bash_would_run_the_code_of_most_variants(place: World, scripts: list[str]) -> None:
-    sample = scripts[:: sizes.pick(29, 11)]
+    sample = scripts[:: sizes.pick(47, 11)]
     assert sum(_run_freely(script, place) for script in sample) > len(sample) * 0.7
 
 
@@ -88,7 +88,7 @@ def test_bash_would_run_the_code_of_most_variants(place: World, scripts: list[st
 @KINDS
 def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: list[str], mode: Mode) -> None:
     with Session(place.work, mode=mode, settings=Settings(sandbox="off")) as session:
-        unasked = [script for script in scripts[:: sizes.pick(13, 5)] if _run_unasked(script, session)]
+        unasked = [script for script in scripts[:: sizes.pick(23, 5)] if _run_unasked(script, session)]
     assert unasked == []
     assert not _left_a_trace(place)
 
@@ -100,7 +100,7 @@ def test_what_runs_unasked_in_a_draft_leaves_nothing_anywhere(place: World, scri
     with Session(place.work, mode=mode, settings=Settings(drafts=True)) as session:
         if not session.command_host().drafts_of:
             pytest.skip(f"no command can run in a draft here: {session.command_host().no_drafts}")
-        for script in scripts[:: len(scripts) // sizes.pick(12, 100)]:
+        for script in scripts[:: len(scripts) // sizes.pick(7, 100)]:
             _run_unasked(script, session)
     assert not _left_a_trace(place)
 
@@ -110,7 +110,7 @@ def test_what_runs_unasked_in_a_draft_leaves_nothing_anywhere(place: World, scri
 def test_nothing_runs_unasked_inside_a_boundary_either(place: World, scripts: list[str], mode: Mode) -> None:
     _require_boundary(place)
     with Session(place.work, mode=mode, settings=Settings(sandbox="auto", drafts=False)) as session:
-        unasked = [script for script in scripts[:: sizes.pick(23, 7)] if _run_unasked(script, session)]
+        unasked = [script for script in scripts[:: sizes.pick(41, 7)] if _run_unasked(script, session)]
     assert unasked == []
     assert not _left_a_trace(place)
 
