@@ -10,7 +10,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = ("", "agent", "mcp", "web", "notebooks", "images", "pdf", "outline", "all")
+EXTRAS = ("", "agent", "mcp", "web", "notebooks", "images", "pdf", "index", "outline", "all")
 _NAME = re.compile(r"[-_.]+")
 
 

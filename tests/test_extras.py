@@ -57,6 +57,7 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
     ("outline", "tree-sitter", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
+    ("index", "numpy", COMMAND.format(words=["index", "build"])),
     ("images", "pillow", "from handrail.media import MediaLimits, images; images.decode_image(b'', MediaLimits())"),
     ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),

@@ -184,11 +184,11 @@ def lease(fd: int, alone: bool = False) -> bool | None:
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK if alone else fcntl.F_RDLCK)
     except OSError as error:
-        return False if error.errno == errno.EAGAIN and not _is_remote(fd) else None
+        return False if error.errno == errno.EAGAIN and not is_remote(fd) else None
     return True
 
 
-def _is_remote(fd: int) -> bool:
+def is_remote(fd: int) -> bool:
     """Whether a file lies on a network file system: these refuse leases in the words of "somebody writes"."""
     buffer = ctypes.create_string_buffer(256)
     if _libc.fstatfs(fd, buffer) != 0:

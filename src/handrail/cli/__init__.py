@@ -35,6 +35,7 @@ COMMANDS = {
     "undo": ("undo", "undo the changes of one call or several"),
     "init": ("init", "propose rules for a project and clients to connect; write what you say yes to"),
     "config": ("config", "show every setting with its origin and meaning, or change one"),
+    "index": ("index", "show, build or drop the index that searches of a large workspace use"),
     "doctor": ("doctor", "check this machine and report how to fix problems"),
     "completion": ("completion", "print a completion script for bash, zsh or fish"),
     "demo": ("demo", "show an agent at work on a temporary project"),

@@ -14,6 +14,7 @@ USES: Mapping[str, str] = {
     "notebooks": "editing Jupyter notebooks",
     "images": "showing images",
     "pdf": "showing PDF files",
+    "index": "building an index for searches in large trees",
     "outline": "outlines of source files, other than Python and Markdown",
     "agent": "`handrail chat`, `handrail run`, `handrail acp` and `handrail demo`",
     "openai": "models of the OpenAI APIs",

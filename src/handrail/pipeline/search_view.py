@@ -12,6 +12,7 @@ from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.guards import OwnFiles
+    from handrail.search.index.use import SessionIndexes
     from handrail.search.tree import SearchTree, Visibility
     from handrail.search.walk import Listings
 
@@ -37,11 +38,16 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
 class SearchView:
     """The trees that the calls of one session search. The search package is imported when the first call needs it."""
 
-    def __init__(self, workspace: Workspace, policy: Policy, own: Callable[[], OwnFiles]) -> None:
+    def __init__(
+        self, workspace: Workspace, policy: Policy, own: Callable[[], OwnFiles], state: str | None = None
+    ) -> None:
         self._workspace = workspace
         self._policy = policy
         self._own = own
         self._listings: Listings | None = None
+        self._state = state
+        """The state directory with the indexes; None: they are not used."""
+        self._indexes: SessionIndexes | None = None
         self._sight: Visibility | None = None
         self._lock = threading.Lock()
 
@@ -57,4 +63,14 @@ class SearchView:
         with self._lock:
             self._listings = self._listings or Listings()
             self._sight = self._sight or make_sight(self._policy, self._own())
-            return SearchTree(self._workspace, path, self._listings, self._sight)
+            if self._state and self._indexes is None:
+                from handrail.search.index.use import SessionIndexes
+
+                self._indexes = SessionIndexes(self._state)
+            return SearchTree(self._workspace, path, self._listings, self._sight, self._indexes)
+
+    def close(self) -> None:
+        """Stop watching for changes."""
+        with self._lock:
+            if self._indexes:
+                self._indexes.close()

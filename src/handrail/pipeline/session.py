@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from handrail.policy.guards import OwnFiles
     from handrail.policy.judge import RulePolicy
     from handrail.policy.stricter import Restriction
+    from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool, CommandDraft
 
@@ -174,7 +175,12 @@ class Session:
             recorder=Recorder(self._journal, self.origin, self.dialect),
             locks=Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds),
             indexes=Indexes(),
-            search=SearchView(self.workspace, self.policy, lambda: self._own_files),
+            search=SearchView(
+                self.workspace,
+                self.policy,
+                lambda: self._own_files,
+                state if settings.index else None,
+            ),
             on_event=on_event,
             events=lambda: self._events,
             command_host=self.command_host,
@@ -247,6 +253,7 @@ class Session:
             self._draft_process.close()
         if command_host:
             command_host.close()
+        self._services.search.close()
         self._journal.close()
         self._artefacts.close()
         self.workspace.close()
@@ -255,6 +262,10 @@ class Session:
     def journal(self) -> Journal:
         """Where calls are recorded; the user's journal is opened when it is first needed."""
         return self._journal.open()
+
+    def search_tree(self, path: str = ".") -> SearchTree:
+        """A directory as the searches of this session see it."""
+        return self._services.search.tree(self.workspace.resolve(path))
 
     def warm(self) -> None:
         """Import the first tool of the dialect now, so that the first call does not wait for it."""

@@ -14,12 +14,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from heapq import merge
+from itertools import chain, islice
 from operator import itemgetter
 
 from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search import ripgrep
+from handrail.search.index.candidates import Candidate, Candidates
+from handrail.search.index.layout import make_stamp
+from handrail.search.index.literals import find_literals
+from handrail.search.index.use import SessionIndexes, get_indexes
 from handrail.search.python_engine import PythonSearch, path_order
 from handrail.search.query import FileMatches, Hit, Mode, NameFilter, Query, ResultPage
 from handrail.search.receipt import Budget, Receipt, Stop
@@ -31,6 +36,8 @@ _MOST_BYTES = 2 << 20
 _MOST_RECORDS = 10_000
 _CHUNK = 64
 _MOST_OPEN = 256
+_MOST_CANDIDATES = 1024
+"""With more files to look at, an index does not help."""
 _LEAST_SECONDS = 2.0
 """The time for the second search of a page if the first one has used up the budget."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -62,7 +69,15 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
             engine = Ripgrep(program, query, tree, names)
             if tree.is_file:
                 return _search_file(query, tree, budget, engine)
-            return _confirm_page(query, tree, budget, engine, _search_directory(query, tree, budget, engine))
+            indexes = get_indexes(tree)
+            if indexes:
+                if page := _search_indexed(indexes, program, query, tree, budget, engine):
+                    return page
+                engine = Ripgrep(program, query, tree, names)  # the ignore rules may be others by now
+            page = _search_directory(query, tree, budget, engine)
+            if indexes:
+                indexes.note_search(program, tree, page.receipt.searched)
+            return _confirm_page(query, tree, budget, engine, page)
         except (RipgrepFailed, OSError):
             why = "rg_failed"
     elif program:
@@ -75,6 +90,111 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     return _page_from_stream(query, stream, receipt)
 
 
+class _InDoubt(Exception):
+    """The index cannot answer for sure."""
+
+
+def _search_indexed(
+    indexes: SessionIndexes, program: str, query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep
+) -> ResultPage | None:
+    """The same page with the help of an index; None if there is none, or if it cannot help.
+
+    Its candidates are searched by descriptors, so that no second search is needed, except for files in doubt.
+    """
+    alternatives = find_literals(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+    view = indexes.view(program, query, tree, engine, budget) if alternatives else None
+    if alternatives is None or view is None:
+        return None
+    candidates = Candidates(view, alternatives, query.multiline, "" if tree.path.inner == "." else tree.path.inner)
+    newest_names = query.order == "newest" and query.mode != "content"
+    if len(candidates.doubtful) > _MOST_OPEN or (len(candidates) > _MOST_CANDIDATES and not newest_names):
+        return None
+    seen = Receipt()
+    try:
+        doubtful = list(_search_candidates(query.mode, tree, candidates.doubtful, engine, budget, seen))
+        if newest_names:
+            shown = (one for one in candidates.newest() if engine.shows(one.path))
+            certain = _search_chunks(query.mode, tree, shown, engine, budget)
+            old = _sort_newest(tree, doubtful, max(1, len(doubtful)), engine.shows)
+            files = list(islice(_merge_newest(tree, certain, old), query.need))
+        else:
+            certain = _search_chunks(query.mode, tree, iter(candidates.certain()), engine, budget)
+            files, all_of_it = _collect(one for one in chain(doubtful, certain) if engine.shows(one.path))
+            if not all_of_it:
+                return None
+            files = _sort_newest(tree, files, max(1, len(files))) if query.order == "newest" else _sort_paths(files)
+    except (_InDoubt, OSError):
+        return None
+    receipt = replace(view.list.receipt)
+    binary = candidates.binary + seen.binary
+    if query.mode == "count":  # which counts the files it lists, and these are not among them
+        receipt.searched -= binary
+    if not engine.scope.by_name:
+        receipt.binary = binary
+    elif seen.binary and query.mode == "content":
+        return None
+    else:
+        receipt.uncounted = engine.uncounted
+    page = _cut_page(query, files, receipt)
+    in_doubt = {one.path for one in candidates.doubtful}
+    if any(one.path in in_doubt for one in page.files):
+        page = _confirm_page(query, tree, budget, engine, page)
+    return page if view.is_current() else None
+
+
+def _search_chunks(
+    mode: Mode, tree: SearchTree, candidates: Iterator[Candidate], engine: Ripgrep, budget: Budget
+) -> Iterator[FileMatches]:
+    """Search candidates that are not in doubt, in their order. Raises `_InDoubt` if it takes too many of them."""
+    size, left = _CHUNK * 2, _MOST_CANDIDATES
+    while chunk := list(islice(candidates, size)):
+        if left <= 0:
+            raise _InDoubt
+        matches = {one.path: one for one in _search_candidates(mode, tree, chunk, engine, budget, Receipt())}
+        yield from (matches[one.path] for one in chunk if one.path in matches)
+        size, left = _MOST_OPEN, left - len(chunk)
+
+
+def _search_candidates(
+    mode: Mode, tree: SearchTree, candidates: Sequence[Candidate], engine: Ripgrep, budget: Budget, receipt: Receipt
+) -> Iterator[FileMatches]:
+    """Search these files by descriptors, those in doubt as if ripgrep had walked to them. Raises `_InDoubt`."""
+    fds: dict[int, str] = {}
+    try:
+        for one in candidates:
+            fd = _open(tree, one.path)
+            if fd < 0:
+                raise _InDoubt
+            fds[fd] = one.path
+            if one.stamp is not None and make_stamp(os.fstat(fd)) != one.stamp:
+                raise _InDoubt
+        walked = [fd for fd, one in zip(fds, candidates, strict=True) if one.stamp is None]
+        if fds:
+            yield from engine.among(mode, fds, budget, receipt, walked=walked)
+        if receipt.stopped or receipt.unreadable:
+            raise _InDoubt
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _merge_newest(tree: SearchTree, *runs: Iterable[FileMatches]) -> Iterator[FileMatches]:
+    """Merge files that come newest first."""
+    directory = tree.workspace.open_directory(tree.path)
+
+    def order(one: FileMatches) -> tuple[int, list[bytes]]:
+        return -os.stat(one.path, dir_fd=directory, follow_symlinks=False).st_mtime_ns, path_order(one.path)
+
+    try:
+        yield from merge(*runs, key=order)
+    finally:
+        os.close(directory)
+
+
+def _sort_paths(files: list[FileMatches]) -> list[FileMatches]:
+    return sorted(files, key=lambda one: path_order(one.path))
+
+
 def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     receipt = Receipt()
     newest_names = query.order == "newest" and query.mode != "content"
@@ -83,10 +203,7 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
         return _cut_page(query, _sort_newest(tree, run, query.need, engine.shows), receipt)
     files, all_of_it = _collect(engine.everywhere(query.mode, budget, receipt))
     if all_of_it:
-        if query.order == "path":
-            files.sort(key=lambda one: path_order(one.path))
-        else:
-            files = _sort_newest(tree, files, max(1, len(files)))
+        files = _sort_paths(files) if query.order == "path" else _sort_newest(tree, files, max(1, len(files)))
         return _cut_page(query, files, receipt)
     if query.order == "path":
         later = Receipt()
@@ -95,7 +212,7 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
             return page
         receipt = later
         if not page.more and sum(one.count for one in page.files) < query.limit:
-            return _cut_page(query, sorted(files, key=lambda one: path_order(one.path)), receipt)
+            return _cut_page(query, _sort_paths(files), receipt)
         return page
     return _search_newest_lines(query, tree, budget, engine)
 

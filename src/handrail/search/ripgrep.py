@@ -13,9 +13,10 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import IO
+from functools import cached_property
+from typing import IO, NamedTuple
 
 from handrail import system_calls
 from handrail.search.ignores import NAMES, IgnoreFile, Ignores, read_lines
@@ -53,6 +54,7 @@ _MOST_MESSAGES = 64 << 10
 _READ_IGNORES = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _SAFE = re.compile(r"(?:\*\*/)?(?:[\w.*?-]+/)*[\w.*?-]+")
 """Globs that mean the same to ripgrep and to us."""
+_BY_NAME = "--type=handrail"
 _GLOB_CHARACTER = re.compile(r"[*?\[\]{},\\]")
 _PARSE_ERROR = re.compile(r"regex parse error:\n    \(\?:(.*)\)\n    ( *)\^+\nerror: (.*)")
 _OTHER_ERROR = re.compile(r"(?:rg: |error: )(.*(?:not allowed in a regex|size limit|too big).*)")
@@ -167,6 +169,20 @@ class _VisibilityFilter:
         return read_lines(path, lambda: system_calls.open_beneath(root, below, _READ_IGNORES))
 
 
+class Scope(NamedTuple):
+    """Which files below a directory ripgrep looks at."""
+
+    words: tuple[str, ...]
+    """Arguments."""
+    above: tuple[str, ...]
+    """Lines of ignore files above the directory."""
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a filter of names is among the arguments."""
+        return _BY_NAME in self.words
+
+
 class Ripgrep:
     """One query, asked in one or more runs."""
 
@@ -197,26 +213,57 @@ class Ripgrep:
         """Whether a file that ripgrep found may be shown and is asked for."""
         return self._names.wanted(path) and self._visible.shows(path, hidden=self._names.all)
 
+    @cached_property
+    def scope(self) -> Scope:
+        """Which files of the directory are looked at."""
+        return Scope(tuple(self._scope()), () if self._query.ignored else tuple(self._tree.above()))
+
+    def list_files(self, scope: Scope, budget: Budget, receipt: Receipt) -> tuple[list[bytes], set[bytes]]:
+        """The files that a search would look at, and the entries that it would leave out.
+
+        With a filter of names the entries that are left out are neither listed nor counted.
+        """
+        skipped: set[bytes] = set()
+        with ExitStack() as held:
+            words, here, rules = self._start_below(held, scope)
+            debug = [] if scope.by_name else ["--debug"]
+            command = [self._program, *debug, *_ALWAYS, "--files", *words]
+            hides = self._tree.sight.hides or ()
+            process = held.enter_context(
+                RipgrepProcess(
+                    command, here, rules, budget, self._skip, hides, skipped=None if scope.by_name else skipped
+                )
+            )
+            text = b"".join(process.chunks())
+            process.count(receipt)
+            if process.code not in (0, 1) or receipt.stopped:
+                raise RipgrepFailed(process.messages[:500])
+        names = [name.removeprefix(b"./") for name in text.split(b"\0")[:-1]]
+        receipt.searched = len(names)
+        return names, skipped
+
+    def _start_below(self, held: ExitStack, scope: Scope) -> tuple[list[str], str, tuple[int, ...]]:
+        """The last words of a command that looks below the directory, where it runs, and the descriptors it needs."""
+        words = list(scope.words)
+        rules: tuple[int, ...] = ()
+        if scope.above:
+            file = held.enter_context(_open_unnamed())
+            file.write("\n".join(scope.above).encode("utf-8", "surrogateescape"))
+            file.flush()
+            rules = (file.fileno(),)
+            words.append(f"--ignore-file=/dev/fd/{file.fileno()}")
+        directory = self._tree.workspace.open_directory(self._tree.path)
+        held.callback(os.close, directory)
+        here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
+        return [*words, "--", "."], here, rules
+
     def _run_below(self, mode: Mode, budget: Budget, receipt: Receipt, in_order: bool) -> Iterator[FileMatches]:
         """Search the directory, with the messages that count what is left out, unless there are too many of them."""
         with ExitStack() as held:
-            scope = self._scope()
-            command = [*self._common(mode), *scope]
-            if in_order:
-                command.append("--sort=path")
-            above = () if self._query.ignored else self._tree.above()
-            rules: tuple[int, ...] = ()
-            if above:
-                file = held.enter_context(_open_unnamed())
-                file.write("\n".join(above).encode("utf-8", "surrogateescape"))
-                file.flush()
-                rules = (file.fileno(),)
-                command.append(f"--ignore-file=/dev/fd/{file.fileno()}")
-            directory = self._tree.workspace.open_directory(self._tree.path)
-            held.callback(os.close, directory)
-            here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
-            command += ["--", "."]
-            if "--type=handrail" not in scope:
+            scope = self.scope
+            words, here, rules = self._start_below(held, scope)
+            command = [*self._common(mode), *(["--sort=path"] if in_order else []), *words]
+            if not scope.by_name:
                 yield from self._run(command, mode, budget, receipt, here, rules)
                 return
             shown: set[str] = set()
@@ -229,22 +276,46 @@ class Ripgrep:
                 except TooManyMessages:
                     self._tree.is_large = True
                 receipt.clear()
-            kinds = {"ignored": self._query.ignored, "hidden": self._query.hidden, "binary": False, "withheld": False}
-            receipt.uncounted = [kind for kind, included in kinds.items() if not included]
+            receipt.uncounted = self.uncounted
             for one in self._run(command, mode, budget, receipt, here, rules, debug=False):
                 if one.path not in shown:
                     yield one
 
+    @property
+    def uncounted(self) -> list[str]:
+        """The kinds of entries that a search by name in a large tree leaves out without counting them."""
+        kinds = {"ignored": self._query.ignored, "hidden": self._query.hidden, "binary": False, "withheld": False}
+        return [kind for kind, included in kinds.items() if not included]
+
     def among(
-        self, mode: Mode, files: Mapping[int, str], budget: Budget, receipt: Receipt, encoding: str = ""
+        self,
+        mode: Mode,
+        files: Mapping[int, str],
+        budget: Budget,
+        receipt: Receipt,
+        encoding: str = "",
+        walked: Collection[int] = (),
     ) -> Iterator[FileMatches]:
-        """Only these files, by open descriptors: no name is looked up again."""
-        command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else []), "--"]
-        paths = {f"/dev/fd/{fd}": path for fd, path in files.items()}
-        for matches in self._run([*command, *paths], mode, budget, receipt, "/", tuple(files)):
-            if matches.path in paths:
-                matches.path = paths[matches.path]
-                yield matches
+        """Only these files, by open descriptors: no name is looked up again.
+
+        ripgrep stops at a NUL byte in files that it walks to, and goes on in files that it is given: the descriptors
+        ``walked`` are searched as if it had walked to them, through links in a directory of their own.
+        """
+        command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else [])]
+        paths = {f"/dev/fd/{fd}": path for fd, path in files.items() if fd not in walked}
+        with ExitStack() as held:
+            places = list(paths)
+            if walked:
+                folder = held.enter_context(tempfile.TemporaryDirectory(prefix="handrail-"))
+                for fd in walked:
+                    os.symlink(f"/dev/fd/{fd}", f"{folder}/{fd}")
+                    paths[f"{folder}/{fd}"] = files[fd]
+                command += ["--follow", "--no-ignore", "--hidden"]
+                places.append(folder)
+            for matches in self._run([*command, "--", *places], mode, budget, receipt, "/", tuple(files)):
+                if matches.path in paths:
+                    matches.path = paths[matches.path]
+                    yield matches
 
     def _run(
         self,
@@ -324,7 +395,7 @@ class Ripgrep:
             narrow = [] if query.glob.endswith("/") else _is_safe(query.glob.rpartition("/")[2])
         if narrow and "**" not in narrow:
             command += [f"--type-add=handrail:{glob}" for glob in narrow]
-            command.append("--type=handrail")
+            command.append(_BY_NAME)
         if ".git" not in self._tree.path.real.split("/"):
             command.append("--glob=!.git")
         if self._skip:

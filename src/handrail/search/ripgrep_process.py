@@ -28,6 +28,9 @@ _SOON = 0.005
 _PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _MOST_COMPLAINTS = 3
 _DEBUG = re.compile(rb"^rg: DEBUG\|[^\n]*\n", re.MULTILINE)
+_SKIPPED = re.compile(
+    rb"^rg: DEBUG\|ignore::walk\|[^ \n]* ignoring (?:\./)?([^\n]*?): Ignore\(IgnoreMatch\(", re.MULTILINE
+)
 _LARGE = re.compile(rb"ignoring [^\n]*: \d+ bytes\n")
 _COMPLAINT = re.compile(r"^rg: (?!DEBUG\|)(.*): ([^:\n]+ \(os error (\d+)\))$", re.MULTILINE)
 _GONE = "2"  # removed while it was searched
@@ -49,9 +52,12 @@ class RipgrepProcess:
         skip: str = "",
         withheld: Sequence[str] = (),
         most_messages: int | None = None,
+        skipped: set[bytes] | None = None,
     ) -> None:
         self._budget = budget
         self._most_messages = most_messages
+        self._skipped = skipped
+        """Collects the paths of the entries that the walk leaves out."""
         self._signs = dict(_SIGNS)
         if skip:  # what this glob leaves out counts as ignored
             self._signs["ignored"] += (_EXCLUDED + skip.encode() + b'"',)
@@ -140,6 +146,8 @@ class RipgrepProcess:
             self._counts[name] = self._counts.get(name, 0) + sum(map(lines.count, signs))
         if b" bytes\n" in lines:
             self._counts["large"] = self._counts.get("large", 0) + len(_LARGE.findall(lines))
+        if self._skipped is not None:
+            self._skipped.update(_SKIPPED.findall(lines))
         if (other := _DEBUG.sub(b"", lines)).strip():
             text = other.decode("utf-8", "replace")
             for match in _COMPLAINT.finditer(text):

@@ -36,10 +36,19 @@ class Visibility:
 class SearchTree:
     """The directory or the single file at a path of the workspace."""
 
-    def __init__(self, workspace: Workspace, path: WorkPath, listings: Listings, sight: Visibility) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        path: WorkPath,
+        listings: Listings,
+        sight: Visibility,
+        indexes: object | None = None,
+    ) -> None:
         self.workspace = workspace
         self.path = path
         self.sight = sight
+        self.indexes = indexes
+        """The `SessionIndexes` of the session; None: no index is used."""
         self._listings = listings
         status = workspace.stat(path)
         if status is None:
@@ -57,6 +66,13 @@ class SearchTree:
     def is_large(self, large: bool) -> None:
         assert large
         self._listings.large.add(self.path.real)
+
+    def whole(self) -> SearchTree:
+        """The whole root that this lies in."""
+        if self.path.inner == ".":
+            return self
+        path = WorkPath(".", self._root, ".", self.path.root)
+        return SearchTree(self.workspace, path, self._listings, self.sight, self.indexes)
 
     def walk(self, budget: Budget) -> Walk:
         """A walk through the directory; raises `NotDirectory`."""

@@ -60,6 +60,9 @@ class Settings:
     network: Annotated[
         Network, "The network of commands without approval: none, loopback (if the sandbox supports it), or all."
     ] = "loopback"
+    index: Annotated[
+        bool, "Search large trees with an index, built in the background after a slow search: see docs/search-index.md."
+    ] = True
     keep_env: Annotated[tuple[str, ...], "Environment variables that commands get besides the harmless ones."] = ()
     confine_files: Annotated[
         bool, "Run the file tools in a sandbox too, in threads that the kernel confines (Landlock)."

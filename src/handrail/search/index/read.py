@@ -1,0 +1,157 @@
+"""Read an index file with the standard library alone: rows are taken from a memory map as integers."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from handrail.search.index.layout import (
+    ALWAYS,
+    BLOCK,
+    FOLD,
+    HAS_NUL,
+    HEAD,
+    LINKED,
+    MAGIC,
+    MULTIPLIER,
+    NO_FILE,
+    Stamp,
+)
+
+_MOST_HASHES = 64
+"""Trigrams of an alternative that are looked up; more would not make it more selective."""
+
+
+class BadIndex(Exception):
+    """The file is no index, or was written by another version."""
+
+
+class IndexFile:
+    """An open index. Its pages are shared with other processes."""
+
+    def __init__(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            status = os.fstat(fd)
+            if status.st_uid != os.geteuid() or status.st_size < HEAD.size:
+                raise BadIndex(path)
+            self.identity = status.st_dev, status.st_ino
+            self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(fd)
+        self._view = memoryview(self._map)
+        magic, at, length = HEAD.unpack_from(self._map)
+        if magic != MAGIC or at + length != len(self._map):
+            raise BadIndex(path)
+        self.description: dict[str, Any] = json.loads(self._map[at : at + length])
+        places = self.description["places"]
+        self._places: dict[str, tuple[int, int]] = places
+        table = self._map[slice(*places["blocks"])]
+        self._blocks = list(BLOCK.iter_unpack(table))
+        self.flags = self._map[slice(*places["flags"])]
+
+    def _numbers(self, place: str) -> memoryview:
+        return self._view[slice(*self._places[place])].cast("q")
+
+    def _names(self, place: str) -> list[bytes]:
+        text = self._map[slice(*self._places[place])]
+        return text.split(b"\0")[:-1]
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """Names of the files below the root, in the order of paths."""
+        return self._names("files")
+
+    @cached_property
+    def numbers(self) -> dict[bytes, int]:
+        """The number of each file."""
+        return {name: number for number, name in enumerate(self.files)}
+
+    @cached_property
+    def stamps(self) -> Sequence[Stamp]:
+        """The stamp of each file when it was indexed."""
+        flat = self._numbers("stamps").tolist()
+        return list(zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True))
+
+    @cached_property
+    def newest(self) -> list[int]:
+        """Numbers of the files, the newest first, those of one age in the order of paths."""
+        ages = [-stamp[0] for stamp in self.stamps]
+        return sorted(range(len(ages)), key=ages.__getitem__)
+
+    @cached_property
+    def directories(self) -> dict[bytes, tuple[int, int]]:
+        """Directories that were walked, with their inodes and change times."""
+        flat = self._numbers("directory_stamps").tolist()
+        return dict(zip(self._names("directories"), zip(flat[::2], flat[1::2], strict=True), strict=True))
+
+    @cached_property
+    def rules(self) -> dict[bytes, tuple[int, int]]:
+        """Ignore files, with their inodes and change times."""
+        flat = self._numbers("rule_stamps").tolist()
+        return dict(zip(self._names("rules"), zip(flat[::2], flat[1::2], strict=True), strict=True))
+
+    def with_flag(self, flag: int) -> set[int]:
+        """Numbers of the files that have this flag."""
+        return {number for number, flags in enumerate(self.flags) if flags & flag}
+
+    @cached_property
+    def always(self) -> set[int]:
+        """Files that are searched each time."""
+        return self.with_flag(ALWAYS)
+
+    @cached_property
+    def binary(self) -> set[int]:
+        """Files with a NUL byte."""
+        return self.with_flag(HAS_NUL)
+
+    @cached_property
+    def linked(self) -> set[int]:
+        """Files with several names: a change by another name may be noticed by nobody."""
+        return self.with_flag(LINKED)
+
+    def find_candidates(self, alternatives: Iterable[Sequence[bytes]], multiline: bool) -> set[int]:
+        """Numbers of the files that may contain all texts of an alternative: on one line, or anywhere (multiline)."""
+        candidates: set[int] = set()
+        for texts in alternatives:
+            if multiline:
+                candidates |= set.intersection(*(self._find(hash_trigrams([text])) for text in texts))
+            else:
+                candidates |= self._find(hash_trigrams(texts))
+        return candidates
+
+    def _find(self, hashes: Sequence[int]) -> set[int]:
+        files: set[int] = set()
+        data, load = self._map, int.from_bytes
+        for rows_log2, width, start, ids_at in self._blocks:
+            bits = -1
+            for row in {number >> (32 - rows_log2) for number in hashes}:
+                at = start + row * width
+                bits &= load(data[at : at + width], "little")
+                if not bits:
+                    break
+            if bits:
+                ids = self._view[ids_at : ids_at + width * 32].cast("I")
+                digits = bin(bits)[:1:-1]
+                column = digits.find("1")
+                while column >= 0:
+                    files.add(ids[column])
+                    column = digits.find("1", column + 1)
+        files.discard(NO_FILE)
+        return files
+
+
+def hash_trigrams(texts: Iterable[bytes]) -> list[int]:
+    """The hashes of the trigrams in these texts."""
+    hashes: dict[int, None] = {}
+    for text in texts:
+        folded = text.translate(FOLD)
+        for at in range(len(folded) - 2):
+            hashes[int.from_bytes(folded[at : at + 3], "little") * MULTIPLIER & 0xFFFFFFFF] = None
+            if len(hashes) >= _MOST_HASHES:
+                return list(hashes)
+    return list(hashes)

@@ -1,0 +1,194 @@
+"""The index files of a user: where they are, how one is built, how much room they may take.
+
+An index is built by a process of its own at low priority, one at a time for each tree, and put in place by a rename:
+sessions and other processes share it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from handrail import system_calls
+from handrail.errors import IoError
+from handrail.errors.extras import USES, MissingExtra, install_command
+from handrail.search.index.read import BadIndex, IndexFile
+from handrail.search.index.structure import Mark, TooManyDirectories, scan
+from handrail.search.index.write import Task
+from handrail.search.receipt import Budget, Receipt
+from handrail.search.ripgrep import Ripgrep, RipgrepFailed
+from handrail.search.tree import SearchTree
+
+MOST_INDEX_BYTES = 512 << 20
+"""A larger index is not written."""
+MOST_BYTES = 1 << 30
+"""All indexes together; those not used for the longest time are deleted."""
+_LIST_SECONDS = 60.0
+_TRIES = 5
+_SUFFIX = ".index"
+_FAILURES = {1: "the files cannot be read", 3: "numpy is not installed", 4: "the index would be too large"}
+
+
+class IndexStore:
+    """The folder with the index files."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    @classmethod
+    def in_state(cls, state: str) -> IndexStore:
+        """The one in a state directory."""
+        return cls(os.path.join(state, "index"))
+
+    def path(self, root: str, base: Ripgrep) -> str:
+        """Where the index of a tree is: other rules for what may be read have another one."""
+        identity = json.dumps([root, base.scope.words, base.scope.above])
+        return os.path.join(self._folder, hashlib.sha256(identity.encode()).hexdigest()[:32] + _SUFFIX)
+
+    def paths(self) -> list[str]:
+        """All indexes."""
+        with contextlib.suppress(OSError):
+            names = sorted(name for name in os.listdir(self._folder) if name.endswith(_SUFFIX))
+            return [os.path.join(self._folder, name) for name in names]
+        return []
+
+    def drop(self, path: str) -> bool:
+        """Delete an index; False if there is none."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def limit(self, keep: str) -> None:
+        """Delete the indexes that were not used for the longest time, until the others fit."""
+        used = []
+        for path in self.paths():
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                used.append((path == keep, max(status.st_atime_ns, status.st_mtime_ns), status.st_size, path))
+        total = sum(size for _, _, size, _ in used)
+        for kept, _, size, path in sorted(used):
+            if total > MOST_BYTES and not kept:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+                total -= size
+
+    def build(self, tree: SearchTree, base: Ripgrep, report: Callable[[int, int], None] | None = None) -> bool:
+        """Build the index of a whole tree and wait for it; False if another process is at it.
+
+        ``report`` gets the number of files that are indexed, and of all. Raises `IoError` and `MissingExtra`.
+        """
+        require_numpy()
+        path = self.path(tree.path.real, base)
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        with self._lock(path) as free:
+            if not free:
+                return False
+            task, names = _prepare(tree, base, path)
+            code = _run_builder(task, names, report)
+            if code:
+                raise IoError(path=tree.path.named, why=_FAILURES.get(code, f"the builder ended with code {code}"))
+            self.limit(path)
+        return True
+
+    @contextlib.contextmanager
+    def _lock(self, path: str) -> Iterator[bool]:
+        fd = os.open(path.removesuffix(_SUFFIX) + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            free = True
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                free = False
+            yield free
+        finally:
+            os.close(fd)
+
+
+def has_numpy() -> bool:
+    """Whether an index can be built."""
+    return importlib.util.find_spec("numpy") is not None
+
+
+def require_numpy() -> None:
+    """Raise `MissingExtra` where no index can be built."""
+    if not has_numpy():
+        problem = "numpy is not installed"
+        raise MissingExtra(extra="index", use=USES["index"], problem=problem, install=install_command("index"))
+
+
+def describe(path: str) -> dict[str, Any] | None:
+    """What is known of an index: root, files, bytes of their contents, size, time; None if it cannot be read."""
+    try:
+        index = IndexFile(path)
+        status = os.stat(path)
+    except (OSError, BadIndex, ValueError, KeyError):
+        return None
+    known = {name: index.description[name] for name in ("root", "files", "bytes", "built")}
+    return {**known, "size": status.st_size, "path": path}
+
+
+def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[bytes]]:
+    """List the files to index, and the directories, at a moment when nothing changed."""
+    root = tree.workspace.beneath(tree.path)
+    status = os.fstat(root)
+    try:
+        for _ in range(_TRIES):
+            settled = time.time_ns() - system_calls.TICK
+            receipt = Receipt()
+            names, skipped = base.list_files(base.scope, Budget(_LIST_SECONDS), receipt)
+            structure = scan(root, skipped, settled=settled)
+            if structure.is_settled:
+                break
+            time.sleep(2 * system_calls.TICK / 1e9)
+    except RipgrepFailed as error:
+        raise IoError(path=tree.path.named, why=str(error)) from None
+    except TooManyDirectories:
+        raise IoError(path=tree.path.named, why="it has too many directories") from None
+    shown = [name for name in names if base.shows(os.fsdecode(name))]
+    shown.sort(key=lambda name: name.split(b"/"))
+    description = {
+        "built": time.time(),
+        "complete": len(shown) == len(names) and not receipt.unreadable,
+        "receipt": asdict(receipt),
+    }
+    task = Task(
+        root=tree.path.real,
+        identity=(status.st_dev, status.st_ino),
+        path=path,
+        most_bytes=MOST_INDEX_BYTES,
+        directories=_list_marks(structure.directories),
+        rules=_list_marks(structure.rules),
+        description=description,
+    )
+    return task, shown
+
+
+def _list_marks(entries: dict[bytes, Mark]) -> list[tuple[str, int, int]]:
+    return [(os.fsdecode(path), *mark) for path, mark in entries.items()]
+
+
+def _run_builder(task: Task, names: list[bytes], report: Callable[[int, int], None] | None) -> int:
+    command = [sys.executable, "-m", "handrail.search.index.write"]
+    with open(os.memfd_create("handrail", os.MFD_CLOEXEC), "w+b") as given:
+        given.write(json.dumps(task).encode() + b"\n" + b"".join(name + b"\0" for name in names))
+        given.seek(0)
+        output = subprocess.PIPE if report else subprocess.DEVNULL
+        with subprocess.Popen(  # noqa: S603 - a list of words, no shell
+            command, stdin=given, stdout=output, stderr=subprocess.DEVNULL, cwd="/", start_new_session=not report
+        ) as child:
+            for line in child.stdout or ():
+                assert report
+                report(int(line), len(names))
+    return child.returncode

@@ -1,0 +1,105 @@
+"""The indexes that the searches of one session use, and when one is built."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from handrail.errors import ToolError
+from handrail.search.index.fresh import FreshIndex, View
+from handrail.search.index.store import IndexStore, has_numpy
+from handrail.search.query import NameFilter, Query
+from handrail.search.receipt import Budget
+from handrail.search.ripgrep import Ripgrep, RipgrepFailed
+from handrail.search.tree import SearchTree
+
+SLOW_FILES = 5_000
+"""A search of so many files is worth an index."""
+_MOST_CHANGES = 500
+"""So many changed files are worth a new index, and so is a share of 1 in 20."""
+
+_BUILD_AGAIN = 600.0
+"""Seconds until a session builds the same index again."""
+
+
+class SessionIndexes:
+    """The indexes of a session, one for each root."""
+
+    def __init__(self, state: str) -> None:
+        self.store = IndexStore.in_state(state)
+        self._lock = threading.Lock()
+        self._open: dict[str, FreshIndex] = {}
+        self._builder: threading.Thread | None = None
+        self._tried: dict[str, float] = {}
+        """When an index was built, or could not be, in this session."""
+
+    def view(self, program: str, query: Query, tree: SearchTree, engine: Ripgrep, budget: Budget) -> View | None:
+        """The index for a search; None: it cannot be used, or there is none."""
+        if (
+            query.hidden
+            or query.ignored
+            or query.file_bytes is not None
+            or (engine.scope.by_name and not tree.is_large)
+        ):
+            return None
+        whole = tree.whole()
+        base = make_base(program, whole)
+        path = self.store.path(whole.path.real, base)
+        with self._lock:
+            index = self._open.get(path)
+            if index is None:
+                index = self._open[path] = FreshIndex(path)
+        inner = "" if tree.path.inner == "." else tree.path.inner
+        try:
+            view = index.view(tree.workspace.beneath(tree.path), base, engine, inner, budget)
+        except (RipgrepFailed, OSError):
+            return None
+        if view and index.changes > max(_MOST_CHANGES, len(view.index.flags) // 20):
+            self._start_build(whole, base, path)
+        return view
+
+    def note_search(self, program: str, tree: SearchTree, searched: int) -> None:
+        """Build an index in the background after a search of many files without one."""
+        if searched >= SLOW_FILES:
+            whole = tree.whole()
+            base = make_base(program, whole)
+            self._start_build(whole, base, self.store.path(whole.path.real, base))
+
+    def _start_build(self, tree: SearchTree, base: Ripgrep, path: str) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._tried.get(path, float("-inf")) < _BUILD_AGAIN or not has_numpy():
+                return
+            self._tried[path] = now
+            self._builder = threading.Thread(target=self._build, args=(tree, base), daemon=True, name="handrail-index")
+            self._builder.start()
+
+    def _build(self, tree: SearchTree, base: Ripgrep) -> None:
+        try:
+            self.store.build(tree, base)
+        except (ToolError, OSError):
+            return  # searches go on without it; `handrail index build` says why
+
+    def wait(self) -> None:
+        """Wait until an index that is being built is there."""
+        with self._lock:
+            builder = self._builder
+        if builder:
+            builder.join()
+
+    def close(self) -> None:
+        with self._lock:
+            indexes, self._open = list(self._open.values()), {}
+        for index in indexes:
+            index.close()
+
+
+def make_base(program: str, whole: SearchTree) -> Ripgrep:
+    """The search of a whole tree, whose files are indexed."""
+    query = Query("")
+    return Ripgrep(program, query, whole, NameFilter(query))
+
+
+def get_indexes(tree: SearchTree) -> SessionIndexes | None:
+    """The indexes of the session that searches this tree."""
+    return tree.indexes if isinstance(tree.indexes, SessionIndexes) else None
