@@ -305,3 +305,20 @@ def test_help_tools_log_clear_and_compact_answer(start: Start) -> None:
     chat.say("/quit")
     chat.over()
     assert chat.asked(len(chat.server.requests) - 1) == [("user", "afresh")]
+
+
+def test_rewind_and_own_commands_at_a_terminal(start: Start) -> None:
+    chat = start([*TODO, Line("Again.")], "--mode", "accept-edits")
+    chat.say("finish the README")
+    chat.sees("+DONE one", "Both are")
+    chat.say("!!echo $((40 + 2))")
+    chat.sees("42", "the model will see it")
+    chat.type("\x1b\x1b")
+    chat.sees("1  finish the README", "/rewind ")
+    chat.type("1\r")
+    chat.sees("set back", "README.md", "back to before: finish the README")
+    assert chat.text == "TODO one\nTODO two\n"
+    chat.type("!\r")
+    chat.sees("finish the README!", "Again.")
+    chat.leave()
+    assert chat.asked(3) == [("user", "finish the README!")]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 
-from handrail.pipeline.project import MOST_CHARS, ProjectFacts
+from handrail.pipeline.project import MOST_CHARS, ProjectFacts, read_instructions
 from handrail.pipeline.session import Session
+from handrail.settings.config_file import config_path
+from handrail.text.display import escape
 
 _WHO = (
     "You are a coding agent in a user's project. You can access it only with the tools below. "
@@ -44,7 +47,10 @@ def system_prompt(session: Session, today: dt.date | None = None) -> str:
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
     parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(project, today)]
-    parts += [_quote_file(name, text) for name, text in project.instructions.items()]
+    user = read_instructions(os.path.join(os.path.dirname(config_path(os.environ)), "AGENTS.md"))
+    parts.append(_quote_file("The user's AGENTS.md for all projects", user))
+    parts += [_quote_file(f"The project's {name}", text) for name, text in project.instructions.items()]
+    parts.append(_list_nested(project))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -54,6 +60,17 @@ def _describe_facts(project: ProjectFacts, today: dt.date | None) -> str:
     return f"The project is {project.home} ({repository}). The system is {project.system}; today is {date}."
 
 
-def _quote_file(name: str, text: str) -> str:
+def _quote_file(title: str, text: str) -> str:
     cut = "\n(The rest is left out.)" if len(text) > MOST_CHARS else ""
-    return f"The project's {name} says:\n\n{text[:MOST_CHARS].strip()}{cut}" if text.strip() else ""
+    return f"{title} says:\n\n{text[:MOST_CHARS].strip()}{cut}" if text.strip() else ""
+
+
+def _list_nested(project: ProjectFacts) -> str:
+    """Name the AGENTS.md files of directories: the model reads them when it works there."""
+    if not project.nested:
+        return ""
+    rows = "\n".join(f"- {escape(path)}" for path in project.nested)
+    return (
+        "These directories have instructions of their own. Read the file before you change anything in its directory "
+        f"or below; the nearest file counts most.\n{rows}"
+    )

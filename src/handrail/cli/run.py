@@ -48,10 +48,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     from handrail.agent.providers import ModelError
+    from handrail.cli.chat.attachments import load_pictures, named
     from handrail.cli.chat.events import JsonEvents
     from handrail.cli.chat.interrupts import Leave, ended_in_order
     from handrail.cli.chat.opening import Work
-    from handrail.cli.chat.repl import answer, named
+    from handrail.cli.chat.repl import answer
     from handrail.cli.chat.screen import open_screen
 
     events = JsonEvents() if as_json else None
@@ -62,7 +63,8 @@ def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     try:
         with ended_in_order(work.stop):
             work.agent()  # what is missing is wrong usage, before anything was asked
-            ending = answer(work, "\n".join([task, *named(task, plan.workspace)]))
+            pictures = load_pictures(task, plan.workspace)
+            ending = answer(work, "\n".join([task, *named(task, plan.workspace)]), pictures)
         code = CODES[ending.how] if ending else code
     except ModelError as error:
         raise UsageError(str(error)) from None

@@ -19,8 +19,19 @@ def chat_tool(spec: Spec) -> dict[str, Any]:
 
 def chat_image_message(call_id: str, images: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a user message with the images of a call, because a tool message holds text only."""
+    return {"role": "user", "content": chat_content(f"Shown by {call_id}:", images)}
+
+
+def chat_content(text: str, images: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the content of a user message with images for Chat Completions."""
     urls = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
-    return {"role": "user", "content": [{"type": "text", "text": f"Shown by {call_id}:"}, *urls]}
+    return [{"type": "text", "text": text}, *urls]
+
+
+def response_content(text: str, images: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the content of a user message with images for Responses."""
+    parts = [{"type": "input_image", "image_url": data_url(image)} for image in images]
+    return [{"type": "input_text", "text": text}, *parts]
 
 
 def response_tool(spec: Spec) -> dict[str, Any]:
@@ -31,6 +42,5 @@ def response_tool(spec: Spec) -> dict[str, Any]:
 
 def function_output(call_id: str, text: str, images: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the input item that answers a function call in Responses."""
-    parts = [{"type": "input_image", "image_url": data_url(image)} for image in images]
-    output = [{"type": "input_text", "text": text}, *parts] if parts else text
+    output = response_content(text, images) if images else text
     return {"type": "function_call_output", "call_id": call_id, "output": output}

@@ -130,6 +130,8 @@ def _build_content(turn: Turn) -> list[dict[str, Any]]:
         return [_build_result(result) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return [dict(block) for block in turn.raw["content"] if block["type"] != "text" or block["text"].strip()]
+    if turn.blocks:
+        return result_content(turn.text, turn.blocks)
     text_blocks = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": api_name(call), "input": api_arguments(call)} for call in turn.calls

@@ -10,7 +10,7 @@ from handrail.agent.messages import Reply, ToolCall, Turn, Usage
 from handrail.agent.providers import Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
-from handrail.wire.openai import chat_image_message, chat_tool
+from handrail.wire.openai import chat_content, chat_image_message, chat_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -106,7 +106,8 @@ def _build_messages(turn: Turn) -> list[dict[str, Any]]:
             for result in turn.results
         ]
         return messages + [chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks]
-    message: dict[str, Any] = {"role": turn.role, "content": turn.text or None}
+    content = chat_content(turn.text, turn.blocks) if turn.blocks else turn.text or None
+    message: dict[str, Any] = {"role": turn.role, "content": content}
     if turn.calls:
         message["tool_calls"] = [
             {

@@ -9,7 +9,7 @@ from handrail.agent.messages import Reply, ToolCall, Turn, Usage
 from handrail.agent.providers import ModelError, Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
-from handrail.wire.openai import function_output, response_tool
+from handrail.wire.openai import function_output, response_content, response_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -91,7 +91,8 @@ def _build_items(turn: Turn) -> list[dict[str, Any]]:
         return [function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
-    messages = [{"role": turn.role, "content": turn.text}] if turn.text else []
+    content = response_content(turn.text, turn.blocks) if turn.blocks else turn.text
+    messages: list[dict[str, Any]] = [{"role": turn.role, "content": content}] if content else []
     calls = [
         {"type": "function_call", "call_id": call.id, "name": api_name(call), "arguments": call.arguments}
         for call in turn.calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,28 @@ def undo_last(session: Session) -> UndoReport:
         raise NoChange(f"nothing was undone: {error.facts.get('why', error)}") from None
     except ToolError as error:
         raise NoChange(f"nothing was undone: {escape(str(error))}") from None
+
+
+def undo_calls(session: Session, ids: Collection[str]) -> list[UndoReport]:
+    """Undo the calls of this session with these ids that changed files and are not undone yet, the latest first."""
+    from handrail.errors import ToolError
+    from handrail.journal import JournalFailed
+    from handrail.journal.undo import CannotUndo
+    from handrail.journal.undo_plan import has_changed
+
+    with _open_reader(session) as reader:
+        own = {row.seq for row in reader.read_calls(session=session.origin.session) if row.call_id in ids}
+        undone: set[int] = set()
+        numbers = []
+        for one in reader.iterate_file_changes(session=session.origin.session):
+            if one.undone is not None:
+                undone.update(one.undone)
+            elif one.seq in own - undone and any(map(has_changed, reader.read_files(one.seq))):
+                numbers.append(one.seq)
+    try:
+        return [session.undo(call=number) for number in numbers]
+    except (CannotUndo, JournalFailed, ToolError) as error:
+        raise NoChange(f"not all changes were undone: {escape(str(error))}") from None
 
 
 def net_diff(session: Session) -> str:

@@ -77,7 +77,7 @@ class Composer(LiveScreen):
         self._queue = queue
         self._stop = stop
         self._status_idle: Callable[[], str] = str
-        self.rewind: Callable[[], None] = lambda: None
+        self.rewind: Callable[[], object] = lambda: None
         """Called for Esc Esc on an empty line."""
         self._pending: list[str] = []
         self._printing = self._suspended = False
@@ -126,6 +126,15 @@ class Composer(LiveScreen):
     def end(self) -> None:
         """End the input; may be called from any thread."""
         self._in_loop(self._exit)
+
+    def prefill(self, text: str) -> None:
+        """Put a text into the composer, if nothing is typed there; may be called from any thread."""
+
+        def insert() -> None:
+            if not self._buffer.text:
+                self._buffer.insert_text(text)
+
+        self._in_loop(insert)
 
     # The layout.
 

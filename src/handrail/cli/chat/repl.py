@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from handrail.cli.chat.attachments import load_pictures, named
 from handrail.cli.chat.early import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.message_queue import MessageQueue
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from handrail.cli.chat.composer import Composer
     from handrail.cli.chat.plan import ChatPlan
 
-_NAMED = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _LONGEST_END = 10.0
 """Seconds that a stopped run gets to end before the program does."""
 
@@ -73,9 +72,12 @@ def handle_message(work: Work, slash: Slash, text: str) -> bool:
         return True
     if is_command(text.strip()):
         return slash.run(text.strip())
+    if text.startswith("!"):
+        slash.run_command(text[1:])
+        return True
     message = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
     slash.notes.clear()
-    answer(work, message)
+    answer(work, message, load_pictures(text, work.plan.workspace))
     return True
 
 
@@ -93,7 +95,8 @@ def _chat_at_terminal(plan: ChatPlan) -> int:
         queue = MessageQueue()
         composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
         work = Work(plan, composer)
-        slash = Slash(work)
+        slash = Slash(work, composer.prefill)
+        composer.rewind = lambda: queue.add("/rewind") and None
         composer.attach(Words(COMMANDS, slash.choices, Files(lambda: work.ready)), work.meter.line)
         worker = Worker(work, slash, queue, composer)
         code = 0
@@ -142,7 +145,7 @@ class Worker:
             self._composer.end()
 
 
-def answer(work: Work, text: str) -> Ending | None:
+def answer(work: Work, text: str, images: Sequence[Mapping[str, Any]] = ()) -> Ending | None:
     """Work on one message; None if the model cannot be asked at all."""
     from handrail.agent.providers import ModelError
 
@@ -153,19 +156,12 @@ def answer(work: Work, text: str) -> Ending | None:
         except ModelError as error:
             ending, why = None, str(error)
         else:
-            ending = agent.run(replace_surrogates(text), work.stopping)
+            ending = agent.run(replace_surrogates(text), work.stopping, images)
             why = "" if ending.how == "done" else ending.text
             work.meter.used = agent.history.tokens
     if why:
         work.screen.say(why, "yellow" if ending and ending.how == "cancelled" else "red")
     return ending
-
-
-def named(text: str, workspace: str) -> list[str]:
-    """Return a remark for the model about each `@path` in a message: that it is the name of a file."""
-    paths = dict.fromkeys(path.rstrip(".,;:!?)") for path in _NAMED.findall(text))
-    there = [path for path in paths if path and os.path.lexists(os.path.join(workspace, path))]
-    return [f"[@{path} is the name of a file or directory of the project: {path}]" for path in there]
 
 
 def _read_line() -> str:

@@ -14,12 +14,15 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.cli.chat.opening import Work
+    from handrail.journal.undo import UndoReport
 
 COMMANDS = {
     "help": "show these commands and the keys",
     "tools": "list the tools of the model",
     "diff": "show all changes of this conversation",
     "undo": "undo the last change",
+    "rewind": "go back to before a message, files included: /rewind lists them, /rewind 1 takes the last",
+    "export": "write the conversation to a file: /export notes.md or notes.html",
     "log": "list the last calls",
     "mode": "show or set the approval mode: /mode accept-edits",
     "model": "show or change the model, and keep the conversation: /model M",
@@ -29,7 +32,9 @@ COMMANDS = {
 }
 _KEYS = """\
 Enter sends; Alt-Enter, or a backslash at the end of a line, starts a new line; pasted text keeps its lines.
-@ names a file of the project and completes it. Ctrl-C stops a reply or a command, twice quits; Ctrl-D quits."""
+@ names a file of the project and completes it; a picture is sent along. !make test runs your own command, !!make test
+also shows it to the model. Ctrl-C stops a reply or a command, twice quits; Ctrl-D quits. Ctrl-O shows the last folded
+text, Esc Esc lists the messages to rewind to."""
 _LAST = 20
 
 
@@ -41,8 +46,9 @@ def is_command(text: str) -> bool:
 class Slash:
     """Run slash commands. Remarks for the model are collected in `notes` for the next message."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, prefill: Callable[[str], None] = lambda _: None) -> None:
         self._work = work
+        self._prefill = prefill
         self._say = work.screen.say
         self.notes: list[str] = []
         self._commands: dict[str, Callable[[str], None]] = {
@@ -93,8 +99,74 @@ class Slash:
         else:
             self._say("nothing has changed in this conversation", "dim")
 
+    def run_command(self, text: str) -> None:
+        """Run the person's own command; with a second `!` the model gets its output."""
+        from handrail.cli.chat.own_command import run_own_command
+
+        command = text.removeprefix("!").strip()
+        if not command:
+            self._say("give a command, as in !make test", "yellow")
+            return
+        work = self._work
+        work.restart()
+        try:
+            with work.interrupts, work.screen.running(work.meter.line, work.tail):
+                ended = run_own_command(command, work.plan.workspace, work.stopping)
+        except OSError as error:
+            self._say(f"the command cannot be started: {error.strerror}", "red")
+            return
+        self._say(ended.output.rstrip("\n") or "(no output)")
+        shown = "the model will see it" if text.startswith("!") else "not shown to the model"
+        self._say(f"exit {ended.code} · {shown}", "red" if ended.code else "dim")
+        if text.startswith("!"):
+            self.notes.append(ended.describe())
+
+    def _rewind(self, word: str) -> None:
+        from handrail.cli.chat.rewind import list_points, require_point, rewind
+
+        agent = self._work.opened
+        points = list_points(agent.history.turns) if agent else []
+        if agent is None or not points:
+            raise NoChange("there is no message of this chat to go back to")
+        if not word:
+            rows = [
+                f"{n:>3}  {' '.join(escape(point.text[:400]).split())[:90]}" for n, point in enumerate(points[:20], 1)
+            ]
+            self._say("\n".join([*rows, "/rewind N goes back to before that message, conversation and files together"]))
+            self._prefill("/rewind ")
+            return
+        point = require_point(points, word)
+        reports = rewind(self._work.session, agent.history, point)
+        for report in reports:
+            self._report_undo(report)
+        self._work.meter.used = agent.history.tokens
+        self.notes.clear()
+        self._say(f"back to before: {' '.join(escape(point.text[:400]).split())[:90]}", "green")
+        self._prefill(point.text.split("\n[@")[0])
+
+    def _export(self, name: str) -> None:
+        from handrail.cli.chat.export import export_conversation
+
+        agent = self._work.opened
+        turns = agent.history.turns if agent else self._work.plan.turns
+        if not turns:
+            raise NoChange("there is no conversation yet")
+        path = os.path.join(self._work.plan.workspace, os.path.expanduser(name or "conversation.md"))
+        try:
+            with open(path, "x", encoding="utf-8", errors="replace") as file:
+                file.write(export_conversation(turns, self._work.plan.model, html=path.endswith((".html", ".htm"))))
+        except OSError as error:
+            raise UsageError(f"{escape(path)} was not written: {error.strerror}") from None
+        self._say(f"written to {escape(path)}", "green")
+
     def _undo(self, _: str) -> None:
         report = undo_last(self._work.session)
+        self._report_undo(report)
+        if report.restored:
+            paths = ", ".join(escape(one.path) for one in report.restored)
+            self.notes.append(f"[The user undid the last change. Restored: {paths}]")
+
+    def _report_undo(self, report: UndoReport) -> None:
         words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
         for one in report.restored:
             self._say(f"{words[one.how]}  {escape(one.path)}", "green")
@@ -102,9 +174,8 @@ class Slash:
             self._say(f"left alone  {escape(conflict.path)}: {conflict.why}", "yellow")
         for path in report.missing:
             self._say(f"not kept  {escape(path)}: its old contents are not in the journal", "red")
-        if report.restored:
-            paths = ", ".join(escape(one.path) for one in report.restored)
-            self.notes.append(f"[The user undid the last change. Restored: {paths}]")
+        for command in report.unknown:
+            self._say(f"not undone  other effects of: {escape(command)}", "yellow")
 
     def _log(self, _: str) -> None:
         rows = calls(self._work.session, _LAST)
