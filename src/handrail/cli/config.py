@@ -248,18 +248,17 @@ def _parse_word(key: str, word: str) -> Any:
 def _change(edit: Callable[[str], str], as_json: bool) -> int:
     """Write the changed file, once it is known to be a valid configuration."""
     from handrail.errors import ToolError
-    from handrail.mcp.install.files import ClientFile
-    from handrail.mcp.install.json_file import Broken
+    from handrail.files.configuration import BadConfiguration, ConfigurationFile
     from handrail.settings.config_file import ConfigError, check
 
     path = _find_config_path()
     try:
-        with ClientFile(path) as file:
+        with ConfigurationFile(path) as file:
             text = edit(file.text)
             check(path, text.encode("utf-8"))
             if text != file.text:
                 file.write(text)
-    except (ConfigError, Broken) as error:
+    except (ConfigError, BadConfiguration) as error:
         message = str(error)
         raise UsageError(message if message.startswith(escape(path)) else f"{escape(path)}: {message}") from None
     except ToolError as error:

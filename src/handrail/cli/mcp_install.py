@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import UsageError, warn, write
 from handrail.errors import ToolError
+from handrail.files.configuration import BadConfiguration
 from handrail.mcp import tool_list
 from handrail.mcp.install.entry import (
     NAME,
@@ -21,7 +22,6 @@ from handrail.mcp.install.entry import (
     choose_place,
     clients,
 )
-from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
 _ABOUT = """\
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
         return entry.show()
     try:
         return entry.remove() if options.undo else entry.install()
-    except Broken as error:
+    except BadConfiguration as error:
         raise InstallError(f"{escape(path)} was not changed: {error}") from None
     except OSError as error:
         raise InstallError(f"{escape(error.filename or path)}: {error.strerror}") from None

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from handrail.files.configuration import BadConfiguration, ConfigurationFile
 from handrail.frozen import frozen
 from handrail.mcp.install import json_file, toml_file, yaml_file
-from handrail.mcp.install.files import ClientFile, Records, undo_text
-from handrail.mcp.install.json_file import Broken
+from handrail.mcp.install.records import Records, undo_text
 from handrail.text.document import Splice
 
 
@@ -65,12 +65,12 @@ class FileSettings:
     path: str
     settings: Settings
     check_entry: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = None
-    """If the first setting is the entry of a server: raises `Broken` if the data holds an entry that is not ours; the
-    second argument is the record of an older change."""
+    """If the first setting is the entry of a server: raises `BadConfiguration` if the data holds an entry that is not
+    ours; the second argument is the record of an older change."""
 
     def install(self) -> tuple[bool, Sequence[Setting]]:
         """Make the settings; whether the file was changed, and which settings it has now."""
-        with ClientFile(self.path) as config, Records() as records:
+        with ConfigurationFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             base = undo_text(config.text, known) if known else None
             start = config.text if base is None else base  # older settings of ours are replaced
@@ -95,14 +95,14 @@ class FileSettings:
 
     def check(self) -> None:
         """Raise what `install` would raise for the contents of the file, and change nothing."""
-        with ClientFile(self.path) as config, Records() as records:
+        with ConfigurationFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             base = undo_text(config.text, known) if known else None
             self._make(config.text if base is None else base, self.settings(config.text))
 
     def remove(self) -> tuple[bool, bool]:
         """Take the settings back; whether there were any, and whether the file is gone now."""
-        with ClientFile(self.path) as config, Records() as records:
+        with ConfigurationFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             new = undo_text(config.text, known) if known else None
             if new is None:
@@ -174,11 +174,13 @@ class FileSettings:
         """Require that the new file equals the old one except for one value."""
         try:
             new = read_data(self.path, after)
-        except Broken:
+        except BadConfiguration:
             new = {}
         old = read_data(self.path, before)
         if value_at(new, keys) != value or _remove_keys(new, keys) != _remove_keys(old, keys):
-            raise Broken(f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself")
+            raise BadConfiguration(
+                f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself"
+            )
 
 
 def _splices(path: str, text: str, setting: Setting, missing: Sequence[str]) -> list[Splice]:

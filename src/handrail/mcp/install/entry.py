@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
 from handrail.mcp.install import json_file
 from handrail.mcp.install.changes import FileSettings, Setting, print_settings, value_at
-from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
 NAME = "handrail"
@@ -173,7 +173,7 @@ class ServerEntry:
         for other in others:
             try:
                 other.check()
-            except Broken as error:
+            except BadConfiguration as error:
                 raise InstallError(f"{escape(other.path)} was not changed: {error}") from None
         changed, _ = entry_file.install()
         where = escape(self.path)
@@ -227,7 +227,7 @@ class ServerEntry:
         for keys in (self.client.keys, self.client.newer.get("keys", self.client.keys)):
             there = value_at(data, [*keys, NAME])
             if there is not None and not known and not _is_ours(there, self.url):
-                raise Broken(
+                raise BadConfiguration(
                     f"it has a server named {NAME} that starts something else; rename or remove that one first"
                 )
 

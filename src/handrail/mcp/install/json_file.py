@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
+from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
 from handrail.text.document import Splice
 from handrail.text.json_spans import JsonItem, read_document_with_comments
@@ -19,18 +20,14 @@ from handrail.text.json_spans import JsonItem, read_document_with_comments
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=\r|\n|$)")
 
 
-class Broken(ValueError):
-    """A configuration that cannot be read, and why."""
-
-
 def parse(text: str) -> JsonItem | None:
     """The object in a file; None if it holds nothing at all."""
     try:
         root = read_document_with_comments(text)
     except json.JSONDecodeError as error:
-        raise Broken(f"line {error.lineno}: {error.msg}") from None
+        raise BadConfiguration(f"line {error.lineno}: {error.msg}") from None
     if root and not isinstance(root.value, dict):
-        raise Broken("it is not an object")
+        raise BadConfiguration("it is not an object")
     return root
 
 
@@ -60,7 +57,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     node = root
     for depth, key in enumerate(keys):
         if not isinstance(node.value, dict):
-            raise Broken(f"{'.'.join(keys[:depth])} is not an object")
+            raise BadConfiguration(f"{'.'.join(keys[:depth])} is not an object")
         inner = find(node, [key])
         if inner is None:
             return _add_member(text, node, style, key, _nest(keys[depth + 1 :], value))
@@ -75,7 +72,7 @@ def extend(text: str, keys: Sequence[str], items: Sequence[str]) -> list[Splice]
     if there is None:
         return put(text, keys, list(items))
     if not isinstance(there.value, list):
-        raise Broken(f"{'.'.join(keys)} is not a list")
+        raise BadConfiguration(f"{'.'.join(keys)} is not a list")
     style = _Style.of(text, root)
     if not there.inside:
         own = style.indent_at(text, there.start)

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handrail.mcp.install.json_file import Broken
+from handrail.files.configuration import BadConfiguration
 from handrail.text.document import Splice
 from handrail.text.toml_lines import write_value
 
@@ -22,9 +22,9 @@ def parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
-        raise Broken(str(error)) from None
+        raise BadConfiguration(str(error)) from None
     except RecursionError:
-        raise Broken("it is nested too deeply") from None
+        raise BadConfiguration("it is nested too deeply") from None
 
 
 def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
@@ -67,7 +67,7 @@ def _own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
     parts = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
     header = re.search(rf"^[ \t]*\[\s*{parts}\s*\][^\r\n]*", text, re.MULTILINE)
     if not header:
-        raise Broken(f"{'.'.join(keys)} exists, but not as a separate table: change it yourself")
+        raise BadConfiguration(f"{'.'.join(keys)} exists, but not as a separate table: change it yourself")
     return header
 
 
@@ -79,7 +79,7 @@ def _find_line(text: str, keys: Sequence[str]) -> re.Match[str]:
     row = re.compile(rf"^[ \t]*(?:{key}|\"{key}\"|'{key}')[ \t]*=[^\r\n]*", re.MULTILINE)
     line = row.search(text, header.end(), after.start() if after else len(text))
     if not line:
-        raise Broken(f"{'.'.join(keys)} is not on a line of its own: change it yourself")
+        raise BadConfiguration(f"{'.'.join(keys)} is not on a line of its own: change it yourself")
     return line
 
 
@@ -104,7 +104,7 @@ def take(text: str, keys: Sequence[str], empty_too: int = 0) -> list[Splice]:
 def _look_up(data: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         if not isinstance(data, dict):
-            raise Broken(f"{'.'.join(keys)} cannot be added, because its parent is not a table")
+            raise BadConfiguration(f"{'.'.join(keys)} cannot be added, because its parent is not a table")
         data = data.get(key)
         if data is None:
             return None
@@ -117,7 +117,7 @@ def _find_span(text: str, keys: Sequence[str]) -> tuple[int, int]:
     own = re.compile(rf"^[ \t]*\[\s*{parts}\s*(?:\]|\.)", re.MULTILINE)
     first = own.search(text)
     if not first:
-        raise Broken(f"{'.'.join(keys)} exists, but not as a separate table: remove it first")
+        raise BadConfiguration(f"{'.'.join(keys)} exists, but not as a separate table: remove it first")
     end = len(text)
     for header in _HEADER.finditer(text, first.end()):
         if not own.match(text, header.start()):

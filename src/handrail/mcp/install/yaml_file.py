@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
-from handrail.mcp.install.json_file import Broken
 from handrail.text.document import Splice
 
 _KEY = re.compile(r"""( *)("(?:[^"\\]|\\.)*"\s*|'[^']*'\s*|[^\s#:'"\-][^:#]*):(?:[ ]+(.*))?$""")
@@ -56,7 +56,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
             gap = newline if at and text[at - 1 : at] != "\n" else ""
             return [Splice(at, at, gap + block)]
         if there.value and there.value not in ("{}", "null", "~"):
-            raise Broken(f"{'.'.join(keys[: depth + 1])} is not written as a block: edit the file yourself")
+            raise BadConfiguration(f"{'.'.join(keys[: depth + 1])} is not written as a block: edit the file yourself")
         if there.value:  # an empty mapping becomes a block
             block = newline.join(_write(key, _nest(keys[depth + 1 :], value), indent)) + newline
             return [Splice(place[there.first], place[there.end], block)]
@@ -86,9 +86,9 @@ def _rows(text: str) -> list[str]:
     rows = [row.rstrip("\r\n") for row in text.removeprefix("\ufeff").splitlines(keepends=True)]
     for number, row in enumerate(rows, start=1):
         if "\t" in row[: len(row) - len(row.lstrip())]:
-            raise Broken(f"line {number}: it is indented with tabs")
+            raise BadConfiguration(f"line {number}: it is indented with tabs")
         if row.startswith(("---", "%", "...")) and any(one.strip() for one in rows[: number - 1]):
-            raise Broken(f"line {number}: it holds more than one document")
+            raise BadConfiguration(f"line {number}: it holds more than one document")
     return rows
 
 
@@ -115,7 +115,7 @@ def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
             key = json.loads(key) if key.startswith('"') else key.strip("'")
             members.append(_Member(key, indent, _uncommented(match[3] or ""), number, end))
         elif len(match[1]) < indent:
-            raise Broken(f"line {number + 1}: its indentation is not understood")
+            raise BadConfiguration(f"line {number + 1}: its indentation is not understood")
     ends = [*(member.first for member in members[1:]), end]
     return [_close(rows, member, last) for member, last in zip(members, ends, strict=False)]
 
