@@ -76,8 +76,12 @@ def test_s0_23_glob_takes_a_pattern_and_a_path_that_begins_at_the_root(agent: Se
     def found(**arguments: str) -> set[str]:
         return {Path(line).name for line in agent.call("glob", arguments).text.splitlines()}
 
-    assert found(pattern="*.py") == found(pattern="*.py", path="/") == {"a.py", "ab.py"}
-    assert found(pattern="?.py") == {"a.py"}
+    # The document says nothing about a pattern without a slash, or with a leading one: as in deepagents itself.
+    assert found(pattern="*.py") == found(pattern="*.py", path="/") == {"a.py", "ab.py", "c.py"}
+    assert found(pattern="?.py") == {"a.py", "c.py"}
+    assert found(pattern="/*.py") == found(pattern=f"{tmp_path}/*.py") == {"a.py", "ab.py"}
+    assert found(pattern="/src/*.py") == found(pattern="src/*.py") == {"c.py"}
+    assert found(pattern="/*.py", path=str(tmp_path / "src")) == {"c.py"}
     assert found(pattern="**/*.py") == {"a.py", "ab.py", "c.py"}
     assert found(pattern="*.py", path=str(tmp_path / "src")) == {"c.py"}
 

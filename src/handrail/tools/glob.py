@@ -32,6 +32,8 @@ class Args(Arguments):
     include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     ignore_case: Annotated[bool, Field(hidden=True)] = False
     """Only for dialects that have such a switch."""
+    rooted: Annotated[bool, Field(hidden=True)] = False
+    """Only for dialects in which a pattern without a slash matches at every depth, and a leading slash means `path`."""
 
 
 @frozen
@@ -80,6 +82,8 @@ def accesses(args: Args) -> list[Access]:
 
 
 def _start(args: Args) -> tuple[str, str]:
+    if args.rooted:
+        return args.path, args.pattern.lstrip("/") if "/" in args.pattern else f"**/{args.pattern}"
     if not args.pattern.startswith("/"):
         return args.path, args.pattern
     fixed = "/" + fixed_part(args.pattern.lstrip("/"))
@@ -89,11 +93,13 @@ def _start(args: Args) -> tuple[str, str]:
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits = ctx.limits
     start, pattern = _start(args)
+    tree = ctx.tree(start)
+    if args.rooted:  # where answers have full paths, a pattern may begin with one
+        pattern = pattern.removeprefix(tree.real("").strip("/") + "/")
     try:
         glob = compile_glob(pattern, args.include_hidden, args.ignore_case)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
-    tree = ctx.tree(start)
     walk = tree.walk(Budget(limits.seconds, limits.visits))
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, skip=limits.skip)
     most = min(args.limit or limits.paths, limits.most_paths)
@@ -136,7 +142,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         total=total,
         visited=walk.visited,
         receipt=receipt,
-        deeper="**/" + args.pattern if "/" not in args.pattern and "**" not in args.pattern else None,
+        deeper="**/" + args.pattern if "/" not in args.pattern and "**" not in pattern else None,
     )
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
