@@ -25,6 +25,7 @@ from benchmarks import (
     shares,
     startup,
     trees,
+    web,
 )
 from benchmarks.measure import FULL, SMALL, Line, Scale, table
 
@@ -39,6 +40,7 @@ PARTS = {
     "editing": editing.lines,
     "matching": matching.lines,
     "journal": journal.lines,
+    "web": web.lines,
     "overhead": overhead.lines,
     "startup": startup.lines,
     "mcp": mcp.lines,

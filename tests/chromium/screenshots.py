@@ -68,15 +68,34 @@ def _take(project: Path) -> None:
         _save(page, "call")
         page.get(start + "statistics")
         _save(page, "statistics")
+        _create_draft(project)
+        page.get(start + f"drafts/faster?workspace={project}")
+        _save(page, "draft")
+        page.get(start + "calls/2/undo")
+        _save(page, "undo")
         client.shake()
         client.call("Read", file_path="greet.py")
         text = (project / "greet.py").read_text(encoding="utf-8")
-        content = text.replace("The same for everybody.", "In the morning only.").replace("[1:] or", "[1:] or  ")
+        content = text.replace('"""Greetings."""', '"""Greetings for the morning."""').replace(
+            '["world"]', '["early birds"]'
+        )
         client.begin("tools/call", name="Write", arguments={"file_path": "greet.py", "content": content})
         page.get(start + "approvals")
         WebDriverWait(page, 60).until(lambda p: p.find_elements(By.CLASS_NAME, "question"))
-        page.execute_script("document.documentElement.dataset.theme = 'dark'")
+        page.find_element(By.ID, "theme").click()
         _save(page, "approvals")
+
+
+def _create_draft(project: Path) -> None:
+    """A draft in which two places of a file were changed and a file was created."""
+    from handrail.drafts.store import DraftStore
+
+    draft = DraftStore.open(os.environ["HANDRAIL_STATE"], str(project)).create("faster")
+    text = (project / "greet.py").read_text(encoding="utf-8")
+    changed = text.replace('"""Greetings."""', '"""Greetings for everybody."""').replace('["world"]', '["all of you"]')
+    Path(draft.directory.upper, "greet.py").write_text(changed, encoding="utf-8")
+    Path(draft.directory.upper, "README.md").write_text("# Greetings\n\nRun `python greet.py`.\n", encoding="utf-8")
+    draft.close()
 
 
 def _save(page: Chrome, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,13 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from benchmarks.journal import fill
 from handrail import Session, Settings
+from handrail.approval.attached_terminal import ApprovalServer
+from handrail.drafts.store import DraftStore, NoDraft
+from handrail.files.locks import state_directory
+from handrail.journal.store import default_path
+from handrail.model import Answer
 from tests.chromium.accessibility import find_problems
 from tests.chromium.browser import serve_page
 from tests.mcp.stdio_client import RawClient, said
@@ -112,6 +119,82 @@ def test_a_question_that_ends_elsewhere_says_so_and_takes_no_answer(page: Chrome
     client.notify("notifications/cancelled", requestId=number)
     wait(page, lambda p: "needs no answer any more" in question.text)
     assert not any(button.is_enabled() for button in question.find_elements(By.TAG_NAME, "button"))
+
+
+def test_of_answers_that_race_one_holds(page: Chrome, client: RawClient, project: Path) -> None:
+    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    with ApprovalServer(state_directory(), None) as terminal:
+        number = ask_two_changes(client)
+        question = focus_question(page)
+        at_terminal, go = terminal.questions.get(timeout=_SECONDS), threading.Barrier(2)
+        thread = threading.Thread(target=lambda: (go.wait(), at_terminal.answer(Answer(False, "from the terminal"))))
+        thread.start()
+        go.wait()
+        sent = page.execute_async_script(_ANSWER_TWICE, question.get_attribute("data-id"))
+        thread.join()
+        at_terminal.wait_until_over(_SECONDS)
+    accepted = [one for one in sent if one["status"] == 200]
+    late = [one for one in sent if one["status"] == 409]
+    assert len(accepted) + at_terminal.accepted == 1 and len(accepted) + len(late) == 2, sent
+    assert all("needs no answer any more" in one["text"] for one in late)
+    result = client.answer_to(number)["result"]
+    yes = bool(accepted) and "yes" in accepted[0]["text"]
+    assert ("'three'" in (project / "app.py").read_text(encoding="utf-8")) == yes == (not result.get("isError"))
+    assert ("from the terminal" in said(result)) == at_terminal.accepted
+
+
+_ANSWER_TWICE = """
+const [id, done] = arguments;
+const send = async (answer) => {
+  const body = new URLSearchParams({ answer, reason: "from the page" });
+  const response = await fetch(`/approvals/${id}`, { method: "POST", body, headers: { Accept: "text/plain" } });
+  return { status: response.status, text: await response.text() };
+};
+Promise.all([send("once"), send("no")]).then(done);
+"""
+
+
+def test_a_hunk_of_a_draft_is_kept_and_undone(page: Chrome, project: Path) -> None:
+    try:
+        store = DraftStore.open(state_directory(), str(project))
+    except NoDraft as error:
+        pytest.skip(f"no drafts here: {error.strerror}")
+    draft = store.create("try")
+    changed = LINES.replace("line_3 = 3\n", "line_3 = 'three'\n").replace("line_30 = 30\n", "line_30 = 'thirty'\n")
+    Path(draft.directory.upper, "app.py").write_text(changed, encoding="utf-8")
+    draft.close()
+    page.find_element(By.LINK_TEXT, "Drafts").click()
+    page.find_element(By.LINK_TEXT, "try").click()
+    assert find_problems(page) == []
+    page.find_elements(By.NAME, "change")[0].click()
+    page.find_element(By.CSS_SELECTOR, "button[value=keep]").click()
+    wait(page, lambda p: "Kept" in p.find_element(By.TAG_NAME, "h1").text)
+    text = (project / "app.py").read_text(encoding="utf-8")
+    assert "line_3 = 3\n" in text and "line_30 = 'thirty'\n" in text
+    page.find_element(By.LINK_TEXT, "Drafts").click()
+    assert "1 changed" in page.find_element(By.TAG_NAME, "main").text
+    page.find_element(By.LINK_TEXT, "Activity").click()
+    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "1"))[0].click()
+    page.find_element(By.LINK_TEXT, "Undo…").click()
+    page.find_element(By.CSS_SELECTOR, "button.main").click()
+    wait(page, lambda p: "is undone" in p.find_element(By.TAG_NAME, "h1").text)
+    assert (project / "app.py").read_text(encoding="utf-8") == LINES
+
+
+def test_a_hundred_thousand_calls_are_one_small_page_that_goes_on(project: Path, chromium: Chrome) -> None:
+    fill(default_path(state_directory()), 100_000)
+    with serve_page(project) as (_, address):
+        chromium.get(address)
+        assert len(texts(chromium, "#calls tr")) == 50
+        loaded = chromium.execute_script(
+            "return performance.getEntries().filter((one) => one.transferSize).map((one) => one.transferSize)"
+        )
+        assert 0 < sum(loaded) < 300 << 10, loaded
+        first = [row.split()[0] for row in texts(chromium, "#calls tr")]
+        chromium.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
+        wait(chromium, lambda p: texts(p, "#calls tr") and texts(p, "#calls tr")[0].split()[0] == "99950")
+        assert first[0] == "100000"
+        chromium.get("about:blank")
 
 
 def test_undo_shows_a_preview_and_restores_the_file(page: Chrome, session: Session, project: Path) -> None:
