@@ -17,7 +17,7 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.model import Approve
-    from handrail.pipeline.events import OnEvent
+    from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
     from handrail.settings.config_file import Config
@@ -148,6 +148,8 @@ def open_session(
     *,
     draft: bool = False,
     on_event: OnEvent | None = None,
+    before_call: BeforeCall | None = None,
+    after_call: AfterCall | None = None,
 ) -> Session:
     """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
     config = open_config()
@@ -186,6 +188,8 @@ def open_session(
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
             on_event=on_event,
+            before_call=before_call,
+            after_call=after_call,
         )
     except PolicyError as error:
         raise UsageError(str(error)) from None

@@ -58,6 +58,8 @@ class ChatPlan:
     price_out: float | None = None
     conversation: StoredConversation | None = None
     turns: Sequence[Turn] = ()
+    before_call: tuple[str, ...] = ()
+    after_call: tuple[str, ...] = ()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -155,6 +157,8 @@ def _choose_model(
         tokens=options.max_tokens,
         price_in=own.price_in if ours else None,
         price_out=own.price_out if ours else None,
+        before_call=own.before_call,
+        after_call=own.after_call,
     )
     require_reachable(model, plan.api, environ)
     return plan
