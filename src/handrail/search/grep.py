@@ -110,16 +110,19 @@ def _search_indexed(
     if len(candidates.doubtful) > _MOST_OPEN or (len(candidates) > _MOST_CANDIDATES and not newest_names):
         return None
     seen = Receipt()
+    at_once = len(candidates) <= _MOST_OPEN
     try:
-        doubtful = list(_search_candidates(query.mode, tree, candidates.doubtful, engine, budget, seen))
-        if newest_names:
+        first = [*candidates.doubtful, *(candidates.certain() if at_once else ())]
+        matches = list(_search_candidates(query.mode, tree, first, engine, budget, seen))
+        if newest_names and not at_once:
             shown = (one for one in candidates.newest() if engine.shows(one.path))
             certain = _search_chunks(query.mode, tree, shown, engine, budget)
-            old = _sort_newest(tree, doubtful, max(1, len(doubtful)), engine.shows)
+            old = _sort_newest(tree, matches, max(1, len(matches)), engine.shows)
             files = list(islice(_merge_newest(tree, certain, old), query.need))
         else:
-            certain = _search_chunks(query.mode, tree, iter(candidates.certain()), engine, budget)
-            files, all_of_it = _collect(one for one in chain(doubtful, certain) if engine.shows(one.path))
+            rest = iter(() if at_once else candidates.certain())
+            certain = _search_chunks(query.mode, tree, rest, engine, budget)
+            files, all_of_it = _collect(one for one in chain(matches, certain) if engine.shows(one.path))
             if not all_of_it:
                 return None
             files = _sort_newest(tree, files, max(1, len(files))) if query.order == "newest" else _sort_paths(files)

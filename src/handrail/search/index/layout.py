@@ -31,7 +31,7 @@ LARGEST = 16
 PART = 64 << 10
 """Files above this size are cut."""
 MOST_FILE = 32 << 20
-"""Files above this size are not indexed, and searched each time."""
+"""Text files above this size are not indexed, and searched each time."""
 BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 """Files that begin so are decoded by ripgrep before it searches them."""
 

@@ -190,17 +190,16 @@ def _open_files(root: int, names: Sequence[bytes]) -> Iterator[tuple[int, os.sta
 
 
 def _read(fd: int, status: os.stat_result) -> bytes | None:
-    """The contents; None if they cannot be trusted to be those of the stamp."""
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_FILE:
-        return None
-    if time.time_ns() - status.st_ctime_ns <= system_calls.TICK:
+    """The contents, of a large binary file its beginning; None if they cannot be trusted to be those of the stamp."""
+    if not stat.S_ISREG(status.st_mode) or time.time_ns() - status.st_ctime_ns <= system_calls.TICK:
         return None
     try:
-        text = os.read(fd, status.st_size + 1)
+        text = os.read(fd, status.st_size + 1 if status.st_size <= MOST_FILE else _TEXT)
         same = make_stamp(os.fstat(fd)) == make_stamp(status)
     except OSError:
         return None
-    return text if same and len(text) == status.st_size else None
+    whole = len(text) == status.st_size or (status.st_size > MOST_FILE and b"\0" in text)
+    return text if same and whole else None
 
 
 def _cut(text: bytes) -> Iterator[bytes]:
