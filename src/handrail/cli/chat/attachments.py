@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import stat
@@ -35,6 +34,8 @@ def load_pictures(text: str, workspace: str) -> Sequence[Mapping[str, Any]]:
 
 def _load_picture(path: str, workspace: str) -> Mapping[str, Any] | None:
     """A picture inside the workspace; None for anything else, or if pictures are not installed."""
+    import base64
+
     from handrail.errors import ToolError
     from handrail.errors.extras import MissingExtra
     from handrail.media import HEAD, kind
