@@ -31,6 +31,7 @@ from handrail.search.query import Query
 from handrail.search.receipt import Budget
 from handrail.search.ripgrep import find_program
 from tests import sizes
+from tests.drafts.machine import require_drafts
 
 pytest.importorskip("numpy", reason="numpy is not there: no index can be built")
 pytestmark = [
@@ -508,3 +509,17 @@ def test_the_command_builds_shows_and_drops_an_index(
         assert (index["root"], index["files"], index["bytes"]) == (str(root), 1, 7)
         assert "Deleted the index" in run("drop")
         assert json.loads(run("status", "--json")) == {"indexes": []}
+
+
+def test_a_draft_and_the_workspace_are_searched_as_they_are(world: Callable[[int], World]) -> None:
+    require_drafts()
+    here = world(5)
+    query = {"pattern": "onlyinthedraft"}
+    with Session(here.root, settings=here.on.settings, mode="full") as session, session.draft() as draft:
+        assert draft.session.call("Write", {"file_path": "fresh.py", "content": "onlyinthedraft\n"}).ok
+        for _ in range(3):
+            assert draft.session.call("Grep", query).data["files"] == ["fresh.py"]
+            assert session.call("Grep", query).data["files"] == []
+        draft.keep()
+        for _ in range(2):
+            assert session.call("Grep", query).data["files"] == ["fresh.py"]

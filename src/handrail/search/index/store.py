@@ -55,6 +55,11 @@ class IndexStore:
         identity = json.dumps([root, base.scope.words, base.scope.above])
         return os.path.join(self._folder, hashlib.sha256(identity.encode()).hexdigest()[:32] + _SUFFIX)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no index was ever built."""
+        return not os.path.isdir(self._folder)
+
     def paths(self) -> list[str]:
         """All indexes."""
         with contextlib.suppress(OSError):

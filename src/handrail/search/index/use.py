@@ -36,7 +36,8 @@ class SessionIndexes:
     def view(self, program: str, query: Query, tree: SearchTree, engine: Ripgrep, budget: Budget) -> View | None:
         """The index for a search; None: it cannot be used, or there is none."""
         if (
-            query.hidden
+            self.store.is_empty
+            or query.hidden
             or query.ignored
             or query.file_bytes is not None
             or (engine.scope.by_name and not tree.is_large)
