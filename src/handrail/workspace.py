@@ -137,6 +137,20 @@ class Workspace:
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return resolved
 
+    def resolve_itself(self, named: str) -> WorkPath:
+        """Resolve a path to delete: if its last name is a link, that link, wherever it leads."""
+        above, _, name = named.rpartition("/")
+        if name in ("", ".", ".."):
+            return self.resolve(named)
+        try:
+            parent = self.resolve(above or ("/" if named.startswith("/") else "."))
+        except ToolError:
+            return self.resolve(named)
+        real = f"{parent.real.rstrip('/')}/{name}"
+        if not os.path.islink(real):
+            return self.resolve(named)
+        return WorkPath(named, real, name if parent.inner == "." else f"{parent.inner}/{name}", parent.root)
+
     def expand_alias(self, named: str) -> str:
         """Replace the alias of a root at the beginning of a path by the path of the root."""
         for root in self.roots:

@@ -293,3 +293,52 @@ def test_a_removal_that_was_killed_is_ended_by_the_next_call(root: Path, doing: 
         assert tree(root / "d") == was
     else:
         assert os.listdir(root) == []
+
+
+LINKS = {"file": "a.txt", "directory": "d", "nowhere": "missing", "outside": "/etc", "loop": "link", "secret": ".env"}
+
+
+@pytest.mark.parametrize("how", ["Trash", "ApplyPatch"])
+@pytest.mark.parametrize("place", ["link", "inner/link"])
+@pytest.mark.parametrize("target", LINKS)
+def test_of_a_link_only_the_link_is_deleted(
+    root: Path, make_session: Callable[..., Session], how: str, place: str, target: str
+) -> None:
+    (root / "inner").mkdir()
+    for above in (root, root / "inner"):
+        (above / "d").mkdir()
+        for name in ("a.txt", "d/b.txt", ".env"):
+            (above / name).write_text("x\n", encoding="utf-8")
+    link = root / place
+    link.symlink_to(LINKS[target])
+    was = tree_names(root)
+    session = make_session(root=root)
+    patch = f"*** Begin Patch\n*** Delete File: {place}\n*** End Patch\n"
+    result = session.call(how, {"path": place} if how == "Trash" else {"patch": patch})
+    assert result.status == "ok", result.text
+    assert tree_names(root) == [name for name in was if name != place]
+    session.undo()
+    assert tree_names(root) == was
+    assert os.readlink(link) == LINKS[target]
+
+
+def test_a_link_among_other_changes_of_a_patch_is_refused(root: Path, make_session: Callable[..., Session]) -> None:
+    (root / "a.txt").write_text("x\n", encoding="utf-8")
+    (root / "link").symlink_to("a.txt")
+    patch = "*** Begin Patch\n*** Delete File: link\n*** Add File: new\n+x\n*** End Patch\n"
+    result = make_session(root=root).call("ApplyPatch", {"patch": patch})
+    assert result.error
+    assert result.error.code == "not_regular"
+    assert "patch of its own" in result.text
+    assert tree_names(root) == ["a.txt", "link"]
+
+
+def test_a_path_through_a_link_is_deleted_behind_it(root: Path, make_session: Callable[..., Session]) -> None:
+    (root / "d").mkdir()
+    (root / "d" / "a.txt").write_text("x\n", encoding="utf-8")
+    (root / "link").symlink_to("d")
+    session = make_session(root=root)
+    assert session.call("Trash", {"path": "link/a.txt"}).ok
+    assert tree_names(root) == ["d", "link"]
+    (root / "out").symlink_to("/etc")
+    assert session.call("Trash", {"path": "out/hostname"}).error.code == "outside_workspace"

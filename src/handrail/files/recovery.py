@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 
 from handrail import system_calls
@@ -68,7 +69,10 @@ def _finish(directory: int, one: IntentPart) -> None:
     if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
         import shutil  # slow to import, and only needed after a kill
 
-        shutil.rmtree(one.temp, dir_fd=directory)
+        if stat.S_ISDIR(os.stat(one.temp, dir_fd=directory, follow_symlinks=False).st_mode):
+            shutil.rmtree(one.temp, dir_fd=directory)
+        else:
+            os.unlink(one.temp, dir_fd=directory)
     elif one.kind.strip() == "delete":
         if _hash_file(directory, one.temp) == one.old:
             os.unlink(one.temp, dir_fd=directory)

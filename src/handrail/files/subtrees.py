@@ -163,6 +163,8 @@ def is_same_disk(subtree: Subtree, target: WorkPath) -> bool:
 def describe_subtree(subtree: Subtree, named: str, to: str | None = None) -> str:
     """Describe a move or a removal to a person."""
     head = f"rename from {escape(named)}\nrename to {escape(to)}\n" if to is not None else f"delete {escape(named)}\n"
+    if subtree.is_link:
+        return f"{head}(a link to {escape(os.fsdecode(subtree.entries[0].raw))})\n"
     if not subtree.is_directory:
         return head
     counts = [
@@ -291,7 +293,7 @@ def _require_writable(directory: int, name: str, path: WorkPath) -> None:
     status = _stat(directory, name)
     if status is None:
         raise ChangedSince(path=path.named, moment="commit")
-    if not os.access(name, os.W_OK, dir_fd=directory, effective_ids=True):
+    if not stat.S_ISLNK(status.st_mode) and not os.access(name, os.W_OK, dir_fd=directory, effective_ids=True):
         raise PermissionDenied(path=path.named, why="it is not writable")
 
 

@@ -143,6 +143,10 @@ class Subtree:
         return self.entries[0].kind == "directory"
 
     @property
+    def is_link(self) -> bool:
+        return self.entries[0].kind == "link"
+
+    @property
     def size(self) -> int:
         return sum(len(entry.raw) for entry in self.entries)
 

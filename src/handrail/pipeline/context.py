@@ -345,6 +345,9 @@ class ToolContext:
         self.remove(named, loaded)
         return Staged(True, _compute_hunks(loaded.document.text, splices))
 
+    def is_link(self, named: str) -> bool:
+        return os.path.islink(self._paths[named].real)
+
     def read_subtree(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
         path = self._resolve_link_itself(named)
@@ -358,7 +361,7 @@ class ToolContext:
             raise ChangedSince(path=named, moment="commit")
         if to is not None:
             self._carry(named, subtree, to)
-        elif subtree.is_directory:
+        elif subtree.is_directory or subtree.is_link:
             preview = describe_subtree(subtree, named)
             self._proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
             gone = Stored(subtree.path, b"", subtree.version)

@@ -148,8 +148,12 @@ def resolve(declared: Declared, workspace: Workspace) -> Resolved:
     A path in a command may lie anywhere: policy and sandbox judge that.
     """
     accesses = declared.accesses
-    files = [access.target for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
-    paths = {target: workspace.resolve(target) for target in files}
+    files = [access for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
+    opened = {access.target for access in files if access.action != "delete" or access.renamed}
+    paths = {target: workspace.resolve(target) for target in opened}
+    for access in files:
+        if access.target not in opened:  # only deleted: a link itself, and not the file that it leads to
+            paths[access.target] = workspace.resolve_itself(access.target)
     return Resolved(declared, tuple([_locate(access, paths, workspace) for access in accesses]), paths)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
-from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
+from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, NotRegular, ToolError, WouldOverwrite
 from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.text import lines
@@ -95,7 +95,7 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
                 if op.kind == "add":
                     done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))
                 elif op.kind == "delete":
-                    done.append(_delete(op, ctx))
+                    done.append(_delete(op, ctx, alone=len(ops) == 1))
                 else:
                     done.append(_update(op, ctx, overwrite=args.overwrite))
             except ToolError as error:
@@ -133,7 +133,12 @@ def _load_existing(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | N
     return ctx.load(path, whole=True, unseen=not ctx.limits.needs_reading)
 
 
-def _delete(op: FileOp, ctx: Context[Limits]) -> FileChange:
+def _delete(op: FileOp, ctx: Context[Limits], *, alone: bool) -> FileChange:
+    if ctx.is_link(op.path):
+        if not alone or op.hunks:  # a link is renamed and removed as a whole, which no other change can join
+            raise NotRegular(path=op.path, kind="a link; delete it by a patch of its own")
+        ctx.stage_subtree(op.path, ctx.read_subtree(op.path))
+        return FileChange("delete", op.path)
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text

@@ -256,6 +256,9 @@ class Context(Protocol[L_co]):
     ) -> Staged:
         """Stage the change and the move of a file, in place of ``over`` if the target exists."""
 
+    def is_link(self, named: str) -> bool:
+        """Whether a path that is to be deleted is a link."""
+
     def read_subtree(self, named: str) -> Subtree:
         """Read a file, or a directory with all its contents."""
 

@@ -181,6 +181,9 @@ class _ContextBelow:
     def remove(self, named: str, loaded: Loaded) -> Staged:
         return self._ctx.remove(self._join_path(named), loaded)
 
+    def is_link(self, named: str) -> bool:
+        return self._ctx.is_link(self._join_path(named))
+
     def read_subtree(self, named: str) -> Subtree:
         return self._ctx.read_subtree(self._join_path(named))
 
