@@ -35,6 +35,8 @@ _CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
 _SPOOL_BROKEN = "rows were changed or removed before they came into the database"
 _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
+_MOST_WORKSPACES = 100
+"""With more workspaces in a project its calls are searched among all."""
 _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
 
 
@@ -229,12 +231,34 @@ class JournalReader:
         newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls WHERE {only} ORDER BY seq DESC LIMIT ?)"
         page = f"{_CALLS} WHERE seq BETWEEN ? AND ? AND {only} ORDER BY seq LIMIT {_PAGE}"
         with self.errors():
-            seq, last = self.db.execute(newest, (*values, limit)).fetchone()
+            workspaces = self._list_workspaces(project) if project and not session else None
+            if workspaces:  # the newest calls of each, so that those of an old project are not searched among all
+                one = "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? ORDER BY seq DESC LIMIT ?)"
+                every = " UNION ALL ".join([one] * len(workspaces))
+                newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM ({every}) ORDER BY seq DESC LIMIT ?)"
+                limits = [part for place in workspaces for part in (place, limit)]
+                seq, last = self.db.execute(newest, (*limits, limit)).fetchone()
+            else:
+                seq, last = self.db.execute(newest, (*values, limit)).fetchone()
         while seq is not None and seq <= last:
             with self.errors():
                 rows = self.db.execute(page, (seq, last, *values)).fetchall()
             yield from map(_call, rows)
             seq = rows[-1][0] + 1 if rows else None
+
+    def _list_workspaces(self, project: str) -> list[bytes] | None:
+        """The workspaces of a project; None in a journal without their index, and where they are too many."""
+        if all(row[1] != "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)")):
+            return None
+        above, first, behind = _bounds(project)
+        places = [*above]
+        while len(places) <= _MOST_WORKSPACES:
+            query = "SELECT min(workspace) FROM calls WHERE workspace > ? AND workspace < ?"
+            first = self.db.execute(query, (first, behind)).fetchone()[0]
+            if first is None:
+                return places
+            places.append(first)
+        return None
 
     def iterate_changing_calls(
         self, *, first: int = 0, session: str = "", workspace: str = ""
@@ -398,19 +422,26 @@ def is_of_project(workspace: str, project: str) -> bool:
     return workspace == project or is_within(workspace, project) or is_within(project, workspace)
 
 
+def _bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
+    """A project and the directories above it, and the bounds between which the paths inside it lie."""
+    above = [project]
+    while above[-1] != os.path.dirname(above[-1]):
+        above.append(os.path.dirname(above[-1]))
+    below = project.rstrip("/") + "/"
+    return [*map(os.fsencode, above)], os.fsencode(below), os.fsencode(below[:-1] + "0")  # 0 follows the slash
+
+
 def _select(session: str, project: str) -> tuple[str, list[Any]]:
     """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
     parts, values = ["TRUE"], []  # type: tuple[list[str], list[Any]]
     if session:
         parts, values = [*parts, "session = ?"], [*values, session]
     if project:
-        above = [project]
-        while above[-1] != os.path.dirname(above[-1]):
-            above.append(os.path.dirname(above[-1]))
-        below = project.rstrip("/") + "/"
+        above, first, behind = _bounds(project)
         known = ", ".join("?" * len(above))
-        parts.append(f"(workspace IN ({known}) OR (workspace > ? AND workspace < ?))")
-        values += [*map(os.fsencode, above), os.fsencode(below), os.fsencode(below[:-1] + "0")]  # 0 follows the slash
+        # The plus keeps SQLite from collecting the calls of a large project by their index and sorting them.
+        parts.append(f"(+workspace IN ({known}) OR (+workspace > ? AND +workspace < ?))")
+        values += [*above, first, behind]
     return " AND ".join(parts), values
 
 

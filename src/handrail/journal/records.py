@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS chain (n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, s
 CREATE TABLE IF NOT EXISTS lost (n INTEGER PRIMARY KEY, time INTEGER, anchor_n INTEGER, anchor_hash TEXT);
 CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, {BEGIN}, {END});
 CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
+CREATE INDEX IF NOT EXISTS calls_workspace ON calls (workspace);
 CREATE INDEX IF NOT EXISTS calls_figures ON calls (tool, status, error, given, said, answer_bytes, duration);
 CREATE TABLE IF NOT EXISTS files (
     seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
