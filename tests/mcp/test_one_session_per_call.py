@@ -57,3 +57,21 @@ def test_the_journal_names_the_client(root: Path) -> None:
         row = read_page(reader, CallFilter()).rows[0]
         assert (row.client, row.model) == ("raw", None)
         assert read_source(reader, row.session) == ("raw", "")
+
+
+@pytest.mark.parametrize(
+    ("meta", "model"),
+    [
+        ({"x-codex-turn-metadata": {"model": "gpt-9"}, "model": "other"}, "gpt-9"),
+        ({"model": "gpt-9"}, "gpt-9"),
+        ({"x-codex-turn-metadata": "gpt-9"}, None),
+        ({"x-codex-turn-metadata": {"model": ["gpt-9"]}, "model": 9}, None),
+    ],
+)
+def test_the_journal_names_the_model_where_the_client_does(root: Path, meta: dict[str, Any], model: str | None) -> None:
+    with RawClient("--mode", "full", cwd=root) as client:
+        client.shake()
+        number = client.begin("tools/call", name="Read", arguments={"file_path": "poem.txt"}, _meta=meta)
+        assert not client.answer_to(number)["result"]["isError"]
+    with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
+        assert read_page(reader, CallFilter()).rows[0].model == model

@@ -33,6 +33,15 @@ def conversation(meta: Mapping[str, Any]) -> str:
     return ""
 
 
+def read_model(meta: Mapping[str, Any]) -> str:
+    """The model that makes a call, where the client names it in `_meta`, as Codex does; empty if it does not."""
+    turn = meta.get("x-codex-turn-metadata")
+    for place in (turn, meta):
+        if isinstance(place, dict) and isinstance(model := place.get("model"), str):
+            return model[:_LONGEST_NAME]
+    return ""
+
+
 class _Held:
     def __init__(self) -> None:
         self.session: Session | None = None

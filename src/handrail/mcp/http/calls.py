@@ -28,7 +28,7 @@ from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, CLIENT_KEY, ClientInfo, meta_of, replace_half_characters
-from handrail.mcp.sessions import CannotOpen, Sessions, conversation
+from handrail.mcp.sessions import CannotOpen, Sessions, conversation, read_model
 from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
 from handrail.wire import mcp
@@ -165,7 +165,7 @@ class HttpCall:
 
     def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session
-        session.name_source(self.client.name)
+        session.name_source(self.client.name, read_model(self.meta))
         arguments = mcp.drop_client_arguments(self.params.arguments)
         listener = self.progress.take_event if self.progress else None
         result = session.call(self.params.name, arguments, cancel=self.cancel, on_event=listener)

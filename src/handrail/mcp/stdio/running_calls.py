@@ -10,7 +10,7 @@ from typing import Any
 
 from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, meta_of
-from handrail.mcp.sessions import conversation
+from handrail.mcp.sessions import conversation, read_model
 from handrail.wire.mcp import drop_client_arguments
 
 _TICK = 1.0
@@ -42,6 +42,7 @@ class RunningCall:
         token = meta.get("progressToken")
         self.token: int | str | None = token if type(token) in (int, str) else None
         self.thread = conversation(meta)
+        self.model = read_model(meta)
         self.cancel = threading.Event()
         self.withdrawn = False
         """Whether the client wants no answer any more."""

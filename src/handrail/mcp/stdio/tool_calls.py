@@ -140,7 +140,7 @@ class CallService:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session
-        session.name_source(call.client.name)
+        session.name_source(call.client.name, call.model)
         try:
             listener = call.progress.take_event if call.progress else None
             result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel, on_event=listener)
