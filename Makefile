@@ -60,7 +60,7 @@ test-conformance: $(READY)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && npm install --silent --no-save --prefix "$$folder" $(CONFORMANCE) && \
 		HANDRAIL_CONFORMANCE="$$folder" $(BIN)/python -m pytest tests/mcp/test_http_conformance.py
 
-# Not in `make test`: needs npm, and installs real clients (about 1.1 GB) into a cache folder; docs/mcp.md says which.
+# Not in `make test`: needs npm, and installs real clients (about 1.3 GB) into a cache folder; docs/mcp.md says which.
 test-clients: $(READY)
 	HANDRAIL_CLIENTS=1 $(BIN)/python -m pytest tests/clients
 

@@ -56,6 +56,8 @@ def _codex_settings(url: str) -> dict[str, object]:
         "model_provider": "scripted",
         **{f"model_providers.scripted.{key}": value for key, value in model.items()},
         "check_for_update_on_startup": False,
+        "mcp_servers.handrail.startup_timeout_sec": 120,
+        "mcp_servers.handrail.required": True,
         "analytics.enabled": False,
     }
 
@@ -106,6 +108,9 @@ CLAUDE = Client(
         "ANTHROPIC_AUTH_TOKEN": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        # It starts without its servers if they take long, as on a busy machine.
+        "MCP_CONNECTION_NONBLOCKING": "false",
+        "MCP_TIMEOUT": "120000",
     },
     _claude_settings,
     consent=("--allowedTools", "mcp__handrail"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _SECONDS = 120
-_PATIENCE = 3
+_PATIENCE = 15
 """Seconds after which a key counts as lost."""
 COLUMNS, ROWS = 120, 50
 
