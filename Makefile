@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web test-fleet docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,12 @@ test-clients: $(READY)
 # Not in `make test`: needs the packages chromium and chromium-driver of the distribution (apt-get install them first).
 test-web: $(READY)
 	HANDRAIL_WEB=1 $(BIN)/python -m pytest tests/chromium
+
+# Not in `make test`: installs openssh-server with apt-get where it is missing, and Ray into this environment; docs/fleet.md.
+test-fleet: $(READY)
+	command -v /usr/sbin/sshd >/dev/null || apt-get install --yes --quiet --no-install-recommends openssh-server openssh-client
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'ray>=2.50'
+	HANDRAIL_FLEET=1 $(BIN)/python -m pytest tests/remote tests/fleet
 
 # The documentation site, in site/: links are checked, the reference is made from the code.
 docs: $(READY)

@@ -61,6 +61,7 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("images", "pillow", "from handrail.media import MediaLimits, images; images.decode_image(b'', MediaLimits())"),
     ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
+    ("ray", "ray", "from handrail import Fleet; Fleet()"),
     ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _faults; _faults(None)"),
     *(
         (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from handrail.drafts.keep import DraftConflict
     from handrail.drafts.store import NoDraft
     from handrail.errors import ToolError
+    from handrail.fleet.cluster import Fleet
+    from handrail.fleet.work import FleetResult
+    from handrail.fleet.workspaces import FleetWorkspace
     from handrail.journal import Journal, JournalFailed, PendingRecord, Record, Token
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
@@ -67,6 +70,9 @@ _HOMES = {
     "Failure": "model",
     "FileDiff": "model",
     "FileSummary": "drafts.changes",
+    "Fleet": "fleet.cluster",
+    "FleetResult": "fleet.work",
+    "FleetWorkspace": "fleet.workspaces",
     "History": "agent.history",
     "Journal": "journal",
     "JournalFailed": "journal",
@@ -134,6 +140,9 @@ __all__ = [
     "Failure",
     "FileDiff",
     "FileSummary",
+    "Fleet",
+    "FleetResult",
+    "FleetWorkspace",
     "History",
     "Journal",
     "JournalFailed",

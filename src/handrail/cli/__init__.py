@@ -25,6 +25,7 @@ COMMANDS = {
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
     "serve": ("serve", "serve the tools of a workspace to a client on another machine"),
+    "fleet": ("fleet", "make calls in many workspaces, on Ray"),
     "acp": ("acp", "serve the agent to an editor, over the Agent Client Protocol"),
     "approve": ("approve", "answer the questions of other handrail processes in this terminal"),
     "web": ("web", "show activity, approvals and undo on a page in your browser"),

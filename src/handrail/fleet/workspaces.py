@@ -1,0 +1,182 @@
+"""Build workspaces from a folder, a git commit or a tar: one prepared copy on each machine, and copies of that.
+
+A copy shares its blocks with the prepared one where the file system can do that (reflinks), so that it costs neither
+much time nor much space.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any, Literal
+
+from handrail.frozen import frozen
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_GIT_SECONDS = 3600
+
+
+@frozen
+class FleetWorkspace:
+    """A workspace by name, and where its files come from: give one of ``folder``, ``git`` and ``tar``."""
+
+    name: str
+    folder: str = ""
+    """A directory, as it is when the first workspace of it is built on a machine."""
+    git: str = ""
+    """The URL or path of a repository; ``commit`` is the full hash of a commit in it."""
+    commit: str = ""
+    tar: str = ""
+    """A tar file, compressed or not."""
+    after_restart: Literal["reopen", "rebuild"] = "reopen"
+    """After a killed worker: go on in the same files, where finished edits are not made again, or build new ones."""
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Values of yours for the function that works in it."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"the name of a workspace has letters, digits, - _ and . only, not {self.name[:80]!r}")
+        if sum(map(bool, (self.folder, self.git, self.tar))) != 1:
+            raise ValueError(f"workspace {self.name}: give one of folder, git and tar")
+        if bool(self.git) != bool(self.commit) or (self.commit and not _COMMIT.fullmatch(self.commit)):
+            raise ValueError(f"workspace {self.name}: git needs commit, the full hash of a commit")
+        if self.after_restart not in ("reopen", "rebuild"):
+            raise ValueError(f"workspace {self.name}: after_restart must be reopen or rebuild")
+
+    @property
+    def source(self) -> str:
+        """The same for all workspaces that start with the same files."""
+        return self.folder or self.tar or f"{self.git}#{self.commit}"
+
+
+@frozen
+class BuiltWorkspace:
+    """A workspace on this machine."""
+
+    path: str
+    attempt: int
+    """How often it was built."""
+    built: Literal["reopened", "reflink", "copy"]
+    seconds: float
+
+
+def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
+    """Build a workspace below ``base``, or find the one that an earlier worker has built; raises `OSError`.
+
+    A workspace that was not built to its end, or is to be rebuilt after a restart, is built anew.
+    """
+    started = time.monotonic()
+    folder = os.path.join(base, "work", workspace.name)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with _locked(os.path.join(folder, "lock")):
+        attempt = _read_number(os.path.join(folder, "attempt"))
+        path = os.path.join(folder, "files")
+        if attempt and workspace.after_restart == "reopen":
+            return BuiltWorkspace(path, attempt, "reopened", time.monotonic() - started)
+        shutil.rmtree(path, ignore_errors=True)
+        shares = _copy_tree(_prepare_source(workspace, base), path)
+        _write_number(os.path.join(folder, "attempt"), attempt + 1)
+    return BuiltWorkspace(path, attempt + 1, "reflink" if shares else "copy", time.monotonic() - started)
+
+
+def _prepare_source(workspace: FleetWorkspace, base: str) -> str:
+    """The prepared copy of a source on this machine; made by whoever needs it first."""
+    name = hashlib.sha256(os.fsencode(workspace.source)).hexdigest()[:32]
+    folder = os.path.join(base, "sources", name)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    ready = os.path.join(folder, "files")
+    with _locked(os.path.join(folder, "lock")):
+        if not os.path.isdir(ready):
+            begun = os.path.join(folder, "begun")
+            shutil.rmtree(begun, ignore_errors=True)
+            if workspace.folder:
+                _copy_tree(workspace.folder, begun)
+            elif workspace.tar:
+                with tarfile.open(workspace.tar) as archive:
+                    archive.extractall(begun, filter="data")
+            else:
+                _check_out(workspace, begun)
+            os.rename(begun, ready)
+    return ready
+
+
+def _check_out(workspace: FleetWorkspace, path: str) -> None:
+    for words in (
+        ["clone", "--quiet", "--no-checkout", "--", workspace.git, path],
+        ["-C", path, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", workspace.commit],
+    ):
+        done = subprocess.run(  # noqa: S603 - git, with checked words
+            ["git", *words],  # noqa: S607 - the user's git
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise OSError(0, f"git {words[0]} failed: {done.stderr.strip()[-500:]}", workspace.git)
+
+
+def _copy_tree(source: str, target: str) -> bool:
+    """Copy a tree with links, modes and times; returns whether the copies of files share their blocks."""
+    shares = True
+
+    def copy(one: str, other: str) -> None:
+        nonlocal shares
+        if not (shares and _clone_file(one, other)):
+            shares = False
+            shutil.copyfile(one, other, follow_symlinks=False)
+        shutil.copystat(one, other, follow_symlinks=False)
+
+    shutil.copytree(source, target, symlinks=True, copy_function=copy)
+    return shares
+
+
+def _clone_file(source: str, target: str) -> bool:
+    """Let a new file share the blocks of another one; returns False where the file system cannot do that."""
+    if os.path.islink(source):
+        return False
+    with open(source, "rb") as old, open(target, "wb") as new:
+        try:
+            fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
+        except OSError:
+            return False
+    return True
+
+
+_FICLONE = 0x40049409
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _read_number(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read() or "0")
+    except FileNotFoundError:
+        return 0
+
+
+def _write_number(path: str, number: int) -> None:
+    with open(path + ".new", "w", encoding="ascii") as file:
+        file.write(str(number))
+    os.rename(path + ".new", path)
