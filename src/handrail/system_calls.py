@@ -17,6 +17,7 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 _LINUX = sys.platform == "linux"
@@ -24,6 +25,7 @@ _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i686": 353, "ppc64le": 357, "s390x": 347}
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 _REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS, SMB2, 9P
+_BEGIN_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
 
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
@@ -169,6 +171,31 @@ def sync_directory(directory: int) -> None:
     except OSError as error:
         if error.errno not in (errno.EBADF, errno.EINVAL):  # a descriptor that cannot be synced
             raise
+
+
+def sync_files(paths: Sequence[str]) -> None:
+    """The contents of files survive a power cut. Those that cannot be read are left out."""
+    with contextlib.ExitStack() as stack:
+        files: list[int] = []
+        for path in paths:
+            with contextlib.suppress(PermissionError):
+                files.append(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+                stack.callback(os.close, files[-1])
+        if _LINUX and len(files) > 1:
+            for fd in files:  # all are on their way before one is waited for
+                _libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), _BEGIN_WRITING)
+        for fd in files:
+            os.fsync(fd)
+
+
+def sync_file_system(directory: str) -> None:
+    """Everything on the file system of ``directory`` survives a power cut."""
+    fd = os.open(directory, READABLE_DIRECTORY)
+    try:
+        if not _LINUX or _libc.syncfs(fd) != 0:
+            os.sync()
+    finally:
+        os.close(fd)
 
 
 def lease(fd: int, alone: bool = False) -> bool | None:

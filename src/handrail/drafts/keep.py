@@ -38,6 +38,8 @@ from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, s
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
+_KEPT_AT = "kept-at.json"
+"""The file system's time at which a keep was finished."""
 
 
 class DraftConflict(Exception):
@@ -57,9 +59,27 @@ def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[St
     comparison = comparison or compare(draft)
     if comparison.conflicts:
         raise DraftConflict(comparison.conflicts)
-    draft.write("keeping.json", {"steps": [asdict(step) for step in comparison.steps]})
+    plan = {"steps": [asdict(step) for step in comparison.steps]}
+    draft.write_plan("keeping.json", plan, _list_new_files(draft, comparison.steps))
     _Keeper.run(draft, comparison.steps, recovering=False)
     return comparison.steps
+
+
+def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
+    """The regular files of the upper layer that are carried over."""
+    upper = os.open(draft.upper, READABLE_DIRECTORY)
+    try:
+        for step in steps:
+            if step.action not in ("create", "replace") or step.after is None:
+                continue
+            if step.after.type == "file":
+                yield step.path
+            elif step.after.is_directory:
+                for path, status, _, _ in walk_tree(upper, step.path, step.path):
+                    if status is not None and stat.S_ISREG(status.st_mode):
+                        yield path
+    finally:
+        os.close(upper)
 
 
 def recover(draft: DraftDirectory) -> bool:
@@ -80,10 +100,9 @@ def read_kept(draft: DraftDirectory) -> list[Step]:
 
 def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
     """The kept entries that something else has changed since: these keep a draft from being taken back."""
-    plan = draft.read("kept.json")
     root = draft.open_workspace()
     try:
-        return list(_find_changes_since(draft, root, _steps(plan), plan["kept"]))
+        return list(_find_changes_since(draft, root, read_kept(draft), draft.read(_KEPT_AT)))
     finally:
         os.close(root)
 
@@ -104,15 +123,11 @@ def _run_undo(draft: DraftDirectory) -> list[Step]:
     steps = _read_steps(draft, "undoing.json")
     with _Trees.open(draft) as trees:
         _Keeper(draft, trees, steps).take_back(steps)
-    draft.rename("undoing.json", "undone.json")
+    draft.rename("undoing.json", "undone.json", sync=False)
     return steps
 
 
 def _read_steps(draft: DraftDirectory, name: str) -> list[Step]:
-    return _steps(draft.read(name))
-
-
-def _steps(plan: Any) -> list[Step]:
     def entry(fields: Any) -> Entry | None:
         if not fields:
             return None
@@ -121,7 +136,7 @@ def _steps(plan: Any) -> list[Step]:
 
     return [
         Step(step["action"], step["path"], entry(step["before"]), entry(step["after"]), step["times"])
-        for step in plan["steps"]
+        for step in draft.read(name)["steps"]
     ]
 
 
@@ -210,8 +225,9 @@ class _Keeper:
             keeper = cls(draft, trees, steps)
             keeper.carry_out(recovering)
         save_index(draft.info.workspace, draft.path)
-        draft.write("keeping.json", {"steps": [asdict(step) for step in steps], "kept": read_clock(draft.path)})
-        draft.rename("keeping.json", "kept.json")
+        # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
+        draft.write(_KEPT_AT, read_clock(draft.path), sync=False)
+        draft.rename("keeping.json", "kept.json", sync=False)
 
     def carry_out(self, recovering: bool) -> None:
         finished: list[Step] = []

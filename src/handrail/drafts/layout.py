@@ -13,11 +13,13 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
-from handrail.system_calls import READABLE_DIRECTORY, sync_directory
+from handrail.system_calls import READABLE_DIRECTORY, sync_directory, sync_file_system, sync_files
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
 
@@ -29,6 +31,8 @@ _PLANS: dict[str, State] = {
 }
 _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
+_MOST_SYNCED = 30
+"""Of more files the whole file system is written to the disk at once."""
 _MOST_PERIODS = 1_000
 _MOST_PERIOD_BYTES = 4 * _MOST_PERIODS * len("1700000000000000000 1700000000000000000\n")
 OWN_PERIODS = "own-periods"
@@ -37,6 +41,7 @@ _ACCEPTED = "accepted.json"
 """Versions of files in the workspace that a draft takes for its base besides those of its start."""
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
+_INFO = "draft.json"
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
 
@@ -81,7 +86,7 @@ class DraftDirectory:
             copy_owner(directory, upper)
             info = DraftInfo(workspace, directory.st_dev, directory.st_ino, read_clock(path), name)
             draft = cls(path, info)
-            draft.write("draft.json", asdict(info))
+            draft.write(_INFO, asdict(info), sync=bool(name))
         except BaseException:
             remove_tree(path)
             raise
@@ -90,14 +95,14 @@ class DraftDirectory:
     @classmethod
     def open(cls, path: str) -> DraftDirectory:
         """Open a draft that exists; `OSError` or `ValueError` if there is none."""
-        with open(os.path.join(path, "draft.json"), "rb") as file:
+        with open(os.path.join(path, _INFO), "rb") as file:
             fields = json.load(file)
         return cls(path, DraftInfo(**fields))
 
     def adopt_start(self, other: DraftDirectory) -> DraftDirectory:
         """This draft as if it had been created together with ``other``, of which it takes over changes."""
         info = replace(self.info, start=other.info.start)
-        self.write("draft.json", asdict(info))
+        self.write(_INFO, asdict(info))
         for name in (INDEX, _ACCEPTED):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
@@ -106,8 +111,14 @@ class DraftDirectory:
     def give_name(self, name: str) -> DraftDirectory:
         """This draft, with a name and for the user."""
         info = replace(self.info, name=name, left=True)
-        self.write("draft.json", asdict(info))
+        self.write(_INFO, asdict(info))
         return DraftDirectory(self.path, info)
+
+    def allow_mounts(self) -> None:
+        """Write the draft of a command to the disk, so that it can be mounted again: the kernel refuses that else."""
+        sync_file_system(self.path)
+        remove_tree(self.work)
+        os.mkdir(self.work, 0o700)
 
     @property
     def upper(self) -> str:
@@ -136,15 +147,35 @@ class DraftDirectory:
             )
         return fd
 
-    def write(self, name: str, value: Any) -> None:
-        """Write a JSON file whole or not at all, and wait until it is on the disk."""
+    def write(self, name: str, value: Any, *, sync: bool = True) -> None:
+        """Write a JSON file whole or not at all, and wait until it is on the disk, unless ``sync`` is false."""
+        temporary = self._write_temporary(name, value)
+        if sync:
+            sync_files([temporary])
+        os.rename(temporary, os.path.join(self.path, name))
+        if sync:
+            _sync(self.path)
+
+    def write_plan(self, name: str, plan: Any, files: Iterable[str]) -> None:
+        """Write a plan, and wait until it is on the disk, with the files of the upper layer that it carries over.
+
+        Not even what a command has synced is there yet: in drafts of commands the kernel waits for no disk.
+        """
+        temporary = self._write_temporary(name, plan)
+        paths = [temporary, os.path.join(self.path, _INFO)]
+        paths += (os.path.join(self.upper, path) for path in islice(files, _MOST_SYNCED))
+        if len(paths) < _MOST_SYNCED:
+            sync_files(paths)
+        else:
+            sync_file_system(self.path)
+        os.rename(temporary, os.path.join(self.path, name))
+        _sync(self.path)
+
+    def _write_temporary(self, name: str, value: Any) -> str:
         temporary = os.path.join(self.path, f".{name}.new")
         with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(temporary, os.path.join(self.path, name))
-        _sync(self.path)
+        return temporary
 
     def read(self, name: str) -> Any:
         with open(os.path.join(self.path, name), encoding="utf-8", errors="surrogateescape") as file:
@@ -206,10 +237,11 @@ class DraftDirectory:
         except (OSError, ValueError):
             return []
 
-    def rename(self, old: str, new: str) -> None:
-        """Move a plan on to the next state."""
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        """Move a plan on to the next state, and wait until that is on the disk, unless ``sync`` is false."""
         os.rename(os.path.join(self.path, old), os.path.join(self.path, new))
-        _sync(self.path)
+        if sync:
+            _sync(self.path)
 
     def drop(self) -> None:
         """Delete the draft and everything in it. A draft whose keep was interrupted must be finished first."""

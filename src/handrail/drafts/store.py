@@ -70,6 +70,7 @@ class OpenDraft:
         """Leave a draft that could not be kept where it is, with a name for the user; returns that name."""
         name = f"unkept-{self.name[:6]}"
         self.directory = self.directory.give_name(name)
+        self.directory.allow_mounts()
         self.close()
         return name
 

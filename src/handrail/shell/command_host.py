@@ -153,6 +153,7 @@ class CommandHost:
         self._store: DraftStore | None = None
         self._tried_drafts = False
         self._trying = threading.Lock()
+        self._dropping: list[threading.Thread] = []
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once one was wanted."""
         self._remotes = KnownRemotes(roots)
@@ -258,6 +259,14 @@ class CommandHost:
         except OSError as error:
             self._store, self.no_drafts = None, f"a draft cannot be created: {error.strerror}"
             return None
+
+    def drop_draft(self, draft: OpenDraft) -> None:
+        """Delete a draft without waiting for it: to free the blocks of its directories takes some disks long."""
+        thread = threading.Thread(target=_drop, args=(OpenDraft(draft.directory, draft.lock),))
+        draft.lock = -1
+        with self._lock:
+            self._dropping = [*(one for one in self._dropping if one.is_alive()), thread]
+            thread.start()
 
     def start_in_draft(
         self, args: Sequence[str], draft: OpenDraft, network: Network | None = None, **how: Unpack[ProcessOptions]
@@ -529,10 +538,17 @@ class CommandHost:
         if over:
             return
         with self._lock:
+            for thread in self._dropping:
+                thread.join()
             if self._boundary:
                 self._boundary.close()
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
+
+
+def _drop(draft: OpenDraft) -> None:
+    with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
+        draft.drop()
 
 
 def _layers(draft: OpenDraft) -> DraftLayers:

@@ -135,7 +135,8 @@ def base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None 
 def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount]:
     """The mounts that show a draft to one command: the overlay covers what is hidden inside the workspace as well."""
     inside = os.path.join(DRAFTS, draft.name)
-    yield Overlay(draft.workspace, f"{inside}/upper", f"{inside}/work", draft.workspace)
+    # Nothing is written to the disk when the command ends: a keep does that, for the files that are kept.
+    yield Overlay(draft.workspace, f"{inside}/upper", f"{inside}/work", draft.workspace, "userxattr,volatile")
     for path in confinement.hidden:
         if is_inside(path, draft.workspace):
             yield Hide(path)
