@@ -16,9 +16,9 @@ NAMES = ("a", "b", "c", "dir", "sub", "x.txt", "link", "\udcff odd")
 
 
 def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
-    """Each entry's type, mode, owner, contents, attributes, hard links and, if asked for, modification time."""
+    """Each entry's type, mode, owner, contents, attributes, names (of a file) and, if asked for, modification time."""
     tree: dict[str, tuple[object, ...]] = {}
-    links: dict[int, str] = {}
+    links: dict[int, set[str]] = {}
     stack = [""]
     while stack:
         path = stack.pop()
@@ -35,13 +35,14 @@ def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
         attributes = [
             (name, os.getxattr(full, name, follow_symlinks=False) if _is_readable(status) else b"?") for name in names
         ]
-        same = links.setdefault(status.st_ino, path) if stat.S_ISREG(status.st_mode) else path
+        names_of_it = links.setdefault(status.st_ino, set()) if stat.S_ISREG(status.st_mode) else set()
+        names_of_it.add(path)
         tree[path] = (
             stat.filemode(status.st_mode),
             (status.st_uid, status.st_gid),
             contents,
             attributes,
-            same,
+            names_of_it,
             status.st_mtime_ns if times else 0,
         )
     return tree
@@ -128,7 +129,14 @@ class Program:
             shutil.rmtree(path)
 
     def do_rename(self) -> None:
-        os.rename(self.path(), self.path())
+        source, target = self.path(), self.path()
+        try:
+            os.rename(source, target)
+        except OSError as error:
+            # For an ordinary user overlayfs does not notice that two names are of one file, and then fails: for others
+            # to rename one to the other does nothing.
+            if error.errno != errno.ESTALE or min(os.lstat(path).st_nlink for path in (source, target)) < 2:
+                raise
 
     def do_move(self) -> None:
         source, target = self.path(), self.path()

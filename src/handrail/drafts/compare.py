@@ -171,13 +171,18 @@ class _Comparer:
         if _same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
-            if self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
+            if lower.st_nlink > 1:  # its other names stay as they are
+                self._replace(directory, name, path, upper, lower)
+            elif self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
                 self._conflict(path, "changed outside the draft")
             else:
                 self._add("set", path, lower, upper)
             return
         if self.draft.is_same_index(path, upper_path, directory, name):
             return  # `git status` has refreshed the file times in it
+        self._replace(directory, name, path, upper, lower)
+
+    def _replace(self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result) -> None:
         self._check_tree(directory, name, path, lower)
         self._add("replace", path, lower, upper)
 

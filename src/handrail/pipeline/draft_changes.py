@@ -33,7 +33,7 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import NoteFacts, NotKept
+from handrail.tools.notes import LinksSplit, NoteFacts, NotKept
 
 TRY, DRAFT = "Try", "Draft"
 """The names under which `handrail try` and `handrail draft keep` are in the journal."""
@@ -172,6 +172,14 @@ class DraftChanges:
             self.pick(whole, part)
         finally:
             part.drop()
+
+    def list_split(self) -> list[str]:
+        """The changed files that have other names in the workspace or elsewhere, which are not changed."""
+        return [
+            change.path
+            for change in self.changes
+            if change.after and change.before and change.before.type == "file" and change.before.links > 1
+        ]
 
     @property
     def can_undo(self) -> bool:
@@ -430,10 +438,13 @@ class CallDraft:
         lost = changes.retain(token.seq if token else 0, missed)
         if lost and token and token.seq:
             self.notes += (NotKept(paths=", ".join(map(escape, lost[:_MOST_NAMED]))),)
+        split = changes.list_split()
+        if split:
+            self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:_MOST_NAMED]))),)
 
     def close(self) -> None:
         if self.open_draft.is_open:
-            self.open_draft.drop()
+            self._services.command_host().drop_draft(self.open_draft)
 
 
 def keep_and_record(

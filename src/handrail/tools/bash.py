@@ -474,7 +474,7 @@ def _describe_end(
             )
         notes += ctx.draft.notes
     if ended.timed_out:
-        notes.append(CommandTimedOut(seconds=seconds))
+        notes.append(CommandTimedOut(seconds=seconds, unseen=bool(ctx.draft and ctx.draft.files) or None))
     if ended.lost_bytes and not ended.overflowed:
         notes.append(LostOutput(bytes=ended.lost_bytes))
     if ended.overflowed:

@@ -162,6 +162,8 @@ class InvalidNotebook(NoteFacts):
 class CommandTimedOut(NoteFacts):
     code = "command_timed_out"
     seconds: float
+    unseen: bool | None = None
+    """Whether it has changed files that other programs did not see."""
 
 
 class CommandCancelled(NoteFacts):
@@ -275,6 +277,14 @@ class JobMore(NoteFacts):
 class JournalFailing(NoteFacts):
     code = "journal"
     why: str
+
+
+class LinksSplit(NoteFacts):
+    """Files that a command changed under one name, while their other names (hard links) have the old contents."""
+
+    code = "links_split"
+    count: int
+    paths: str
 
 
 class NotKept(NoteFacts):
