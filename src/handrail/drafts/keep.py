@@ -405,6 +405,8 @@ class _Keeper:
         if (status.st_uid, status.st_gid) != entry.owner:
             os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
         if entry.is_directory:
+            if not status.st_mode & stat.S_IWUSR:  # attributes need the right to write, even from the owner
+                os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
             _set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
         if not stat.S_ISLNK(entry.mode):
             os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
