@@ -78,7 +78,7 @@ def _copies(folder: Path, scale: Scale) -> Iterator[Line]:
 
     contestants: dict[str, Callable[[], object]] = {"draft": lambda: store.create().drop(), "cp": by_copy}
     if git:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "maintenance.auto=false"]  # nothing in the background
         for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "all"]):
             subprocess.run([git, *words], cwd=root, check=True)
         contestants["git"] = by_git

@@ -37,7 +37,7 @@ def run(folder: Path, report: DemoReport) -> None:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text, encoding="utf-8")
     report.title("5. Run a script that deletes and rewrites files, see its changes, and take them back")
-    settings = Settings(state=os.path.join(folder, "state"), drafts=True)
+    settings = Settings(state=os.path.join(folder, "state"))
     with Session(project, mode="accept-edits", settings=settings) as session:
         host = session.command_host()
         if not host.drafts_of:

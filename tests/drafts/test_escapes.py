@@ -13,7 +13,6 @@ import pytest
 
 from handrail.drafts.store import DraftStore
 from handrail.pipeline.session import Session
-from handrail.settings import Settings
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
 
@@ -51,6 +50,9 @@ tried("nested namespaces", nested)
 tried("join another mount namespace", lambda: libc.setns(os.open(f"/proc/{host}/ns/mnt", os.O_RDONLY), 0x20000) == 0)
 for pid in {"1", str(os.getppid()), str(host)}:
     tried(f"root of {pid}", lambda: os.listdir(f"/proc/{pid}/root{store}"))
+tried("trace the process that may remount", lambda: libc.ptrace(16, 1, 0, 0) == 0)
+for part in ("mem", "maps", "environ"):
+    tried(f"{part} of the process that may remount", lambda: open(f"/proc/1/{part}", "rb").readable())
 tried("chroot", lambda: os.chroot("/proc/1/root"))
 tried("whiteout outside", lambda: os.mknod("/tmp/../" + store + "/x", 0o020000, 0) is None)
 write(f"{workspace}/inside")
@@ -81,8 +83,7 @@ def other(workspace: Path) -> Iterator[str]:
 def test_no_way_out_of_a_draft(workspace: Path, other: str) -> None:
     before, drafts_before = describe(str(workspace), times=True), describe(other, times=True)
     words = json.dumps([str(workspace), os.path.dirname(other), os.path.basename(other), os.getpid()])
-    settings = Settings(drafts=True)
-    with Session(workspace, mode="read-only", settings=settings) as session:
+    with Session(workspace, mode="read-only") as session:
         command = f"{sys.executable} -I -c {shlex.quote(_TRY)} {shlex.quote(words)}"
         result = session.call("Bash", {"command": command})
     assert result.data["exit_code"] == 0, result.text

@@ -118,7 +118,7 @@ def test_a_tool_leaves_the_same_tree_as_in_a_plain_copy(scene: str, tmp_path: Pa
     _run("git update-index -q --refresh || true", drafted)
     before = describe(str(drafted), times=True)
     _run("bash scene.sh", plain)
-    settings = Settings(drafts=True, durable=False, keep_env=tuple(_VARIABLES))
+    settings = Settings(durable=False, keep_env=tuple(_VARIABLES))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _VARIABLES.items():
             patch.setenv(name, value)

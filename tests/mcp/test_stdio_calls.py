@@ -453,9 +453,7 @@ def test_in_the_new_era_a_call_comes_again_with_the_answer(modern: RawClient, tm
 
 def test_in_the_new_era_the_changes_of_a_command_are_shown_and_kept_with_the_answer(tmp_path: Path) -> None:
     require_drafts()
-    config = tmp_path.parent / f"{tmp_path.name}.toml"
-    config.write_text("[settings]\ndrafts = true\n", encoding="utf-8")
-    with RawClient("--mode", "ask", cwd=tmp_path, variables={"HANDRAIL_CONFIG": str(config)}) as client:
+    with RawClient("--mode", "ask", cwd=tmp_path) as client:
         command = "echo one > made"
         found = first_round(client, command=command)
         message = found["inputRequests"]["approval"]["params"]["message"]

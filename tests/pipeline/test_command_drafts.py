@@ -1,4 +1,4 @@
-"""Commands in drafts, with the setting `drafts`: the answer lists their changes, and undo takes back any of them."""
+"""Commands run in drafts by default: the answer lists their changes, and undo takes back any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from handrail.policy.files import parse_rules
 from handrail.policy.modes import Mode
 from handrail.settings import Settings
 from tests.drafts.machine import require_drafts
+from tests.drafts.scenarios import run_in_draft
 from tests.drafts.trees import describe
 from tests.sizes import pick
 
@@ -43,7 +46,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(workspace: Path) -> Iterator[Session]:
-    with Session(workspace, settings=Settings(drafts=True, durable=False)) as session:
+    with Session(workspace, settings=Settings(durable=False)) as session:
         yield session
 
 
@@ -104,6 +107,7 @@ def test_changes_that_meet_foreign_ones_stay_in_a_draft_and_the_answer_names_it(
     draft = DraftStore.open(os.environ["HANDRAIL_STATE"], str(workspace)).open_named(result.data["draft"])
     try:
         assert [one.path for one in observe(draft).changes] == ["a.txt", "new"]
+        run_in_draft(draft.directory, "test", "-e", "new")  # it can be worked in again
     finally:
         draft.drop()
 
@@ -154,6 +158,78 @@ def test_a_command_and_a_job_in_the_background_see_the_files_of_each_other(sessi
     assert session.call("Bash", {"command": opaque("open('later', 'w')")}).data["kept"] is True
 
 
+_WAIT = "import os, time; open('begun', 'w')\nwhile {}: time.sleep(0.02)\nopen('seen', 'w')"
+
+
+@pytest.mark.parametrize(
+    ("condition", "act"),
+    [
+        ("not os.path.exists('flag')", lambda root: (root / "flag").touch()),
+        (
+            "not os.path.exists('src/new/flag')",
+            lambda root: shutil.copytree(root / "src" / "deep", root / "src" / "new"),
+        ),
+        ("os.path.lexists('a.txt')", lambda root: (root / "a.txt").unlink()),
+        ("os.path.exists('src')", lambda root: shutil.rmtree(root / "src")),
+        ("open('b.txt').read() != 'x'", lambda root: os.rename(root / "src" / "one.py", root / "b.txt")),
+        ("os.readlink('link') == 'a.txt'", lambda root: os.rename(root / "other", root / "link")),
+    ],
+    ids=["created", "created in a directory", "deleted", "directory deleted", "replaced", "link replaced"],
+)
+def test_a_command_in_a_draft_sees_what_another_program_does_while_it_runs(
+    session: Session, workspace: Path, condition: str, act: Callable[[Path], object]
+) -> None:
+    (workspace / "src" / "deep" / "flag").touch()
+    (workspace / "src" / "one.py").write_text("x", encoding="utf-8")
+    os.symlink("b.txt", workspace / "other")
+    store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
+
+    def act_when_it_has_looked() -> None:
+        while not any(path.name == "begun" for path in store.glob("*/upper/*")):
+            time.sleep(0.01)
+        act(workspace)
+
+    other = threading.Thread(target=act_when_it_has_looked)
+    other.start()
+    result = session.call("Bash", {"command": opaque(_WAIT.format(condition)), "timeout": 300})
+    other.join()
+    assert result.ok and result.data["kept"], result.text
+    assert (workspace / "seen").exists()
+
+
+def test_a_command_that_timed_out_says_that_others_did_not_see_its_files(session: Session, workspace: Path) -> None:
+    result = session.call("Bash", {"command": "echo > asked; exec sleep 99", "timeout": 1})
+    assert ("Other programs see" in result.text) is bool(result.data["changes"])
+    assert (workspace / "asked").exists() is bool(result.data["changes"])
+
+
+@pytest.mark.parametrize("code", ["open('a.txt', 'a').write('x')", "import os; os.chmod('a.txt', 0o600)"])
+def test_other_names_of_a_changed_file_stay_as_they_are_and_the_answer_says_so(
+    session: Session, workspace: Path, tmp_path: Path, code: str
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    os.link(workspace / "a.txt", store / "shared")
+    before = describe(str(store), times=True)
+    result = session.call("Bash", {"command": opaque(code)})
+    assert [note.code for note in result.notes] == ["links_split"]
+    assert "1 changed file had other names" in result.text and "a.txt" in result.text
+    assert describe(str(store), times=True) == before
+    session.undo()
+    assert os.path.samefile(workspace / "a.txt", store / "shared")
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_a_new_repository_needs_no_answer(workspace: Path) -> None:
+    asked: list[Question] = []
+    with judged_session(workspace, "accept-edits", asked, Answer(False)) as session:
+        for command in ("git init -q .", "git init -q inner"):
+            result = session.call("Bash", {"command": command})
+            assert result.data["kept"] and not result.data["exit_code"], result.text
+            assert ".git (" in result.text and ".git/" not in result.text, "parts of a repository are counted"
+        assert not asked
+
+
 def test_drafts_can_be_switched_off(workspace: Path) -> None:
     with Session(workspace, settings=Settings(drafts=False)) as session:
         result = session.call("Bash", {"command": opaque("open('new', 'w')")})
@@ -163,7 +239,7 @@ def test_drafts_can_be_switched_off(workspace: Path) -> None:
 
 
 def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
-    with Session(workspace, settings=Settings(drafts=True), journal=None) as session:
+    with Session(workspace, journal=None) as session:
         assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
         store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
@@ -178,7 +254,7 @@ def judged_session(workspace: Path, mode: Mode, asked: list[Question], answer: A
         assert answer is not None
         return answer
 
-    settings = Settings(drafts=True, durable=False)
+    settings = Settings(durable=False)
     return Session(workspace, settings=settings, mode=mode, approve=approve if answer else None, **more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
@@ -69,6 +70,26 @@ def test_all_tools_of_the_session_see_the_draft_and_undo_takes_back_what_was_kep
         report = session.undo()
         assert not (report.conflicts or report.missing)
     assert describe(str(project), times=False) == before
+
+
+def test_a_draft_shows_what_another_program_does_in_the_workspace(session: Session, project: Path) -> None:
+    with session.draft() as draft:
+        inner = draft.session
+        looks = [{"file_path": name} for name in ("new.txt", "src/b.txt", "a.txt")]
+        assert [inner.call("Read", look).ok for look in looks] == [False, True, True]
+        (project / "new.txt").touch()
+        (project / "src" / "b.txt").unlink()
+        (project / "other").write_text("other\n", encoding="utf-8")
+        (project / "other").rename(project / "a.txt")
+        grep = {"pattern": "o", "path": "a.txt", "output_mode": "content"}
+        expected = [True, False, True], True
+        end = time.monotonic() + TIMEOUT
+        while (
+            seen := ([inner.call("Read", look).ok for look in looks], "other" in inner.call("Grep", grep).text)
+        ) != expected:
+            assert time.monotonic() < end, seen
+            time.sleep(0.05)
+        assert not draft.changes()
 
 
 def test_a_named_draft_stays_and_one_without_a_name_is_dropped(session: Session, project: Path) -> None:

@@ -48,7 +48,7 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         answer_chars=4,
         sandbox="landlock",
         sandbox_required=True,
-        drafts=True,
+        drafts=False,
         network="on",
         keep_env=("A", "B_*"),
         confine_files=True,

@@ -97,7 +97,7 @@ def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: 
 @KINDS
 def test_what_runs_unasked_in_a_draft_leaves_nothing_anywhere(place: World, scripts: list[str], mode: Mode) -> None:
     _require_boundary(place)
-    with Session(place.work, mode=mode, settings=Settings(drafts=True)) as session:
+    with Session(place.work, mode=mode) as session:
         if not session.command_host().drafts_of:
             pytest.skip(f"no command can run in a draft here: {session.command_host().no_drafts}")
         for script in scripts[:: len(scripts) // sizes.pick(7, 100)]:

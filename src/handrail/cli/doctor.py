@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
@@ -256,8 +256,7 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     layers = list(_check_sandbox())
     yield from layers
     yield _check_configured_sandbox(settings, layers)
-    drafts = _check_drafts(workspace, state)
-    yield replace(drafts, needed=settings is not None and settings.drafts)
+    yield _check_drafts(workspace, state)
     yield from _check_extras()
 
 

@@ -1,19 +1,22 @@
 """Show a draft to a process and its children in the place of the workspace.
 
 The process gets mounts of its own, and as an ordinary user a user namespace for that. It is called between fork and
-exec: a process with several threads cannot enter a user namespace.
+exec: a process with several threads cannot enter a user namespace. A second process has the view look at the workspace
+again from time to time, as long as the first one lives.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 
 from handrail.drafts.layout import DraftDirectory
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
-_PRIVATE, _RECURSIVE, _READ_ONLY, _NO_SET_USER, _NO_DEVICES = 1 << 18, 1 << 14, 1, 2, 4
+_PRIVATE, _RECURSIVE, _REMOUNT, _READ_ONLY, _NO_SET_USER, _NO_DEVICES = 1 << 18, 1 << 14, 32, 1, 2, 4
+_REFRESH_SECONDS = 0.5
 _DIE_WITH_PARENT = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,6 +42,36 @@ def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     _mount("overlay", workspace, "overlay", _NO_SET_USER, f"{options},userxattr")
     _mount("tmpfs", os.path.dirname(draft.path), "tmpfs", _READ_ONLY | _NO_SET_USER | _NO_DEVICES, "mode=000,size=4k")
     os.chdir(workspace)
+    _start_refreshing()
+
+
+def _start_refreshing() -> None:
+    """Have the view show what others create, replace and delete in the workspace, as `_refresh` of a launcher does.
+
+    The process for it is no child of this one, which may wait for its children.
+    """
+    owner = os.pidfd_open(os.getpid())
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.fork() == 0:
+                _refresh_until_end(owner)
+        finally:
+            os._exit(0)
+    os.close(owner)
+    os.waitpid(child, 0)
+
+
+def _refresh_until_end(owner: int) -> None:
+    """Remount the overlay on the working directory again and again, until the process ``owner`` has ended."""
+    os.setsid()
+    owner = os.dup2(owner, 3)
+    os.closerange(0, 3)  # whoever reads from the other end of a pipe sees its end with that process
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    ended = select.poll()
+    ended.register(owner, select.POLLIN)
+    while not ended.poll(_REFRESH_SECONDS * 1000):
+        _libc.mount(b"none", b".", None, ctypes.c_ulong(_REMOUNT | _NO_SET_USER), None)
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str) -> None:

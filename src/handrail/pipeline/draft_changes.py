@@ -197,7 +197,8 @@ class DraftChanges:
         """
         repositories = set[str]()
         for change in self.changes:
-            above, inside, _ = f"/{change.path}".partition("/.git/")
+            path = f"/{change.path}/" if change.is_directory and change.before is None else f"/{change.path}"
+            above, inside, _ = path.partition("/.git/")  # a new repository is one too
             if not inside:
                 yield change
             elif above not in repositories:

@@ -59,7 +59,7 @@ class Settings:
     ] = "auto"
     sandbox_required: Annotated[bool, "Refuse commands if no sandbox works."] = False
     drafts: Annotated[bool, "Run commands in drafts of the workspace where that is possible: see docs/drafts.md."] = (
-        False
+        True
     )
     network: Annotated[
         Network, "The network of commands without approval: none, loopback (if the sandbox supports it), or all."

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar
 
 from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
@@ -49,6 +49,9 @@ from handrail.tools.notes import (
 )
 from handrail.tools.shared import git_call, network_call, patch_call
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
+
+if TYPE_CHECKING:
+    from handrail.drafts.changes import FileSummary
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
@@ -444,7 +447,7 @@ def _describe_end(
         seconds=seconds,
         interactive=ended.interactive or None,
         changed=", ".join(changed) or None,
-        files=_join_paths(list(map(str, ctx.draft.files))) or None if ctx.draft and not ctx.draft.not_kept else None,
+        files=_join_paths(_list_files(ctx.draft.files)) or None if ctx.draft and not ctx.draft.not_kept else None,
         strays=", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
     )
     data = {
@@ -468,7 +471,7 @@ def _describe_end(
         data["kept"] = not ctx.draft.not_kept
         data |= {"draft": ctx.draft.left_in} if ctx.draft.left_in else {}
         if ctx.draft.not_kept:
-            why, files, left = ctx.draft.not_kept, _join_paths(list(map(str, ctx.draft.files))), ctx.draft.left_in
+            why, files, left = ctx.draft.not_kept, _join_paths(_list_files(ctx.draft.files)), ctx.draft.left_in
             notes.append(
                 ChangesLeft(why=why, files=files, draft=left) if left else ChangesDropped(why=why, files=files)
             )
@@ -531,6 +534,22 @@ def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:
     failed = [f"{escape(one.path)} ({one.failed})" for one in restored if one.failed]
     if failed:
         yield ProtectedChanged(paths=_join_paths(failed))
+
+
+def _list_files(files: Sequence[FileSummary]) -> list[str]:
+    """The changes of a command, one text each; those inside of a git repository are counted together."""
+    texts: list[str] = []
+    repositories: dict[str, list[FileSummary]] = {}
+    for one in files:
+        above, inside, _ = f"/{one.path}/".partition("/.git/")
+        if inside:
+            repositories.setdefault(f"{above}/.git".lstrip("/"), []).append(one)
+        else:
+            texts.append(str(one))
+    for path, parts in repositories.items():
+        how = next((one.how for one in parts if one.path == path), "changed")
+        texts.append(f"{how} {escape(path)}" + (f" ({len(parts)} paths)" if len(parts) > 1 else ""))
+    return texts
 
 
 def _join_paths(paths: Sequence[str]) -> str:

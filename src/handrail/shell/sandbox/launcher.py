@@ -6,10 +6,11 @@ megabytes and one thread, however large the program is that asks. Requests arriv
     launcher --clone(CLONE_PARENT, CLONE_NEWPID)--> init (a child of the asking program, process 1 inside)
                                                       '--fork--> the command
 
-The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the
-kernel then ends everything that is left inside. It also ends when the launcher does, and the launcher ends with the
-program that started it, so no command outlives that program, however it dies. Init and command are prepared before
-there is a command to run: a start is then a message to a process that waits, a few system calls, and `exec`.
+The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the kernel then ends everything
+that is left inside. It also ends when the launcher does, and the launcher ends with the program that started it, so no
+command outlives that program, however it dies. While a command works in a draft, its init has overlayfs look at the
+workspace again from time to time (`_refresh`). Init and command are prepared before there is a command to run: a start
+is then a message to a process that waits, a few system calls, and `exec`.
 
 Nothing here may import from the package: there is no package inside.
 """
@@ -29,12 +30,13 @@ import select
 import stat
 import struct
 import sys
+import time
 
 Request = dict[str, object]
 
 _NEWNS, _NEWUSER, _NEWIPC, _NEWNET, _NEWPID = 0x20000, 0x10000000, 0x08000000, 0x40000000, 0x20000000
 _CLONE_PARENT, _CHILD_ENDED = 0x8000, 17
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_SLAVE = 1, 2, 4, 8, 1 << 14, 1 << 19
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_REC, _MS_SLAVE = 1, 2, 4, 8, 32, 1 << 14, 1 << 19
 _DETACH = 2
 _HERE, _EMPTY_PATH, _RECURSIVE, _NO_FOLLOW, _CLONE_TREE = -100, 0x1000, 0x8000, 0x100, 1
 _MOVE_EMPTY_PATH = 4
@@ -52,6 +54,10 @@ _LINKS = (
 _PROC_WRITABLE = ("sys", "sysrq-trigger", "irq", "bus")
 _MOST_FDS = 253
 _HIGH = 256
+_MAY_MOUNT = 1 << 21
+"""The capability CAP_SYS_ADMIN."""
+_REFRESH_SECONDS, _REFRESH_SHARE = 0.4, 0.02
+"""How often an overlay looks at its lower layer again, and the most of the time that this may take."""
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock: there is one thread
 
@@ -352,11 +358,16 @@ def _find_program(name: str, env: dict[str, str]) -> list[str]:
     return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
 
 
-def _become_command(request: Request, fds: list[int], report: int) -> None:
-    """Become the command. Raises if that fails. ``report`` gets a byte when nothing is left to do but to begin."""
+def _become_command(request: Request, fds: list[int], report: int, overlays: int) -> None:
+    """Become the command. Raises if that fails. ``report`` gets a byte when nothing is left to do but to begin.
+
+    ``overlays``: a pipe that gets the places of the overlays that were mounted for it.
+    """
     env: dict[str, str] = request["env"]  # type: ignore[assignment]
     args: list[str] = request["args"]  # type: ignore[assignment]
-    _mount_all(request["mounts"])  # type: ignore[arg-type]
+    mounts: list[tuple[str, ...]] = request["mounts"]  # type: ignore[assignment]
+    _mount_all(mounts)
+    os.write(overlays, marshal.dumps([values[3] for kind, *values in mounts if kind == "Overlay"]))
     _place_descriptors(fds, request["targets"])  # type: ignore[arg-type]
     try:
         os.chdir(str(request["cwd"]))
@@ -386,7 +397,7 @@ def _become_command(request: Request, fds: list[int], report: int) -> None:
     raise _Step(failed.errno if failed else errno.ENOENT, "exec", args[0])
 
 
-def _wait_for_request(control: socket.socket, life: int, report: int) -> None:
+def _wait_for_request(control: socket.socket, life: int, report: int, overlays: int) -> None:
     """The second process of a namespace: waits for a command, and becomes it. Returns if there is none."""
     os.setsid()
     waiting = select.poll()
@@ -400,7 +411,7 @@ def _wait_for_request(control: socket.socket, life: int, report: int) -> None:
     # Above the numbers that the command gets, which would replace it.
     report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max([_HIGH, *received[0]["targets"]]) + 1)  # type: ignore[misc]
     try:
-        _become_command(*received, report)
+        _become_command(*received, report, overlays)
     except OSError as error:
         os.write(report, marshal.dumps((error.strerror, error.errno, error.filename)))
 
@@ -422,10 +433,11 @@ def _run_init(control: socket.socket, life: int) -> int:
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
     status, report = os.pipe()
+    mounted, overlays = os.pipe()
     command = os.fork()
     if command == 0:
         try:
-            _wait_for_request(control, life, report)
+            _wait_for_request(control, life, report, overlays)
         finally:
             os._exit(127)
     asked: list[int] = []
@@ -433,7 +445,8 @@ def _run_init(control: socket.socket, life: int) -> int:
     signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
     signal.set_wakeup_fd(wake)
     os.close(report)
-    _drop_capabilities(0)
+    os.close(overlays)
+    _drop_capabilities(_MAY_MOUNT)
     held = os.pidfd_open(command)
     _send(control, ("prepared",), held, status)
     os.close(held)
@@ -442,11 +455,36 @@ def _run_init(control: socket.socket, life: int) -> int:
     while not started.poll():
         pass
     os.close(status)
-    return _wait(command, control, life, woken, asked)
+    drafts = _open_overlays(mounted)
+    if not drafts:
+        _drop_capabilities(0)
+    return _wait(command, control, life, woken, asked, drafts)
 
 
-def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int]) -> int:
+def _open_overlays(mounted: int) -> list[int]:
+    """Descriptors of the overlays that were mounted for the command."""
+    raw = os.read(mounted, 1 << 16)
+    os.close(mounted)
+    paths: list[str] = marshal.loads(raw) if raw else []  # noqa: S302 - our own code wrote it, before the command began
+    return [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in paths]
+
+
+def _refresh(drafts: list[int]) -> float:
+    """Have overlays look at the workspace again; returns the seconds until the next time.
+
+    Overlayfs keeps every name that it has looked up, also those that were not there, and does not notice that another
+    program creates, replaces or deletes them in the layer below. To remount it drops the names that nobody uses.
+    """
+    start = time.monotonic()
+    for fd in drafts:
+        path = f"/proc/self/fd/{fd}".encode()
+        _libc.mount(b"none", path, None, ctypes.c_ulong(_MS_REMOUNT | _MS_NOSUID), None)
+    return max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
+
+
+def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int], drafts: list[int]) -> int:
     """Reap until the command has ended, and as long as the other side holds us."""
+    pause = _REFRESH_SECONDS
     waiting = select.poll()
     for fd in (control.fileno(), life, woken):
         waiting.register(fd, select.POLLIN)
@@ -467,7 +505,9 @@ def _wait(command: int, control: socket.socket, life: int, woken: int, asked: li
                 waiting.unregister(control.fileno())
         if code >= 0 and (asked or not held):
             return code
-        ready = {fd for fd, _ in waiting.poll()}
+        ready = {fd for fd, _ in waiting.poll(pause * 1000 if drafts and code < 0 else None)}
+        if not ready:
+            pause = _refresh(drafts)
         if life in ready:
             return 137
         if woken in ready:
