@@ -7,6 +7,7 @@ again from time to time, as long as the first one lives.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -65,9 +66,10 @@ def _start_refreshing() -> None:
 def _refresh_until_end(owner: int) -> None:
     """Remount the overlay on the working directory again and again, until the process ``owner`` has ended."""
     os.setsid()
-    owner = os.dup2(owner, 3)
-    os.closerange(0, 3)  # whoever reads from the other end of a pipe sees its end with that process
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    for fd in map(int, os.listdir("/proc/self/fd")):  # who reads from a pipe sees its end with that process
+        if fd != owner:
+            with contextlib.suppress(OSError):  # the listing's own
+                os.close(fd)
     ended = select.poll()
     ended.register(owner, select.POLLIN)
     while not ended.poll(_REFRESH_SECONDS * 1000):
