@@ -219,6 +219,16 @@ def test_other_names_of_a_changed_file_stay_as_they_are_and_the_answer_says_so(
     assert os.path.samefile(workspace / "a.txt", store / "shared")
 
 
+def test_one_name_of_a_file_is_changed_and_another_goes_with_its_directory(session: Session, workspace: Path) -> None:
+    os.link(workspace / "a.txt", workspace / "src" / "deep" / "a.txt")
+    before = describe(str(workspace), times=True)
+    code = "import shutil; open('a.txt', 'a').write('more'); shutil.rmtree('src')"
+    assert session.call("Bash", {"command": opaque(code)}).data["kept"] is True
+    assert not (workspace / "src").exists()
+    session.undo()
+    assert describe(str(workspace), times=True) == before
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_a_new_repository_needs_no_answer(workspace: Path) -> None:
     asked: list[Question] = []

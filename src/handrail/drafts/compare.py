@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -237,15 +237,17 @@ def find_late(
                 yield inner
 
 
-def find_late_in_moved(directory: int, name: str, path: str, start: int) -> Iterator[str]:
+def find_late_in_moved(directory: int, name: str, path: str, start: int, moved: Set[int]) -> Iterator[str]:
     """Paths in a directory that was moved just now, and that were changed at ``start`` or later or are being written.
 
-    A move gives the directory itself a new change time, but nothing in it.
+    A move gives the directory itself a new change time, but nothing in it, except for other names of files that were
+    moved before: the inodes ``moved``.
     """
     if os.stat(name, dir_fd=directory, follow_symlinks=False).st_mtime_ns >= start:
         yield path
     for inner, child, above, last in walk_tree(directory, name, path):
-        if child is None or child.st_ctime_ns >= start or is_being_written(child, above, last):
+        time = 0 if child is None else child.st_mtime_ns if child.st_ino in moved else child.st_ctime_ns
+        if child is None or time >= start or is_being_written(child, above, last):
             yield inner
 
 

@@ -345,7 +345,7 @@ class _Keeper:
         if not stat.S_ISDIR(status.st_mode):
             return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
         start = self.draft.info.start
-        return any(True for _ in find_late_in_moved(directory, name, step.path, start))
+        return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved))
 
     def _is_foreign(self, status: os.stat_result, directory: int, name: str, step: Step) -> bool:
         """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
