@@ -62,7 +62,7 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("ray", "ray", "from handrail import Fleet; Fleet()"),
-    ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _faults; _faults(None)"),
+    ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _list_faults; _list_faults({}, slice(None))"),
     *(
         (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")
         for extra, names in DECLARED.items()
