@@ -180,7 +180,7 @@ def test_what_is_put_back_is_said_and_its_contents_are_kept(work: Path, sandbox:
         result = _bash(session, "python3 attack.py")
         assert result.status == "partial" and ".envrc" in result.text
         assert result.data["put_back"] == [{"path": ".envrc", "change": "created"}]
-        kept = [path for path in (work.parent / "state").rglob("removed-.envrc*") if path.is_file()]
+        kept = [path for path in (work.parent / "state" / "artefacts").rglob("removed-.envrc*") if path.is_file()]
         assert [path.read_text(encoding="utf-8") for path in kept] == ["evil"]
 
 
