@@ -21,6 +21,7 @@ from handrail.errors import (
 )
 from handrail.text import lines
 from handrail.text.matching.find import plan_edit
+from handrail.text.matching.omission import refuse_omissions
 from handrail.text.matching.work import WorkBudget, limit_work
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.operations import PatchHunk
@@ -180,3 +181,20 @@ def test_a_cancelled_call_stops_matching() -> None:
     cancel.set()
     with pytest.raises(CallCancelled):
         plan_edit("a\n" * 100, "b\nc", "d", cancel=cancel)
+
+
+def test_many_lines_that_may_be_omissions_read_the_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them is looked for in the file."""
+    read: list[str] = []
+    to_feeds = lines.to_feeds
+    monkeypatch.setattr(lines, "to_feeds", lambda text: read.append(text) or to_feeds(text))
+    text = "# rest of code\n" * 500 + "x = 1\ny = 2\n"
+    refuse_omissions(text, "x = 1\n", "# rest of code\n" * 500)
+    assert read.count(text) == 1
+
+
+def test_comparing_deleted_lines_with_new_ones_is_given_up_within_the_budget() -> None:
+    old = "\n".join(rows(200))
+    new = "\n".join(["# rest unchanged", *(f"{row} + {number}" for number, row in enumerate(rows(10_000)))])
+    with pytest.raises(TooMuchWork):
+        refuse_omissions(old, old, new)

@@ -14,6 +14,7 @@ from rapidfuzz import fuzz
 
 from handrail.errors import Placeholder
 from handrail.text import lines
+from handrail.text.matching.work import limit_work, spend
 
 _MARK = r"(?:#|//|/\*|<!--|--|;|%|\*|\{/\*|\"\"\"|'''|REM\b)"
 _DOTS = r"(?:\.\.\.|…)"
@@ -50,6 +51,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _MOST_NAMES = 2
 _LONGEST = 100
 _ALIKE = 60
+_STEPS = 4
+"""Steps of work for one comparison of two lines."""
 
 
 def is_omission(row: str) -> bool:
@@ -80,11 +83,13 @@ def refuse_omissions(text: str, old: str, new: str) -> None:
     ]
     if not doubtful:
         return
-    vanished = set(_list_beside_vanished(before, after))
+    with limit_work():
+        vanished = set(_list_beside_vanished(before, after))
+    known = {row.strip() for row in lines.to_feeds(text).split("\n")}
     for number in doubtful:
         row = after[number].strip()
         certain = is_omission(row) and bool(_COMMENT.match(row))
-        if (certain or number in vanished) and row not in {body.strip() for body in lines.to_feeds(text).split("\n")}:
+        if (certain or number in vanished) and row not in known:
             raise Placeholder(line=row)
 
 
@@ -113,5 +118,8 @@ def _list_beside_vanished(before: Sequence[str], after: Sequence[str]) -> Iterat
             for row in before[i1:i2]
             if row.strip() not in kept and _CODE.search(row) and not _COMMENT.match(row)
         ]
-        if any(not any(fuzz.ratio(row[:200], other[:200]) >= _ALIKE for other in added) for row in gone[:200]):
-            yield from range(j1, j2)
+        for row in gone[:200]:
+            spend(_STEPS * len(added))
+            if not any(fuzz.ratio(row[:200], other[:200]) >= _ALIKE for other in added):
+                yield from range(j1, j2)
+                break
