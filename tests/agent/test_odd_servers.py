@@ -275,7 +275,7 @@ def test_a_cancel_from_before_the_run_has_begun_counts(stage: Setting) -> None:
 
 def test_a_budget_holds_also_where_the_server_does_not_count(stage: Setting) -> None:
     chunks: list[Mapping[str, Any] | str] = [called(call("{}", "LS", id="x", index=0))]
-    at = stage([], protocols=chat(chunks), limits=AgentLimits(tokens=5_000))
+    at = stage([], protocols=chat(chunks), limits=AgentLimits(tokens=500))
     ending = at.agent.run("for ever")
     assert ending.how == "tokens"
 

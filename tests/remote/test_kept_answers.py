@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+from handrail import Session, SessionEvent, ToolOutput
 from handrail.errors import CallCancelled, Interrupted
 from handrail.model import Call
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.kept_answers import MOST_ANSWERS, ChangeMade, KeptAnswers, KeyGuard
+from tests.command import TIMEOUT
+from tests.drafts.machine import require_drafts
 from tests.remote.conftest import Connect
 
 
@@ -204,19 +207,37 @@ def kill_server(session: Any) -> None:
     os.kill(session._link._connection.pid, signal.SIGKILL)
 
 
-def test_a_killed_server_is_replaced_and_its_command_is_not_run_again(connect: Connect, tmp_path: Path) -> None:
+@pytest.mark.parametrize("drafts", [False, True], ids=["in the workspace", "in a draft"])
+def test_a_killed_server_is_replaced_and_its_command_is_not_run_again(
+    connect: Connect,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    drafts: bool,
+) -> None:
+    if drafts:
+        require_drafts()
+    config = tmp_path_factory.mktemp("config") / "config.toml"
+    config.write_text(f"[settings]\ndrafts = {json.dumps(drafts)}\n", encoding="utf-8")
+    monkeypatch.setenv("HANDRAIL_CONFIG", str(config))
     session = connect()
-    command = "echo ran >> count.txt; sleep 600"
+    call = {"command": "echo ran >> count.txt; echo started; sleep 600"}
+    started = threading.Event()
     results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(session.call("Bash", {"command": command})))
+
+    def notice(event: SessionEvent) -> None:
+        if isinstance(event, ToolOutput):
+            started.set()
+
+    thread = threading.Thread(target=lambda: results.append(session.call("Bash", call, on_event=notice)))
     thread.start()
-    count = tmp_path / "count.txt"
-    while not count.exists():
-        time.sleep(0.01)
+    assert started.wait(TIMEOUT)
     kill_server(session)
     thread.join()
     assert results[0].error.code == "interrupted"
-    assert count.read_text() == "ran\n"
+    assert ("draft" in results[0].text) == drafts
+    count = tmp_path / "count.txt"
+    assert not count.exists() if drafts else count.read_text() == "ran\n"
     assert session.call("Write", {"file_path": "new.txt", "content": "x\n"}).ok
     kill_server(session)
     assert session.call("Edit", {"file_path": "new.txt", "old_string": "x", "new_string": "y"}).ok

@@ -69,7 +69,7 @@ def test_s1_9_architecture_decisions_and_unresolved_bugs_are_kept_through_the_lo
         body = json.dumps(seen.body)
         if NOTES in body:
             return Line("I still know the decision and the bug.")
-        return Line("thinking " * 300, [("read_file", {"path": "ledger.txt"})])
+        return Line("thinking " * 300, [("read_file", {"path": "ledger.txt", "offset": len(seen.body["messages"])})])
 
     at = stage(script, dialect="claw", window=WINDOW)
     (at.project / "ledger.txt").write_text("entry\n" * 200, encoding="utf-8")

@@ -49,6 +49,7 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         sandbox="landlock",
         sandbox_required=True,
         drafts=False,
+        index=False,
         network="on",
         keep_env=("A", "B_*"),
         confine_files=True,
