@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.cli.chat.diff_view import count_changes, mark_words, parse_diff, render_diff
+from handrail.cli.chat.diff_view import count_changes, parse_diff, render_diff
 from handrail.text.diff import compute_hunks, format_unified
 from handrail.text.document import Splice
+from handrail.text.words import compare_words
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "--- x", "+++ y", "@@ z", "", "\tdef f():", "日本"]), max_size=12)
 
@@ -40,15 +41,15 @@ def test_no_line_is_lost_on_the_screen(old: list[str], new: list[str]) -> None:
 
 @given(st.text(alphabet="ab _.()", max_size=40), st.text(alphabet="ab _.()", max_size=40))
 def test_lines_without_their_marked_words_are_the_same(old: str, new: str) -> None:
-    marks = mark_words(old, new)
+    marks = compare_words(old, new)
     if marks is not None:
         assert _without(old, marks[0]) == _without(new, marks[1])
 
 
 def test_changed_words_are_marked() -> None:
-    marks = mark_words("return first + 1", "return second + 1")
+    marks = compare_words("return first + 1", "return second + 1")
     assert marks == ([(7, 12)], [(7, 13)])
-    assert mark_words("completely", "different things") is None
+    assert compare_words("completely", "different things") is None
     text = render_diff(make_diff("x = first + 1\n", "x = second + 1\n"))
     assert [text.plain[span.start : span.end] for span in text.spans if span.style == "reverse"] == ["first", "second"]
 

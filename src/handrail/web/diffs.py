@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from handrail.text.words import Span, compare_words
 from handrail.web.text import show_text
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ MOST_ROWS = 3_000
 """Rows that are shown of one diff."""
 _MOST_COLOURED = 200_000
 """Characters of a hunk that get syntax colours."""
-_MOST_COMPARED = 1_000
-"""Characters of a line whose words are compared."""
 _RANGE = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KINDS = {
     "Comment": "c",
     "Keyword": "k",
@@ -36,8 +33,6 @@ _KINDS = {
     "Name.Tag": "k",
     "Name.Builtin": "b",
 }
-
-Span = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -150,8 +145,8 @@ def _parse_hunk(rows: Sequence[str], position: int, match: re.Match[str], path: 
     def pair() -> None:
         for place in range(max(len(removed), len(added))):
             row = DiffRow(*(side[place] if place < len(side) else None for side in (removed, added)))
-            if row.old and row.new:
-                row.old.marks, row.new.marks = _compare_words(row.old.text, row.new.text)
+            if row.old and row.new and (marks := compare_words(row.old.text, row.new.text)):
+                row.old.marks, row.new.marks = marks
             hunk.rows.append(row)
         removed.clear()
         added.clear()
@@ -177,25 +172,6 @@ def _parse_hunk(rows: Sequence[str], position: int, match: re.Match[str], path: 
     pair()
     _colour(hunk, path)
     return hunk, position
-
-
-def _compare_words(old: str, new: str) -> tuple[list[Span], list[Span]]:
-    """The parts of two lines that differ, word by word; none where the lines have little in common."""
-    if max(len(old), len(new)) > _MOST_COMPARED:
-        return [], []
-    words = _WORD.findall(old), _WORD.findall(new)
-    matcher = difflib.SequenceMatcher(None, *words, autojunk=False)
-    if matcher.ratio() < 0.4:
-        return [], []
-    marks: tuple[list[Span], list[Span]] = [], []
-    for code, i1, i2, j1, j2 in matcher.get_opcodes():
-        if code != "equal":
-            for side, (first, last) in enumerate(((i1, i2), (j1, j2))):
-                start = sum(map(len, words[side][:first]))
-                end = start + sum(map(len, words[side][first:last]))
-                if end > start:
-                    marks[side].append((start, end))
-    return marks
 
 
 def _colour(hunk: DiffHunk, path: str) -> None:

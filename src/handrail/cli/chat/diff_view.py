@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from handrail.cli.output import safe
 from handrail.frozen import frozen
 from handrail.text.display import replace_surrogates
+from handrail.text.words import Span, compare_words
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
-_LONGEST = 500
-"""Characters of a line whose words are compared."""
-_ALIKE = 0.3
-"""Lines with a smaller part in common are shown as replaced, without marks."""
 _MOST_HIGHLIGHTED = 2_000
-
-Spans = list[tuple[int, int]]
 
 
 @frozen
@@ -69,30 +62,6 @@ def parse_diff(diff: str) -> Iterator[PrintedLine]:
         at += 1
 
 
-def mark_words(old: str, new: str) -> tuple[Spans, Spans] | None:
-    """The parts of two lines that differ; None if the lines have too little in common."""
-    if max(len(old), len(new)) > _LONGEST:
-        return None
-    before, after = _WORD.findall(old), _WORD.findall(new)
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    if matcher.ratio() < _ALIKE:
-        return None
-    removed: Spans = []
-    added: Spans = []
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag != "equal":
-            _add_span(removed, before, a, b)
-            _add_span(added, after, c, d)
-    return removed, added
-
-
-def _add_span(spans: Spans, words: Sequence[str], first: int, end: int) -> None:
-    start = sum(map(len, words[:first]))
-    stop = start + sum(map(len, words[first:end]))
-    if stop > start:
-        spans.append((start, stop))
-
-
 def render_diff(diff: str, most: int | None = None) -> Text:
     """A diff in colours, at most so many lines of it."""
     from rich.text import Text
@@ -119,16 +88,16 @@ def render_diff(diff: str, most: int | None = None) -> Text:
     return result
 
 
-def _find_marks(lines: Sequence[PrintedLine]) -> dict[int, Spans]:
+def _find_marks(lines: Sequence[PrintedLine]) -> dict[int, list[Span]]:
     """By position, the changed words: removed lines are compared with the added ones right behind them."""
-    marks: dict[int, Spans] = {}
+    marks: dict[int, list[Span]] = {}
     at = 0
     while at < len(lines):
         removed = _count_run(lines, at, "-")
         added = _count_run(lines, at + removed, "+")
         if removed and removed == added:
             for first in range(at, at + removed):
-                if pair := mark_words(lines[first].text, lines[first + removed].text):
+                if pair := compare_words(lines[first].text, lines[first + removed].text):
                     marks[first], marks[first + removed] = pair
         at += max(removed + added, 1)
     return marks
