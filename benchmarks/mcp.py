@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.measure import Line, Scale, Times, seconds, size
 from handrail import dialects
@@ -190,20 +190,33 @@ def node_server(place: Path, into: Path | None = None) -> list[str] | None:
     return [node, str(script), str(place)] if script.is_file() else None
 
 
+class ReadServer(Protocol):
+    """A server that can be asked for a small file, and for the processor time that it has used."""
+
+    def read_small(self) -> object: ...
+
+    def cpu(self) -> float: ...
+
+
+def measure_reads(what: str, server: ReadServer, calls: int, most: float) -> Line:
+    """Measure small Reads: the processor time of the server, at most ``most`` seconds, and the whole round trip."""
+    for _ in range(20):
+        server.read_small()
+    took, before = [], server.cpu()
+    for _ in range(calls):
+        started = time.perf_counter()
+        server.read_small()
+        took.append(time.perf_counter() - started)
+    cost = (server.cpu() - before) / calls
+    trip = seconds(statistics.median(took))
+    return Line(what, seconds(cost), trip, target=f"at most {seconds(most)}", met=cost <= most)
+
+
 def calling(server: Server, scale: Scale) -> Iterator[Line]:
     time.sleep(2)  # what the server prepares after the tool list belongs to an idle server
     idle = server.memory()
     yield Line("MCP: memory of an idle server", size(idle), target="under 40 MB", met=idle < 40e6)
-    for _ in range(20):
-        server.read_small()
-    took, before = [], server.cpu()
-    for _ in range(scale.calls):
-        started = time.perf_counter()
-        server.read_small()
-        took.append(time.perf_counter() - started)
-    cost = (server.cpu() - before) / scale.calls
-    what = "MCP: server time of a small Read, of the whole round trip"
-    yield Line(what, seconds(cost), seconds(statistics.median(took)), target="at most 1 ms", met=cost <= 0.001)
+    yield measure_reads("MCP: server time of a small Read, of the whole round trip", server, scale.calls, 0.001)
     rounds = max(2, scale.calls // 10)
     with ThreadPoolExecutor(AT_ONCE) as pool:
 

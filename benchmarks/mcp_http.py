@@ -6,16 +6,14 @@ import http.client
 import importlib.util
 import json
 import re
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mcp import cpu_of, surroundings
-from benchmarks.measure import Line, Scale, seconds
+from benchmarks.mcp import cpu_of, measure_reads, surroundings
+from benchmarks.measure import Line, Scale
 
 _TOKEN = "a-token-for-benchmarks-0123456789"
 _MOST = 2e-3
@@ -33,16 +31,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     place.mkdir()
     (place / "small.txt").write_text("".join(f"line {n}\n" for n in range(10)), encoding="utf-8")
     with HttpServer(place, surroundings(folder)) as server:
-        for _ in range(20):
-            server.read_small()
-        took, before = [], server.cpu()
-        for _ in range(scale.calls):
-            started = time.perf_counter()
-            server.read_small()
-            took.append(time.perf_counter() - started)
-        cost = (server.cpu() - before) / scale.calls
-    trip = seconds(statistics.median(took))
-    yield Line(what, seconds(cost), trip, target=f"at most {seconds(_MOST)}", met=cost <= _MOST)
+        yield measure_reads(what, server, scale.calls, _MOST)
 
 
 class HttpServer:
