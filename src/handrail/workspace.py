@@ -308,7 +308,7 @@ class Workspace:
         return fd
 
     def _is_regular(self, path: WorkPath) -> bool:
-        """Whether a file stands there, by its name alone: a hint, since links above it are followed."""
+        """Whether there is a file, by its name alone: a hint, since links above it are followed."""
         try:
             status = os.stat(path.inner, dir_fd=self._open_root(path.root)[0], follow_symlinks=False)
         except OSError:

@@ -85,7 +85,7 @@ class KeyGuard:
     def find_answer(self, wait: float = _WAIT_SECONDS) -> dict[str, Any] | ChangeMade | None:
         """What an earlier call with this key has left: its answer, or that its change was made; None: it may run.
 
-        Raises `Interrupted` if it was a command, or its effects cannot be told.
+        Raises `Interrupted` if it was a command, or its effects are unknown.
         """
         if not self._again:
             return None

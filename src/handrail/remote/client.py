@@ -184,7 +184,7 @@ class Connection:
             self._pipe.close_source()
 
     def _end(self, why: str, patience: float = _END_SECONDS) -> None:
-        """End the connection, once: every request that waits is told, and the command gets time to end by itself."""
+        """End the connection, once: waiting requests get the error, and the command gets time to end by itself."""
         with self._lock:
             waiting, self._requests = self._requests, None
             if waiting is None:

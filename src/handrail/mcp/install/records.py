@@ -60,7 +60,7 @@ def undo_text(text: str, record: Mapping[str, Any]) -> str | None:
     result = text
     for step in reversed(record.get("steps") or [record.get("splices", [])]):
         for one in sorted(step, key=lambda splice: int(splice["start"])):
-            # Positions are those of the text before the step: what stands before has been given back already.
+            # Positions are those of the text before the step: what comes before has been given back already.
             at = one["start"]
             assert result[at : at + len(one["new"])] == one["new"]
             result = result[:at] + one["old"] + result[at + len(one["new"]) :]

@@ -34,7 +34,7 @@ class _Unsupported(Exception):
 
 
 def find_literals(pattern: str, *, literal: bool, ignore_case: bool) -> list[list[bytes]] | None:
-    """Return alternatives, each a list of texts that all stand in a match; None: the index cannot be used.
+    """Return alternatives, each a list of texts that are all in a match; None: the index cannot be used.
 
     Texts are given without regard to the case of ASCII letters and contain no line break.
     """
@@ -142,7 +142,7 @@ class _Parser:
         return [sequence for char in inside for sequence in self._character(char)]
 
     def _repeat(self, options: list[Sequence]) -> list[Sequence]:
-        """What a repetition operator, or several, leave of what stands before them."""
+        """What a repetition operator, or several, leave of what comes before them."""
         while self._at < len(self._pattern):
             char = self._pattern[self._at]
             if char == "{":

@@ -57,7 +57,7 @@ class Task(TypedDict):
     identity: tuple[int, int]
     """Device and inode of the root."""
     path: str
-    """Where the index is to stand."""
+    """Where the index is written."""
     most_bytes: int
     directories: list[tuple[str, int, int]]
     rules: list[tuple[str, int, int]]

@@ -534,7 +534,7 @@ def _has_word(text: str) -> bool:
 def _find_whole(text: str, new: str, *, head: bool, tail: bool) -> Iterator[int]:
     """Where ``new`` stands as whole words, and with whole lines at its head and its tail if these have other lines."""
     start = text.find(new) if new.strip() else -1
-    left = _MOST_COMPARED // max(1, len(new))  # a text that repeats itself stands at very many places
+    left = _MOST_COMPARED // max(1, len(new))  # a text that repeats itself is at very many places
     while start >= 0 and left >= 0:
         left -= 1
         end = start + len(new)
