@@ -37,7 +37,4 @@ def enter(workspace: str, upper: str, work: str) -> None:
 
 if __name__ == "__main__":
     enter(*sys.argv[1:4])
-    if sys.argv[4] == "-":  # Python on stdin, without a second start
-        exec(compile(sys.stdin.read(), "stdin", "exec"), {"__name__": "inside"})
-    else:
-        os.execvp(sys.argv[4], sys.argv[4:])
+    os.execvp(sys.argv[4], sys.argv[4:])

@@ -1,4 +1,7 @@
-"""Random programs in drafts, run as a script so that another user can run them: `scenarios.py NAME FOLDER SEED`."""
+"""Random programs in drafts, run as a script so that another user can run them: `scenarios.py NAME FOLDER FIRST COUNT`.
+
+One process runs all seeds, and forks the programs: to start Python for each of them takes longer than the programs.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,44 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from handrail.drafts.keep import DraftConflict, keep, undo
-from handrail.drafts.layout import DraftDirectory
-from tests.drafts.trees import describe, fill
+from handrail.drafts.layout import DraftDirectory, remove_tree
+from tests.drafts.enter import enter
+from tests.drafts.trees import describe, fill, run_program
 
 ENTER = str(Path(__file__).with_name("enter.py"))
-PROGRAM = str(Path(__file__).with_name("trees.py"))
-_IN_VIEW = """
-import pickle, subprocess, sys
-sys.path.insert(0, {tests!r})
-from tests.drafts.trees import describe
-command = [sys.executable, {program!r}, {workspace!r}]
-running = [subprocess.Popen([*command, str(seed), str({count})]) for seed in {seeds!r}]
-assert not any(each.wait() for each in running)
-with open({view!r}, "wb") as file:
-    pickle.dump(describe({workspace!r}, times=True), file)
-"""
 
 
-def run_in_draft(draft: DraftDirectory, *command: str, stdin: str = "") -> None:
+def run_in_draft(draft: DraftDirectory, *command: str) -> None:
     words = [sys.executable, ENTER, draft.info.workspace, draft.upper, draft.work, *command]
-    subprocess.run(words, input=stdin, text=True, check=True, timeout=600)
+    subprocess.run(words, check=True, timeout=600)
+
+
+def fork(work: Callable[[], None]) -> int:
+    """Do something in a child process; returns its number. What it raises is printed."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+        sys.stderr.flush()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - it must not go on as a second parent
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
+
+
+def wait_for(children: list[int]) -> None:
+    """Wait until all children have ended; fails if one of them failed."""
+    endings = [os.waitpid(child, 0)[1] for child in children]
+    assert not any(endings), f"a program failed: {endings}"
 
 
 def start(folder: str, seed: int) -> DraftDirectory:
@@ -48,16 +65,16 @@ def start(folder: str, seed: int) -> DraftDirectory:
 
 def run_random_programs(draft: DraftDirectory, folder: str, seed: int) -> dict[str, tuple[object, ...]]:
     """Let two programs change the draft at the same time; returns the tree as it looks in there afterwards."""
-    view = os.path.join(folder, "view")
-    values = {
-        "tests": str(Path(__file__).parents[2]),
-        "program": PROGRAM,
-        "workspace": draft.info.workspace,
-        "count": random.Random(seed).randint(10, 100),
-        "seeds": [seed * 2 + 1, seed * 2 + 2],
-        "view": view,
-    }
-    run_in_draft(draft, "-", stdin=_IN_VIEW.format(**values))
+    workspace, view = draft.info.workspace, os.path.join(folder, "view")
+    count = random.Random(seed).randint(10, 100)
+
+    def work() -> None:
+        enter(workspace, draft.upper, draft.work)
+        wait_for([fork(partial(run_program, workspace, one, count)) for one in (seed * 2 + 1, seed * 2 + 2)])
+        with open(view, "wb") as file:
+            pickle.dump(describe(workspace, times=True), file)
+
+    wait_for([fork(work)])
     with open(view, "rb") as file:
         tree: dict[str, tuple[object, ...]] = pickle.load(file)
     return tree
@@ -175,6 +192,20 @@ SCENARIOS: dict[str, Callable[[str, int], None]] = {
     "foreign_writer": foreign_writer,
 }
 
+
+def main(name: str, folder: str, first: int, count: int) -> None:
+    """Run a scenario with many seeds, each in a folder of its own."""
+    for seed in range(first, first + count):
+        faulthandler.dump_traceback_later(300, exit=True)  # one that hangs says where
+        inner = os.path.join(folder, f"{name}-{seed}")
+        os.mkdir(inner)
+        try:
+            SCENARIOS[name](inner, seed)
+        except BaseException:
+            print(f"{name}, seed {seed}:", file=sys.stderr)
+            raise
+        remove_tree(inner)
+
+
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(300, exit=True)  # one that hangs says where
-    SCENARIOS[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

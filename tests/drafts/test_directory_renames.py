@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_directory_is_renamed_with_everything_in_it(tmp_path: Path, seed: int)
     draft = open_draft(tmp_path, seed)
     workspace = draft.info.workspace
     before = describe(workspace, times=True)
-    run_in_draft(draft, "-", stdin=_RENAME.format(project=str(PROJECT)))
+    run_in_draft(draft, sys.executable, "-c", _RENAME.format(project=str(PROJECT)))
     assert describe(workspace, times=True) == before
     keep(draft)
     after = describe(workspace, times=True)

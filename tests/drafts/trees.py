@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import stat
-import sys
 from pathlib import Path
 
 SECONDS = 60
@@ -150,11 +149,16 @@ class Program:
         os.link(self.path(), self.path(), follow_symlinks=False)
 
     def do_chmod(self) -> None:
-        path = self.path()
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.chmod(path, self.random.choice((0o755, 0o700, 0o555, 0o1777, 0o2755)))
-        elif not os.path.islink(path):
-            os.chmod(path, self.random.choice((0o644, 0o600, 0o755, 0o444, 0o000, 0o700)))
+        fd = os.open(self.path(), os.O_PATH | os.O_NOFOLLOW)  # the other program may replace what is looked at
+        try:
+            mode = os.fstat(fd).st_mode
+            modes = (
+                (0o755, 0o700, 0o555, 0o1777, 0o2755) if stat.S_ISDIR(mode) else (0o644, 0o600, 0o755, 0o444, 0, 0o700)
+            )
+            if not stat.S_ISLNK(mode):
+                os.chmod(f"/proc/self/fd/{fd}", self.random.choice(modes))
+        finally:
+            os.close(fd)
 
     def do_utime(self) -> None:
         os.utime(self.path(), ns=(10**18, 10**18 + self.random.randint(0, 10**9)), follow_symlinks=False)
@@ -184,7 +188,8 @@ def interrupt(*_: object) -> None:
     raise InterruptedError(errno.EINTR, "an operation of a random program waited")
 
 
-if __name__ == "__main__":
+def run_program(root: str, seed: int, count: int) -> None:
+    """Run a random program, in a process of its own."""
     signal.signal(signal.SIGALRM, interrupt)
     signal.alarm(SECONDS)
-    Program(sys.argv[1], int(sys.argv[2])).run(int(sys.argv[3]))
+    Program(root, seed).run(count)

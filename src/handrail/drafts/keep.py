@@ -30,6 +30,7 @@ from handrail.drafts.compare import (
     find_late,
     find_late_in_moved,
     is_being_written,
+    is_whiteout,
     read_attributes,
     walk_tree,
 )
@@ -418,7 +419,7 @@ class _Keeper:
         directory, name = self.trees.parent(self.trees.root, step.path)
         status = stat_at(name, directory)
         if status and step.after and status.st_ino == step.after.inode:
-            remove_marks(f"/proc/self/fd/{directory}/{name}", status)
+            remove_marks(f"/proc/self/fd/{directory}/{name}")
             _restore_mode(name, directory, step.after)
 
 
@@ -471,40 +472,42 @@ def _restore_mode(name: str, directory: int, entry: Entry | None) -> None:
         os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
 
 
-def remove_marks(path: str, status: os.stat_result) -> None:
-    """Remove the attributes and whiteouts of overlayfs from a tree that is no longer a layer."""
-    stack = [(path, status)]
+def remove_marks(path: str) -> None:
+    """Remove the attributes and whiteouts of overlayfs from a tree that is no longer a layer.
+
+    Each file is looked at. The kernel marks directories with such files too, but not always for an ordinary user.
+    """
+    stack = [path]
     while stack:
-        here, entries = stack.pop()
-        if stat.S_ISDIR(entries.st_mode):
-            stack += _list_marked(here)
-            _remove_attributes(here, entries)
-            if os.lstat(here).st_mtime_ns != entries.st_mtime_ns:
-                os.utime(here, ns=(entries.st_atime_ns, entries.st_mtime_ns))
-        else:
-            _remove_attributes(here, entries)
+        here = stack.pop()
+        status = os.lstat(here)
+        if stat.S_ISDIR(status.st_mode):
+            stack += _remove_marks_of_files(here)
+        _remove_attributes(here, status)
+        if stat.S_ISDIR(status.st_mode) and os.lstat(here).st_mtime_ns != status.st_mtime_ns:
+            os.utime(here, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _list_marked(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The entries of a directory that may carry marks: directories, and files if the directory says so."""
-    impure = any(name.startswith(MARKS) for name in os.listxattr(directory))
+def _remove_marks_of_files(directory: str) -> list[str]:
+    """Remove the marks and whiteouts in a directory; returns the directories in it."""
+    directories: list[str] = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield entry.path, entry.stat(follow_symlinks=False)
-            elif impure:
-                status = entry.stat(follow_symlinks=False)
-                if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-                    os.unlink(entry.path)
-                else:
-                    yield entry.path, status
+                directories.append(entry.path)
+            elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()) and is_whiteout(os.lstat(entry.path)):
+                os.unlink(entry.path)
+            else:
+                _remove_attributes(entry.path)
+    return directories
 
 
-def _remove_attributes(path: str, status: os.stat_result) -> None:
-    mode = stat.S_IMODE(status.st_mode)
-    for name in os.listxattr(path, follow_symlinks=False):
-        if not name.startswith(MARKS):
-            continue
+def _remove_attributes(path: str, status: os.stat_result | None = None) -> None:
+    marks = [name for name in os.listxattr(path, follow_symlinks=False) if name.startswith(MARKS)]
+    if not marks:
+        return
+    mode = stat.S_IMODE((status or os.lstat(path)).st_mode)
+    for name in marks:
         try:
             os.removexattr(path, name, follow_symlinks=False)
         except PermissionError:  # attributes of users need the right to write, even from the owner
