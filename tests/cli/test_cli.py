@@ -34,18 +34,20 @@ def test_help_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
         assert b"examples:" in found.stdout
 
 
-@pytest.mark.parametrize("words", [["--help"], ["call", "--help"], ["batch", "--help"], ["doctor", "--help"]])
-def test_help_imports_nothing_heavy(words: list[str], tmp_path: Path) -> None:
-    code = (
-        f"import sys; from handrail.cli import main; code = main({words!r})\n"
-        "heavy = {'pydantic', 'rich', 'handrail.pipeline.session', 'handrail.dialects', 'asyncio'} & set(sys.modules)\n"
-        "print(code, sorted(heavy), file=sys.stderr)"
-    )
-    found = subprocess.run(
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    """`acp` alone needs asyncio at once: an editor starts it, and nobody waits for its help."""
+    code = """
+import sys
+from handrail.cli import COMMANDS, main
+codes = {main([*words, "--help"]) for words in [[], *([name] for name in COMMANDS if name != "acp")]}
+heavy = "asyncio dataclasses email handrail.dialects handrail.pipeline inspect pydantic rich subprocess".split()
+print(codes, [name for name in heavy if name in sys.modules], file=sys.stderr)
+"""
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings()
     )
-    assert found.stderr == b"0 []\n"
-    assert b"examples:" in found.stdout
+    assert completed.stderr == b"{0} []\n"
+    assert completed.stdout.count(b"examples:") >= 20
 
 
 def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path: Path) -> None:

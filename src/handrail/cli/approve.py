@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from handrail.approval.tty import Tty
 from handrail.cli.common import CommandParser, find_state, require_directory
 from handrail.cli.output import Screen, Stop, UsageError
-from handrail.model import Answer
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.approval.attached_terminal import ApprovalServer, IncomingQuestion
+    from handrail.model import Answer
 
 _ABOUT = """\
 Answer the questions of other Handrail processes in this terminal: of an MCP server whose client cannot ask, of
@@ -126,6 +126,8 @@ class _Loop:
         return self._give(incoming, answer)
 
     def _give(self, incoming: IncomingQuestion, answer: Answer) -> None:
+        from handrail.model import Answer
+
         try:
             accepted = incoming.answer(answer)
         except ValueError:

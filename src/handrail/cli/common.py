@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -152,6 +151,8 @@ def open_session(
     after_call: AfterCall | None = None,
 ) -> Session:
     """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
+    from dataclasses import replace
+
     config = open_config()
     settings = config.settings
     if getattr(options, "at", ""):

@@ -7,11 +7,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handrail.cli.common import CommandParser, list_values
 from handrail.cli.output import write
-from handrail.frozen import frozen
 
 _ABOUT = """\
 Print a script that completes commands, options and their values in your shell. It is made from the options of this
@@ -29,8 +28,7 @@ SHELLS = ("bash", "zsh", "fish")
 Takes = Literal["nothing", "values", "directory", "file", "text"]
 
 
-@frozen
-class CompletedOption:
+class CompletedOption(NamedTuple):
     """An option, or a position without a name, as a shell completes it."""
 
     names: tuple[str, ...]
@@ -39,8 +37,7 @@ class CompletedOption:
     values: tuple[str, ...] = ()
 
 
-@frozen
-class CompletedCommand:
+class CompletedCommand(NamedTuple):
     """A command with its options."""
 
     name: str

@@ -6,12 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
-from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -38,8 +36,7 @@ _ENVIRONMENT = {"agent.model": "HANDRAIL_MODEL", "settings.state": "HANDRAIL_STA
 """Settings that a variable sets too; for the model the variable comes first, for the state directory the file."""
 
 
-@frozen
-class SettingInForce:
+class SettingInForce(NamedTuple):
     """One setting as it is in force."""
 
     key: str
@@ -157,6 +154,8 @@ def _list_kinds() -> dict[str, type[Settings] | type[AgentSettings]]:
 
 def _complete_key(word: str) -> str:
     """The key with its table; the table may be left out."""
+    from dataclasses import fields
+
     keys = [f"{table}.{field.name}" for table, kind in _list_kinds().items() for field in fields(kind)]
     matching = [key for key in keys if word in (key, key.partition(".")[2])]
     if matching:
@@ -173,6 +172,8 @@ def _complete_key(word: str) -> str:
 
 def _list_entries() -> list[SettingInForce]:
     """All settings as they are in force, in the order of the code."""
+    from dataclasses import fields
+
     from handrail.settings import describe_fields
     from handrail.text.toml_lines import lines_of
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
-from importlib import metadata
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -47,8 +38,7 @@ _NEEDED = {
 _MOST_NAMED = 4
 
 
-@frozen
-class Check:
+class Check(NamedTuple):
     """One finding."""
 
     name: str
@@ -59,8 +49,7 @@ class Check:
     purpose: str = "other files"
 
 
-@frozen
-class Purpose:
+class Purpose(NamedTuple):
     """What somebody wants to do, and whether it works here."""
 
     name: str
@@ -85,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         findings = {
             "healthy": healthy,
-            "purposes": [asdict(purpose) for purpose in purposes],
+            "purposes": [purpose._asdict() for purpose in purposes],
             "checks": [_as_json(check) for check in checks],
         }
         write(as_document(findings))
@@ -132,7 +121,7 @@ def _format_line(screen: Screen, word: str, rest: str, style: str) -> str:
 def _as_json(check: Check) -> dict[str, object]:
     """A check with the keys of the first release, which programs read."""
     keys = {"ok": "found", "fix": "mend"}
-    return {keys.get(name, name): value for name, value in asdict(check).items()}
+    return {keys.get(name, name): value for name, value in check._asdict().items()}
 
 
 def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
@@ -284,11 +273,15 @@ def _check_package(name: str, module: str, why: str, fix: str, needed: bool = Fa
 
 def _find_version(name: str, module: str) -> str | None:
     """The version of a package; empty if it is not known, None if the package is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
     if find_spec(module) is None:
         return None
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version(name)
-    return ""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def _check_extras() -> Iterator[Check]:
@@ -309,11 +302,13 @@ def _check_extras() -> Iterator[Check]:
 
 def _exchange(workspace: str) -> Check:
     """Swap two files of the workspace's file system in one act, and look."""
+    from tempfile import TemporaryDirectory
+
     from handrail import system_calls
 
     name = "exchange"
     try:
-        with tempfile.TemporaryDirectory(prefix=".handrail-", dir=workspace) as folder:
+        with TemporaryDirectory(prefix=".handrail-", dir=workspace) as folder:
             for file in ("a", "b"):
                 with open(os.path.join(folder, file), "w", encoding="ascii") as file_object:
                     file_object.write(file)
@@ -335,14 +330,17 @@ def _exchange(workspace: str) -> Check:
 
 def _state(configured: str | None) -> Check:
     """Take a lock where locks are kept, and let it go."""
+    from fcntl import LOCK_EX, LOCK_NB, flock
+    from tempfile import TemporaryFile
+
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
 
     fix = "set HANDRAIL_STATE to a directory that you own on a local disk"
     try:
         directory = state_directory(configured)
-        with tempfile.TemporaryFile(dir=directory) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with TemporaryFile(dir=directory) as file:
+            flock(file, LOCK_EX | LOCK_NB)
     except ToolError as error:
         return Check("locks", False, escape(f"{error.facts.get('path')}: {error.facts.get('why')}"), fix, needed=True)
     except OSError as error:
@@ -352,7 +350,9 @@ def _state(configured: str | None) -> Check:
 
 def _check_bash() -> Check:
     """Let it say its version: commands run with it."""
-    path = shutil.which("bash")
+    from shutil import which
+
+    path = which("bash")
     if path is None:
         return Check("bash", False, "commands run with it", "install bash")
     version = _read_first_line(path, "-c", "echo $BASH_VERSION")
@@ -376,9 +376,11 @@ def _check_ripgrep() -> Check:
 
 def _read_first_line(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
+    from subprocess import SubprocessError, run
+
     try:
-        process = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
-    except (OSError, subprocess.SubprocessError):
+        process = run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
+    except (OSError, SubprocessError):
         return ""
     return process.stdout.decode("utf-8", "replace").partition("\n")[0]
 

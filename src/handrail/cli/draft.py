@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import time
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -161,6 +159,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
     from handrail.pipeline.draft_changes import DraftChanges
 
     draft = _open_draft(_open_store(options.workspace), options.name)
@@ -193,6 +193,8 @@ def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
 
 def run_in_draft(name: str, workspace: str, command: Sequence[str]) -> int:
     """Run a program in a named draft; returns its exit code."""
+    import subprocess
+
     from handrail.drafts.view import enter_view
 
     draft = _open_draft(_open_store(workspace), name)

@@ -8,12 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
+from typing import NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
-from handrail.frozen import frozen
 from handrail.text.display import escape
 
 _ABOUT = """\
@@ -38,8 +37,7 @@ _HEAD = """\
 """
 
 
-@frozen
-class Proposal:
+class Proposal(NamedTuple):
     """One change, shown before it is made."""
 
     name: str
@@ -67,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         return _undo(root)
     proposals = _find_proposals(root)
     if options.json:
-        write(as_document({"proposals": [asdict(proposal) for proposal, _ in proposals]}))
+        write(as_document({"proposals": [proposal._asdict() for proposal, _ in proposals]}))
         return 0
     screen = Screen(sys.stdout)
     if not proposals:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, find_state
@@ -175,6 +174,8 @@ def when(nanoseconds: int) -> str:
 
 def plain(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     """A call as JSON values."""
+    from dataclasses import asdict
+
     files = [{**_with_old_keys(asdict(one)), "path": safe(one.path)} for one in reader.read_files(row.seq)]
     return {**_with_old_keys(asdict(row)), "files": files}
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import (
@@ -112,6 +111,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
     """Add to the reason what the sandbox hides from a command, if that is why it is allowed."""
+    from dataclasses import replace
+
     hidden = verdict.decision == "allow" != bare.decision
     return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
@@ -67,6 +66,8 @@ def _open_session(
     options: argparse.Namespace, message: Mapping[str, Any], ask: Callable[[Question], Answer] | None
 ) -> Session:
     """The session of a client; raises `ValueError`, `PolicyError` or `OSError`, which the client reports."""
+    from dataclasses import replace
+
     from handrail.pipeline.remote_values import read, read_restriction
     from handrail.pipeline.session import Session
     from handrail.workspace import Root

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
@@ -47,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
             raise journal_error(error) from None
         size = os.path.getsize(reader.path)
     if options.json:
+        from dataclasses import asdict
+
         listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
         write(as_document({"tools": listed, "failures": codes, "images": asdict(use), "journal_bytes": size}))
     else:

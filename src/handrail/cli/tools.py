@@ -7,13 +7,11 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_dialect, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
-from handrail.wire import anthropic, openai
 
 if TYPE_CHECKING:
     from handrail.dialects import Spec
@@ -38,7 +36,21 @@ def _to_json(spec: Spec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "schema": spec.schema}
 
 
+def _to_openai(spec: Spec) -> dict[str, Any]:
+    from handrail.wire.openai import chat_tool
+
+    return chat_tool(spec)
+
+
+def _to_anthropic(spec: Spec) -> dict[str, Any]:
+    from handrail.wire.anthropic import tool
+
+    return tool(spec)
+
+
 def _to_mcp(spec: Spec) -> dict[str, Any]:
+    from dataclasses import asdict
+
     from handrail.wire.mcp import convert_hints
 
     hints = convert_hints(asdict(spec.hints))
@@ -47,8 +59,8 @@ def _to_mcp(spec: Spec) -> dict[str, Any]:
 
 _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
     "json": _to_json,
-    "openai": openai.chat_tool,
-    "anthropic": anthropic.tool,
+    "openai": _to_openai,
+    "anthropic": _to_anthropic,
     "mcp": _to_mcp,
 }
 

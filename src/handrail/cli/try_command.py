@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
-import subprocess
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_session
@@ -16,6 +13,8 @@ from handrail.cli.output import Screen, Stop, UsageError, as_document, on_termin
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from handrail.approval.tty import Tty
     from handrail.drafts.store import OpenDraft
     from handrail.pipeline.draft_changes import DraftChanges
@@ -114,16 +113,20 @@ class _Failed(Stop):
 
 
 def _join_command(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else shlex.join(words)
+    from shlex import join
+
+    return words[0] if len(words) == 1 else join(words)
 
 
 def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int:
     """Run the command on this terminal; returns its exit code."""
+    from subprocess import DEVNULL
+
     from handrail.shell.runner.run import find_shell
 
     words = options.words if len(options.words) > 1 else [find_shell(), "-c", options.words[0]]
     streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]
-    stdin, stdout, stderr = (subprocess.DEVNULL if one is None else one.fileno() for one in streams)
+    stdin, stdout, stderr = (DEVNULL if one is None else one.fileno() for one in streams)
     try:
         process = session.command_host().start_in_draft(
             words,
@@ -139,7 +142,7 @@ def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int
     return _wait(process)
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
+def _wait(process: Popen[bytes]) -> int:
     """Wait for the command. An interrupt from the keyboard ends the command, not the question about its changes."""
     while True:
         try:
@@ -198,6 +201,8 @@ def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> N
 
 
 def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:
+    from dataclasses import asdict
+
     return {
         "exit_code": code,
         "kept": kept,

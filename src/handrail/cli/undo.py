@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
@@ -53,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
             require_directory(option, place)
     report = _undo_calls(options)
     if options.json:
+        from dataclasses import asdict
+
         write(as_document({**asdict(report), "dry_run": options.dry_run}))
     else:
         write(_render_report(report, options.dry_run))

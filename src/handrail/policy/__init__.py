@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from handrail.model import Access, Verdict
+if TYPE_CHECKING:  # the modes are in this package, and help lists them: it imports little
+    from handrail.model import Access, Verdict
 
 
 class Policy(Protocol):
@@ -31,4 +32,6 @@ class AllowAll:
     hides: Sequence[str] = ()
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:  # noqa: ARG002 - a policy's signature
+        from handrail.model import Verdict
+
         return Verdict("allow", "AllowAll", "the host allows everything")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, get_args
-
-from handrail.frozen import frozen
+from typing import Any, Literal, NamedTuple, get_args
 
 Mode = Literal["read-only", "ask", "accept-edits", "full", "deny-asks"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_MODE: Mode = "accept-edits"
 
 
-@frozen
-class Defaults:
+class Defaults(NamedTuple):
     """The tiers of a mode, for accesses of which no rule speaks."""
 
     tiers: Mapping[str, str]
@@ -27,6 +23,8 @@ class Defaults:
 @lru_cache(1)
 def load_defaults() -> dict[str, Any]:
     """The tables of `defaults.toml`: `modes`, and the built-in `rules`."""
+    import tomllib
+
     with open(os.path.join(os.path.dirname(__file__), "defaults.toml"), "rb") as file:
         return tomllib.load(file)
 

@@ -10,7 +10,6 @@ import argparse
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.agent.messages import Event
@@ -168,7 +167,7 @@ class Work:
         model = self._open_model(name, api, window)
         same = name == self.plan.model
         prices = (self.plan.price_in, self.plan.price_out) if same else (None, None)
-        self.plan = replace(self.plan, model=name, api=api, window=window, price_in=prices[0], price_out=prices[1])
+        self.plan = self.plan._replace(model=name, api=api, window=window, price_in=prices[0], price_out=prices[1])
         self.meter.model, self.meter.window = name, window
         self.meter.price_in, self.meter.price_out = prices
         if self.conversation:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from handrail.cli.common import (
     add_dialect,
@@ -22,7 +21,6 @@ from handrail.cli.common import (
     require_directory,
 )
 from handrail.cli.output import UsageError
-from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -40,8 +38,7 @@ MODEL_VARIABLES = {
 _NO_MODEL = 'no model is set: give --model M, set HANDRAIL_MODEL, or write model = "M" below [agent] into {place}'
 
 
-@frozen
-class ChatPlan:
+class ChatPlan(NamedTuple):
     """All that a conversation is opened with."""
 
     model: str
@@ -123,7 +120,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
     plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")
-    return replace(plan, conversation=resumed[0], turns=resumed[3]) if resumed else plan
+    return plan._replace(conversation=resumed[0], turns=resumed[3]) if resumed else plan
 
 
 def _choose_model(
