@@ -31,9 +31,9 @@ def envelope(**capabilities: Any) -> dict[str, Any]:
 class RawClient:
     """Starts a server, and ends it whatever the test came to."""
 
-    def __init__(self, *words: str, cwd: Path, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *words: str, cwd: Path, variables: Mapping[str, str] | None = None, at: str = "") -> None:
         pipe = subprocess.PIPE
-        command, env = [*HANDRAIL, "mcp", *words], surroundings(variables)
+        command, env = [*HANDRAIL, *(["--at", at] if at else []), "mcp", *words], surroundings(variables)
         self.process = subprocess.Popen(
             command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, env=env, preexec_fn=as_fork(command, env)
         )

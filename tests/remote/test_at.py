@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
+import httpx
+import pexpect
 import pytest
+from starlette.testclient import TestClient
 
-from tests.command import handrail
+from handrail.web.access import PageAccess
+from handrail.web.remote_pages import RemotePages
+from handrail_demo.scripted_server import Line, ScriptedServer, in_order
+from tests.command import HANDRAIL, TIMEOUT, handrail, surroundings
 from tests.docs.pages import blocks_of
+from tests.forked import as_fork
+from tests.mcp.stdio_client import RawClient
+from tests.remote.conftest import Connect
+from tests.remote.test_kept_answers import kill_server
 
 STAND_IN = """#!/bin/sh
 echo "$@" >> {log}
@@ -66,6 +81,141 @@ def test_a_call_in_a_pod_and_a_path_that_is_not_there(stand_ins: Path, tmp_path:
     assert b"none does not exist" in gone.stderr
 
 
+def test_an_mcp_client_works_on_another_machine(stand_ins: Path, tmp_path: Path) -> None:
+    at = f"ssh://build-host{tmp_path}/work"
+    with RawClient("--dialect", "claude", cwd=tmp_path, at=at) as client:
+        about = client.shake()
+        assert at in about["instructions"]
+        names = [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
+        assert {"Read", "Edit"} <= set(names)
+        path = str(tmp_path / "work" / "a.txt")
+        assert "one" in client.call("Read", file_path=path)["content"][0]["text"]
+        assert not client.call("Edit", file_path=path, old_string="one", new_string="1").get("isError")
+    assert (tmp_path / "work" / "a.txt").read_text() == "1\n"
+    assert "build-host" in stand_ins.read_text()
+
+
+def test_an_mcp_server_reports_a_machine_that_cannot_be_reached(stand_ins: Path, tmp_path: Path) -> None:
+    with RawClient(cwd=tmp_path, at=f"docker://box{tmp_path}/none") as client:
+        client.shake()
+        answer = client.ask("tools/call", name="Read", arguments={"file_path": "a.txt"})
+        assert "cannot connect to docker://box" in json.dumps(answer)
+
+
+READ = ("Read", {"file_path": "a.txt"})
+EDIT = ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "1"})
+
+
+def test_a_task_is_done_on_another_machine(stand_ins: Path, tmp_path: Path) -> None:
+    at = f"kubectl://team/pod-1{tmp_path}/work"
+    with ScriptedServer(in_order([Line("", [READ]), Line("", [EDIT]), Line("Both are done.")])) as server:
+        done = handrail(
+            *("--at", at, "run", "finish it", "--model", "scripted", "--mode", "accept-edits"),
+            cwd=tmp_path,
+            variables={"OPENAI_BASE_URL": server.url},
+        )
+        assert str(tmp_path / "work") in str(server.requests[0].body)  # the model knows where it works
+    assert (done.returncode, done.stdout) == (0, b"Both are done.\n"), done.stderr
+    assert (tmp_path / "work" / "a.txt").read_text() == "1\n"
+
+
+def test_hooks_that_cannot_check_remote_calls_are_refused(stand_ins: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[agent]\nbefore_call = ["true"]\n')
+    done = handrail(
+        *("--at", f"docker://box{tmp_path}/work", "run", "x", "--model", "scripted"),
+        cwd=tmp_path,
+        variables={"HANDRAIL_CONFIG": str(tmp_path / "config.toml"), "OPENAI_BASE_URL": "http://127.0.0.1:9"},
+    )
+    assert done.returncode == 2
+    assert b"do not work with --at" in done.stderr
+
+
+def test_a_chat_about_another_machine(stand_ins: Path, tmp_path: Path) -> None:
+    words = ["--at", f"docker://box{tmp_path}/work", "chat", "--model", "scripted"]
+    with ScriptedServer(in_order([Line("", [READ]), Line("", [EDIT]), Line("All done.")])) as server:
+        command, env = [*HANDRAIL, *words], surroundings({"OPENAI_BASE_URL": server.url})
+        child = pexpect.spawn(
+            command[0],
+            command[1:],
+            cwd=str(tmp_path),
+            env=env,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            dimensions=(40, 160),
+            preexec_fn=as_fork(command, env),
+        )
+        try:
+            child.send("finish it\r")
+            child.expect_exact("[y]es")
+            assert (tmp_path / "work" / "a.txt").read_text() == "one\n"
+            child.send("y")
+            child.expect_exact("All done.")
+            assert (tmp_path / "work" / "a.txt").read_text() == "1\n"
+            child.send("!ls\r")
+            child.expect_exact("commands of your own")
+            child.send("/undo\r")
+            child.expect_exact("set back")
+            assert (tmp_path / "work" / "a.txt").read_text() == "one\n"
+            child.send("/quit\r")
+            child.expect(pexpect.EOF)
+        finally:
+            child.close(force=True)
+
+
+class Browser:
+    """The pages of another machine, as the browser of this one gets them."""
+
+    def __init__(self, session: Any) -> None:
+        self._closing = threading.Event()
+        app = PageAccess(RemotePages(session, self._closing), 8790, "token", lambda *_: False)
+        self.client = TestClient(app, base_url="http://127.0.0.1:8790", headers={"Origin": "http://127.0.0.1:8790"})
+        assert self.client.get("/", params={"token": "token"}).status_code == 200
+
+
+def test_pages_of_another_machine(connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    session = connect()
+    session.call(*READ)
+    assert session.call(*EDIT).ok
+    client = Browser(session).client
+    page = client.get("/")
+    assert "Edit" in page.text
+    assert page.headers["content-security-policy"]
+    number = max(map(int, re.findall(r"/calls/(\d+)", page.text)))
+    assert "+1" in client.get(f"/calls/{number}").text
+    assert client.get("/static/none.js").status_code == 404
+    assert client.post(f"/calls/{number}/undo").status_code < 400
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+    kill_server(session)
+    assert client.get("/").status_code in (200, 502)  # 502: it was killed before this side noticed
+    assert client.get("/").status_code == 200
+
+
+def test_pages_need_a_server_in_mode_full(connect: Connect, serve: list[str]) -> None:
+    words = ["read-only" if word == "full" else word for word in serve]
+    session: Any = connect(words)
+    with pytest.raises(ValueError, match="mode full"):
+        session.request("pages")
+    with pytest.raises(ValueError, match="read-only"):
+        session.undo()
+
+
+def test_the_web_command_serves_them_and_ends_with_a_signal(stand_ins: Path, tmp_path: Path) -> None:
+    command, env = [*HANDRAIL, "--at", f"docker://box{tmp_path}/work", "web"], surroundings()
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, env=env, preexec_fn=as_fork(command, env)
+    ) as process:
+        assert process.stdout
+        address = process.stdout.readline().decode().split()[1]
+        with httpx.Client(follow_redirects=True) as client:
+            assert "Activity" in client.get(address).text
+            with client.stream("GET", address.partition("?")[0] + "events?since=0") as stream:
+                lines = stream.iter_lines()
+                assert next(lines) == "event: questions"
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(TIMEOUT) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -74,6 +224,7 @@ def test_a_call_in_a_pod_and_a_path_that_is_not_there(stand_ins: Path, tmp_path:
         (["--at", "docker://box/srv", "undo"], b"it works with call"),
         (["--at", "box:/srv", "call", "Read"], b"not the address"),
         (["--at", "docker://box/srv", "call", "Read", "-w", "/tmp"], b"-w is for this machine"),
+        (["--at", "docker://box/srv", "web", "--journal", "x"], b"--journal is for this machine"),
         (["--at", "docker://box/srv", "mcp", "--draft", "d"], b"--draft is for this machine"),
     ],
 )

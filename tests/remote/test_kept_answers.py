@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from handrail.errors import CallCancelled, Interrupted
 from handrail.model import Call
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.kept_answers import MOST_ANSWERS, ChangeMade, KeptAnswers, KeyGuard
+from handrail.pipeline.remote_server import RemoteServer
 from tests.command import TIMEOUT
 from tests.drafts.machine import require_drafts
 from tests.remote.conftest import Connect
@@ -262,6 +264,135 @@ def test_a_named_session_that_starts_over_gets_the_first_answers(connect: Connec
     assert (tmp_path / "new.txt").read_text() == "one and two\n"
     connect(name="task 2").call(*calls[0])
     assert log.read_text() == "ran\n" * 3
+
+
+class KilledAfter:
+    """Kills the server of a session once a file is as wanted: its effect was had, and its answer does not come."""
+
+    def __init__(self, session: Session, is_done: Callable[[], bool]) -> None:
+        self._session, self._is_done = session, is_done
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self) -> None:
+        while not self._is_done():
+            time.sleep(0.001)
+        kill_server(self._session)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+
+def test_an_undo_whose_answer_was_lost_is_not_made_again(connect: Connect, tmp_path: Path) -> None:
+    """Made again, it would take back the change before."""
+    session: Any = connect()
+    file = tmp_path / "a.txt"
+    for text in ("one", "two", "three"):
+        assert session.call("Write", {"file_path": "a.txt", "content": text}).ok
+    # Interrupted: killed before the answer was kept, so that nobody knows.
+    with KilledAfter(session, lambda: file.read_text() == "two"), contextlib.suppress(Interrupted):
+        report = session.undo()
+        assert [one.path for one in report.restored] == [str(file)]
+    assert file.read_text() == "two"
+    assert [one.path for one in session.undo().restored] == [str(file)]
+    assert file.read_text() == "one"
+
+
+@pytest.mark.parametrize("do", ["undo", "draft keep"])
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_repeated_request_has_its_effect_once(
+    make_session: Callable[..., Session],
+    answers: KeptAnswers,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    do: str,
+    moment: str,
+) -> None:
+    """Requests as a server gets them: the first one, whose server ends, and its repeat."""
+    session = make_session()
+    if do == "draft keep":
+        require_drafts()
+    assert session.call("Write", {"file_path": "a.txt", "content": "one"}).ok
+    assert session.call("Write", {"file_path": "a.txt", "content": "two"}).ok
+    made: list[str] = []
+
+    class Server(RemoteServer):
+        def _answer(self, do: str, message: Any) -> Any:
+            if len(made) == 0 and moment == "during":
+                made.append("died")
+                raise Killed
+            made.append(do)
+            return super()._answer(do, message)
+
+    server = Server(None, lambda *_: session, answers)  # type: ignore[arg-type]
+    request.addfinalizer(server._close)
+    server._session = session
+    message: dict[str, Any] = {"which": {}} if do == "undo" else {"draft": "d", "paths": []}
+    if do == "draft keep":
+        server._find_draft("d").session.call("Write", {"file_path": "b.txt", "content": "kept"})
+    message = {"do": do, "key": "k", **message}
+    if moment == "during":
+        with pytest.raises(Killed):
+            server._serve(1, do, message)
+        with pytest.raises(Interrupted):
+            server._serve(2, do, {**message, "again": True})
+        assert made == ["died"]
+    else:
+        first = server._serve(1, do, message) if moment == "after" else None
+        repeated = server._serve(2, do, {**message, "again": True})
+        assert first is None or json.loads(json.dumps(first)) == repeated
+        assert made == [do]
+        assert (tmp_path / "a.txt").read_text() == ("one" if do == "undo" else "two")
+        assert do == "undo" or (tmp_path / "b.txt").read_text() == "kept"
+
+
+def test_a_request_that_failed_fails_again_in_the_same_way(
+    make_session: Callable[..., Session], answers: KeptAnswers, tmp_path: Path
+) -> None:
+    server = RemoteServer(None, lambda *_: make_session(), answers)  # type: ignore[arg-type]
+    server._session = make_session()
+    message = {"which": {"call": 4444}, "key": "k"}
+    first = server._serve(1, "undo", message)
+    assert first["error"]["name"] == "CannotUndo"  # there is no journal yet
+    assert server._serve(2, "undo", {**message, "again": True}) == first
+
+
+def test_requests_without_an_effect_are_made_again(connect: Connect, tmp_path: Path) -> None:
+    session = connect()
+    specs = session.specs()
+    for _ in range(2):
+        kill_server(session)
+        assert session.specs() == specs
+    assert session.prepare("Write", {"file_path": "a.txt", "content": ""}).verdict.decision == "allow"
+
+
+def test_a_command_of_a_stopped_server_is_answered_and_not_run_again(
+    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGSTOP: the pipe stays open, and only heartbeats notice it."""
+    monkeypatch.setattr("handrail.remote.client.HEARTBEAT_SECONDS", 0.05)
+    session: Any = connect()
+    stopped = session._link._connection.pid
+
+    def stop(event: SessionEvent) -> None:
+        if isinstance(event, ToolOutput) and session._link._connection.pid == stopped:
+            os.kill(stopped, signal.SIGSTOP)
+            monkeypatch.setattr("handrail.remote.client.SILENT_SECONDS", 0.5)
+
+    def restore() -> None:
+        while session._link._connection.pid == stopped:
+            time.sleep(0.01)
+        monkeypatch.setattr("handrail.remote.client.SILENT_SECONDS", 600.0)
+
+    thread = threading.Thread(target=restore)
+    thread.start()
+    result = session.call("Bash", {"command": "echo ran >> count.txt; echo started; sleep 600"}, on_event=stop)
+    thread.join()
+    assert result.error.code == "interrupted"
+    count = tmp_path / "count.txt"
+    assert not count.exists() or count.read_text() == "ran\n"  # none where commands run in drafts
 
 
 def test_a_silent_server_is_given_up(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

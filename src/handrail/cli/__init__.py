@@ -52,7 +52,7 @@ commands:
 
 options:
   -h, --help     show this help; `handrail COMMAND --help` explains a command
-  --at URL       before call, batch, mcp, chat or run: work on another machine, such as ssh://host/path/to/project
+  --at URL       before call, batch, mcp, chat, run or web: work on another machine, such as ssh://host/path/to/project
   --version      show the version
 
 examples:

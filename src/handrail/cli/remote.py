@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.output import Stop, UsageError
@@ -9,12 +10,14 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from handrail.model import Approve
     from handrail.pipeline.events import OnEvent
+    from handrail.pipeline.remote_session import RemoteSession
     from handrail.pipeline.session import Session
 
-_COMMANDS = ("call", "batch", "mcp", "chat", "run")
+_COMMANDS = ("call", "batch", "mcp", "chat", "run", "web")
 
 
 def take_address(words: list[str]) -> tuple[str, list[str]]:
@@ -42,14 +45,15 @@ def check_address(at: str) -> None:
 
 
 def refuse_local_options(options: Any) -> None:
-    """Raise `UsageError` for options that name directories of this machine."""
-    for option, value, usual in (
-        ("-w", options.workspace, "."),
-        ("--root", options.root, []),
-        ("--read-root", options.read_root, []),
-        ("--draft", options.draft, ""),
+    """Raise `UsageError` for options that name files and directories of this machine."""
+    for option, name, usual in (
+        ("-w", "workspace", "."),
+        ("--root", "root", []),
+        ("--read-root", "read_root", []),
+        ("--draft", "draft", ""),
+        ("--journal", "journal", None),
     ):
-        if value != usual:
+        if getattr(options, name, usual) != usual:
             raise UsageError(f"{option} is for this machine, and --at for another one: the URL has the path there")
 
 
@@ -57,16 +61,38 @@ def connect(
     options: argparse.Namespace, dialect: str, matching: Any, approve: Approve | None, on_event: OnEvent | None
 ) -> Session:
     """The session of a command on another machine; raises `Stop`."""
-    from handrail.errors import ToolError
     from handrail.pipeline.session import Session
 
     mode = getattr(options, "mode", None)
-    try:
+    with _stopping(options.at):
         return Session.connect(
             options.at, dialect=dialect, mode=mode, matching=matching, approve=approve, on_event=on_event
         )
+
+
+def connect_for_pages(at: str) -> RemoteSession:
+    """A session whose server answers requests for the pages of its machine; raises `Stop`."""
+    from handrail.pipeline.remote_session import RemoteSession
+
+    with _stopping(at):
+        session = RemoteSession(at, mode="full")
+        try:
+            session.request("pages")
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+
+@contextmanager
+def _stopping(at: str) -> Iterator[None]:
+    """Turn the reasons why there is no session into `Stop`."""
+    from handrail.errors import ToolError
+
+    try:
+        yield
     except ToolError as error:
         why = error.facts.get("why") or error
-        raise Stop(f"cannot connect to {escape(options.at)}: {escape(str(why))}") from None
+        raise Stop(f"cannot connect to {escape(at)}: {escape(str(why))}") from None
     except (ValueError, OSError, RuntimeError) as error:
-        raise Stop(f"cannot open a session at {escape(options.at)}: {escape(str(error))}") from None
+        raise Stop(f"cannot open a session at {escape(at)}: {escape(str(error))}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from handrail.model import Answer, Question
+    from handrail.pipeline.remote_server import Pages
     from handrail.pipeline.session import Session
 
 _ABOUT = """\
@@ -58,8 +60,27 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
     answers = KeptAnswers(os.path.join(state, "answers"))
-    RemoteServer(pipe, lambda message, ask: _open_session(options, message, ask), answers).run()
+    with ExitStack() as stack:
+        open_pages = (lambda: _open_pages(stack)) if options.mode == "full" else None
+        RemoteServer(pipe, lambda message, ask: _open_session(options, message, ask), answers, open_pages).run()
     return 0
+
+
+def _open_pages(stack: ExitStack) -> Pages:
+    """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
+    from handrail.cli.log import journal_path
+    from handrail.cli.output import Stop
+    from handrail.cli.web import open_site, require_extra
+
+    try:
+        require_extra()
+        site = stack.enter_context(open_site(journal_path(argparse.Namespace(journal=None))))
+    except (Stop, UsageError) as error:
+        raise ValueError(str(error)) from None
+    from handrail.web.pages import make_app
+    from handrail.web.remote_pages import PageAnswerer
+
+    return PageAnswerer(make_app(site), site.closing)
 
 
 def _open_session(

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, journal_path
 from handrail.cli.output import Stop, UsageError, write
 from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+    from handrail.web.site import Site
 
 _ABOUT = """\
 Serve a page for your browser: what the tools do in all your sessions and projects as it happens, each call with its
@@ -24,6 +31,7 @@ _EXAMPLES = """\
 examples:
   handrail web
   handrail web --port 8790
+  handrail --at ssh://host/path web        the page of another machine, in the browser of this one
 
 exit codes: 0 ended by a signal, 1 cannot listen, 2 wrong usage"""
 
@@ -38,6 +46,23 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= 65535:
         raise UsageError("--port must be between 0 and 65535")
+    require_extra()
+    from handrail.web.serve import open_socket
+
+    try:
+        listener = open_socket(options.port)
+    except OSError as error:
+        raise Stop(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}") from None
+    with contextlib.suppress(KeyboardInterrupt):
+        if getattr(options, "at", ""):
+            _serve_remote(options, listener)
+        else:
+            _serve(options, listener)
+    return 0
+
+
+def require_extra() -> None:
+    """Raise `UsageError` if the extra is not installed."""
     try:
         with needs("web"):
             import jinja2  # noqa: F401 - the extra, as a whole
@@ -46,24 +71,46 @@ def run(options: argparse.Namespace) -> int:
             import uvicorn  # noqa: F401
     except MissingExtra as error:
         raise UsageError(str(error)) from None
+
+
+@contextlib.contextmanager
+def open_site(journal: str) -> Iterator[Site]:
+    """The pages of this machine, which receive the questions of its processes; raises `Stop`."""
     from handrail.approval.attached_terminal import ApprovalServer
     from handrail.files.locks import state_directory
     from handrail.web.questions import Attendance, OpenQuestions
-    from handrail.web.serve import open_socket, serve
     from handrail.web.site import Site
 
-    config = open_config()
+    config, attendance = open_config(), Attendance()
     try:
-        listener = open_socket(options.port)
-    except OSError as error:
-        raise Stop(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}") from None
-    try:
-        state, attendance = state_directory(config.settings.state), Attendance()
+        state = state_directory(config.settings.state)
         server = ApprovalServer(state, None, "on the browser page", attendance.is_attended)
     except OSError as error:
         raise Stop(f"cannot listen at {escape(error.filename or '')}: {error.strerror}") from None
-    with server, contextlib.suppress(KeyboardInterrupt):
-        questions = OpenQuestions(server, attendance)
-        site = Site(journal_path(options), config.settings, config.roots, questions, attendance)
-        serve(site, listener, lambda address: write(f"Open {address}\nCtrl-C ends it.\n"))
-    return 0
+    with server:
+        yield Site(journal, config.settings, config.roots, OpenQuestions(server, attendance), attendance)
+
+
+def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
+    from handrail.web.pages import make_app
+    from handrail.web.serve import serve
+
+    with listener, open_site(journal_path(options)) as site:
+        serve(make_app(site), site.closing, listener, _show_address)
+
+
+def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
+    """Serve the pages of another machine here."""
+    import threading
+
+    from handrail.cli.remote import connect_for_pages
+    from handrail.web.remote_pages import RemotePages
+    from handrail.web.serve import serve
+
+    closing = threading.Event()
+    with listener, contextlib.closing(connect_for_pages(options.at)) as session:
+        serve(RemotePages(session, closing), closing, listener, _show_address)
+
+
+def _show_address(address: str) -> None:
+    write(f"Open {address}\nCtrl-C ends it.\n")

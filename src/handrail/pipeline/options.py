@@ -12,6 +12,7 @@ from handrail.workspace import Root
 
 if TYPE_CHECKING:
     from handrail.journal import Journal
+    from handrail.model import Approve
     from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
@@ -121,6 +122,19 @@ class SessionOptions(TypedDict, total=False):
     tools: Sequence[AnyTool | Callable[..., object]]
     draft: str | None
     restriction: Restriction | None
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The options of `Session.connect`: those of `Session` that hold for another machine, and ``name``."""
+
+    dialect: str
+    mode: Mode | None
+    rules: Sequence[PolicyFile]
+    approve: Approve | None
+    matching: Matching | None
+    on_event: OnEvent | None
+    name: str
+    """With the same name, another process that makes the same calls gets the answers of the first."""
 
 
 class UndoOptions(TypedDict, total=False):

@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from handrail.errors import Interrupted, ToolError
 from handrail.model import Answer, Call, Failure, Note, Question, Result, access_as_json
@@ -42,6 +43,16 @@ OpenSession = Callable[[Mapping[str, Any], Callable[[Question], Answer] | None],
 """Opens the session of a client, by its options; the second argument asks the client's person."""
 
 
+class Pages(Protocol):
+    """The pages of `handrail web`, for a browser at the client."""
+
+    def answer(
+        self, message: Mapping[str, Any], send: Callable[[dict[str, Any]], None], gone: threading.Event
+    ) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class _Running:
     """A call on its way, and what the client sends for it."""
 
@@ -53,8 +64,17 @@ class _Running:
 class RemoteServer:
     """Serves one client until it has gone."""
 
-    def __init__(self, pipe: FramePipe, open_session: OpenSession, answers: KeptAnswers) -> None:
+    def __init__(
+        self,
+        pipe: FramePipe,
+        open_session: OpenSession,
+        answers: KeptAnswers,
+        open_pages: Callable[[], Pages] | None = None,
+    ) -> None:
+        """``open_pages``: opens the pages when a client asks for the first; None refuses them."""
         self._pipe = pipe
+        self._open_pages = open_pages
+        self._pages: Pages | None = None
         self._open_session = open_session
         self._answers = answers
         self._session: Session | None = None
@@ -89,12 +109,17 @@ class RemoteServer:
         elif do == "answer" and running:
             running.answers.put(_read_answer(message.get("answer")))
         elif isinstance(do, str) and isinstance(number, int) and do not in ("cancel", "answer"):
-            if do == "call":
+            if do in ("call", "page"):
                 self._running[number] = _Running()
             self._pool.submit(self._serve, number, do, message).add_done_callback(partial(self._reply, number))
 
-    def _serve(self, number: int, do: str, message: dict[str, Any]) -> Any:
-        return self._call(number, message) if do == "call" else self._answer(do, message)
+    def _serve(self, number: int, do: str, message: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request; what it raises is one too."""
+        if do == "call":
+            return {"value": self._call(number, message)}
+        if do == "page":
+            return {"value": values.read(partial(self._answer_page, number), message)}
+        return self._answer_once(do, message) if "key" in message else {"value": self._answer(do, message)}
 
     def _reply(self, number: int, done: Future[Any]) -> None:
         """Send the value of a request, or the exception for the client to raise."""
@@ -102,10 +127,8 @@ class RemoteServer:
         if done.cancelled():
             return
         error = done.exception()
-        if error is None:
-            self._send({"id": number, "value": done.result()})
-        else:
-            self._send({"id": number, "error": values.error_as_json(error)})
+        reply = done.result() if error is None else {"error": values.error_as_json(error)}
+        self._send({"id": number, **reply})
 
     def _send(self, reply: dict[str, Any]) -> None:
         try:
@@ -122,12 +145,7 @@ class RemoteServer:
         session = self._find_session(message.get("draft", ""))
         tool, arguments = str(message.get("tool")), message.get("arguments")
         self._current.number, self._current.running = number, running
-        guard = self._answers.guard(
-            str(message.get("key")),
-            again=bool(message.get("again")),
-            durable=session.settings.durable,
-            recover=session.recover,
-        )
+        guard = self._guard(message, session)
         received = Received(Call(tool, {}, str(message.get("call", ""))), CallClock(), running.cancel)
         if message.get("events"):
             received = replace(received, on_event=lambda event: self._send_event(number, event))
@@ -168,6 +186,38 @@ class RemoteServer:
 
     # Other requests.
 
+    def _answer_page(self, number: int, message: Mapping[str, Any]) -> None:
+        def send(part: dict[str, Any]) -> None:
+            self._send({"id": number, "part": part})
+
+        self._find_pages().answer(message, send, self._running[number].cancel)
+
+    def _answer_once(self, do: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request that has an effect, under its key: a repeat gets the first answer."""
+        session = self._find_session("")
+        if getattr(session.policy, "mode", "") == "read-only":
+            raise ValueError(f"{do} changes files, and this server is in mode read-only")
+        with closing(self._guard(message, session)) as guard:
+            earlier = guard.find_answer()
+            if isinstance(earlier, dict):
+                return earlier
+            guard.before_command(False)
+            reply: dict[str, Any]
+            try:
+                reply = {"value": self._answer(do, message)}
+            except values.EXPECTED as error:
+                reply = {"error": values.error_as_json(error)}
+            guard.keep(reply)
+            return reply
+
+    def _guard(self, message: Mapping[str, Any], session: Session) -> KeyGuard:
+        return self._answers.guard(
+            str(message.get("key")),
+            again=bool(message.get("again")),
+            durable=session.settings.durable,
+            recover=session.recover,
+        )
+
     def _answer(self, do: str, message: Mapping[str, Any]) -> Any:
         if do == "open":
             return self._open(message)
@@ -182,6 +232,7 @@ class RemoteServer:
             ),
             "project": lambda session, _: asdict(session.describe_project()),
             "warm": lambda session, _: session.warm(),
+            "pages": lambda *_: self._find_pages() and None,
             "draft open": lambda _, one: self._find_draft(one["draft"]).name,
             "draft changes": lambda _, one: [asdict(each) for each in self._find_draft(one["draft"]).changes()],
             "draft diff": lambda _, one: self._find_draft(one["draft"]).diff(),
@@ -220,7 +271,16 @@ class RemoteServer:
             self._drafts[draft.name] = draft
             return draft
 
+    def _find_pages(self) -> Pages:
+        if self._open_pages is None:
+            raise ValueError("the pages show all projects, and undo there: they need a server in mode full")
+        with self._lock:
+            self._pages = self._pages or self._open_pages()
+            return self._pages
+
     def _close(self) -> None:
+        if self._pages:
+            self._pages.close()
         for running in list(self._running.values()):
             running.cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -15,10 +15,11 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.drafts.changes import FileSummary
@@ -26,12 +27,12 @@ from handrail.errors import ConnectionLost, RootMissing, SessionOver, ToolError
 from handrail.files.locks import state_directory
 from handrail.journal import Journal, NoJournal, Origin
 from handrail.journal.undo import UndoReport
-from handrail.model import Access, Answer, Approve, Call, Failure, Question, Result, Verdict, read_access
+from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict, read_access
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.call_state import CallClock, Declared, Judged, Received, Resolved, StagedChanges
 from handrail.pipeline.events import Events, OnEvent, ToolFinished, naming
-from handrail.pipeline.options import Matching
+from handrail.pipeline.options import ConnectOptions, Matching
 from handrail.pipeline.prepare import parse, read_arguments
 from handrail.pipeline.project import ProjectFacts
 from handrail.pipeline.remote_server import PROTOCOL
@@ -41,7 +42,7 @@ from handrail.policy.files import PolicyFile, load
 from handrail.policy.modes import DEFAULT_MODE, MODES, Mode
 from handrail.policy.stricter import Restriction
 from handrail.remote.address import parse_address
-from handrail.remote.client import Connection
+from handrail.remote.client import Connection, RemoteRequest
 from handrail.settings import config_file
 from handrail.workspace import Root, WorkPath, Workspace
 
@@ -59,32 +60,25 @@ _PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
 class RemoteSession(Session):
     """A session over a connection; `Session.connect` opens it. Many threads may use it at once."""
 
-    def __init__(  # the parent opens files of this machine, and there are none
-        self,
-        address: str | Sequence[str],
-        *,
-        dialect: str = "native",
-        mode: Mode | None = None,
-        rules: Sequence[PolicyFile] = (),
-        approve: Approve | None = None,
-        matching: Matching | None = None,
-        on_event: OnEvent | None = None,
-        name: str = "",
-    ) -> None:
-        chosen: Mode = DEFAULT_MODE if mode is None else mode
+    def __init__(self, address: str | Sequence[str], **options: Unpack[ConnectOptions]) -> None:
+        # The parent opens files of this machine, and there are none.
+        if unknown := options.keys() - ConnectOptions.__annotations__.keys():
+            raise TypeError(f"Session.connect has no option {min(unknown)}")
+        chosen: Mode = options.get("mode") or DEFAULT_MODE
         if chosen not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {chosen!r}")
+        rules = tuple(options.get("rules", ()))
         for one in rules:
             if not isinstance(one, PolicyFile) or not one.text:
                 raise ValueError("rules must be PolicyFile objects, as parse_rules(text) returns them")
         self.settings = config_file.load(os.environ).settings
         self._restriction = Restriction(chosen, (*_load_rules(state_directory(self.settings.state)), *rules))
-        self.dialect = dialects.load(dialect)
-        self._approve = approve
-        self._report = Events(None, None, on_event)
-        self._link = _Link(address, chosen, self._describe_options(matching))
+        self.dialect = dialects.load(options.get("dialect", "native"))
+        self._approve = options.get("approve")
+        self._report = Events(None, None, options.get("on_event"))
+        self._link = _Link(address, chosen, self._describe_options(options.get("matching")))
         greeting = self._link.open()
-        self._keys = _Keys(name)
+        self._keys = _Keys(options.get("name", ""))
         self._draft = ""
         home = str(greeting["home"])
         self.workspace = _FarWorkspace([Root(home)])
@@ -112,13 +106,13 @@ class RemoteSession(Session):
         return _FarJournal()
 
     def name_source(self, client: str, model: str = "") -> None:
-        self._request("source", client=client, model=model)
+        self.request("source", client=client, model=model)
 
     def warm(self) -> None:
-        self._request("warm")
+        self.request("warm")
 
     def specs(self) -> list[dialects.Spec]:
-        return [values.read(values.read_spec, one) for one in self._request("specs")]
+        return [values.read(values.read_spec, one) for one in self.request("specs")]
 
     def call(
         self,
@@ -146,14 +140,10 @@ class RemoteSession(Session):
             "events": bool(self._report.on_event or received.on_event),
         }
         try:
-            while True:
-                connection = self._link.find_connection()
-                try:
-                    result = self._exchange(connection, {**message, "again": again}, received, shown)
-                    break
-                except ConnectionLost:
-                    again = True
-                    self._link.reconnect(connection)
+            result = self._link.repeat(
+                again,
+                lambda connection, again: self._exchange(connection, {**message, "again": again}, received, shown),
+            )
         except (ToolError, ValueError, values.RemoteFailed) as error:
             result = self._fail(call, error)
         result = replace(result, time_ms=received.clock.seconds * 1000)
@@ -164,17 +154,8 @@ class RemoteSession(Session):
         self, connection: Connection, message: dict[str, Any], received: Received, shown: _ShownCall
     ) -> Result:
         """Make one call over a connection: relay its events and questions until its result comes."""
-        request = connection.start(message)
-        cancelled = False
-        try:
-            while True:
-                if received.cancel and not cancelled and received.cancel.is_set():
-                    cancelled = True
-                    request.send({"do": "cancel"})
-                try:
-                    reply = request.next(_POLL_SECONDS if received.cancel and not cancelled else None)
-                except TimeoutError:
-                    continue
+        with closing(connection.start(message)) as request:
+            for reply in _take_replies(request, received.cancel):
                 if "event" in reply:
                     event = values.read(lambda value: values.read_event(value, shown.call), reply["event"])
                     shown.call = event.call
@@ -187,8 +168,18 @@ class RemoteSession(Session):
                     request.send({"do": "answer", "answer": answer.as_json()})
                 else:
                     return values.read(values.read_result, _open_reply(reply))
-        finally:
-            request.close()
+        raise AssertionError("a request ends with its answer")
+
+    def stream(
+        self, do: str, message: Mapping[str, Any], take: Callable[[Mapping[str, Any]], None], cancel: threading.Event
+    ) -> None:
+        """Make a request whose answer comes in parts. It is not repeated if the connection is lost."""
+        with closing(self._link.find_live_connection().start({"do": do, **message})) as request:
+            for reply in _take_replies(request, cancel):
+                if "part" not in reply:
+                    _open_reply(reply)
+                    return
+                take(reply["part"])
 
     def _ask(self, question: Question) -> Answer:
         if self._approve is None:
@@ -217,21 +208,21 @@ class RemoteSession(Session):
         dry_run: bool = False,
     ) -> UndoReport:
         which = {"call": call, "since": since, "session": session, "any_session": any_session, "dry_run": dry_run}
-        return values.read(values.read_report, self._request("undo", which=which))
+        return values.read(values.read_report, self.request("undo", once=not dry_run, which=which))
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`. `proposed` is empty here."""
         read = read_arguments(arguments)
         received = Received(Call(tool, read), CallClock())
         parsed = parse(received, self.dialect, None, self.settings.matching)
-        reply = self._request("prepare", tool=tool, arguments=dict(read))
+        reply = self.request("prepare", tool=tool, arguments=dict(read))
         accesses = tuple(values.read(read_access, one) for one in reply["accesses"])
         verdict = Verdict(**{name: str(value) for name, value in reply["verdict"].items()})  # type: ignore[arg-type]
         resolved = Resolved(Declared(parsed, accesses), accesses, self._list_paths(accesses))
 
         @cache
         def preview() -> StagedChanges:
-            return _FarChanges.of(str(self._request("preview", tool=tool, arguments=dict(read))))
+            return _FarChanges.of(str(self.request("preview", tool=tool, arguments=dict(read))))
 
         return Judged(resolved, verdict, preview)
 
@@ -255,7 +246,7 @@ class RemoteSession(Session):
         self._restriction = restriction
         sent = values.restriction_as_json(restriction)
         self._link.options["restriction"] = sent
-        self._request("restrict", restriction=sent)
+        self.request("restrict", restriction=sent)
 
     @property
     def policy(self) -> Restriction:  # type: ignore[override] # calls are judged on the other machine
@@ -264,7 +255,7 @@ class RemoteSession(Session):
         return self._restriction
 
     def describe_project(self) -> ProjectFacts:
-        return values.read(lambda value: ProjectFacts(**value), self._request("project"))
+        return values.read(lambda value: ProjectFacts(**value), self.request("project"))
 
     def command_host(self) -> CommandHost:
         self._refuse("its commands")
@@ -278,12 +269,18 @@ class RemoteSession(Session):
     def _refuse(self, what: str) -> NoReturn:
         raise TypeError(f"{what} cannot be used from here: this session is on another machine")
 
-    def request(self, do: str, **message: Any) -> Any:
-        """Make a request that is not a call; raises what the session on the other side raises."""
-        return self._request(do, **message)
+    def request(self, do: str, *, once: bool = False, **message: Any) -> Any:
+        """Make a request that is not a call; raises what the session on the other side raises.
 
-    def _request(self, do: str, **message: Any) -> Any:
-        return self._link.request({"do": do, "draft": self._draft, **message})
+        ``once``: it has an effect. If the connection is cut it is repeated under its key, and has the effect once.
+        """
+        key, again = self._keys.take(do, message) if once else ("", False)
+        sent = {"do": do, "draft": self._draft, **message}
+
+        def make(connection: Connection, again: bool) -> Any:
+            return _request(connection, {**sent, "key": key, "again": again} if once else sent)
+
+        return self._link.repeat(again, make)
 
 
 class RemoteDraft(SessionDraft[Session]):
@@ -292,7 +289,8 @@ class RemoteDraft(SessionDraft[Session]):
     def __init__(self, parent: RemoteSession, name: str) -> None:  # the parent's store is on the other machine
         self._parent = parent
         self._is_named = bool(name)
-        self.name = str(parent.request("draft open", draft=name))
+        self.name = name or f"session-{secrets.token_hex(4)}"  # chosen here: a repeat opens no second draft
+        parent.request("draft open", draft=self.name)
         self._is_over = False
 
     @property
@@ -307,7 +305,7 @@ class RemoteDraft(SessionDraft[Session]):
         return str(self._do("diff"))
 
     def keep(self, *paths: str) -> list[FileSummary]:
-        kept = values.read(values.read_summaries, self._do("keep", paths=list(paths)))
+        kept = values.read(values.read_summaries, self._do("keep", once=True, paths=list(paths)))
         self._is_over = not paths
         return kept
 
@@ -353,6 +351,14 @@ class _Link:
                 raise SessionOver
             return self._connection
 
+    def find_live_connection(self) -> Connection:
+        """A connection that is not known to be lost."""
+        connection = self.find_connection()
+        if connection.is_lost:
+            self.reconnect(connection)
+            connection = self.find_connection()
+        return connection
+
     def reconnect(self, lost: Connection) -> None:
         """Connect again, unless somebody else has; raises `ConnectionLost` if that fails for too long."""
         deadline = time.monotonic() + _RECONNECT_SECONDS
@@ -369,13 +375,19 @@ class _Link:
                     if time.monotonic() >= deadline:
                         raise
 
-    def request(self, message: dict[str, Any]) -> Any:
-        """Make one request. It is not repeated if the connection is lost; the next one gets a new connection."""
-        connection = self.find_connection()
-        if connection.is_lost:
-            self.reconnect(connection)
+    def repeat(self, again: bool, make: Callable[[Connection, bool], T]) -> T:
+        """Make a request, and make it again over a new connection each time the one before was lost.
+
+        ``make`` gets the connection, and whether the request may have been made before. Raises `ConnectionLost` if no
+        server can be reached.
+        """
+        while True:
             connection = self.find_connection()
-        return _request(connection, message)
+            try:
+                return make(connection, again)
+            except ConnectionLost:
+                again = True
+                self.reconnect(connection)
 
     def close(self) -> None:
         with self._lock:
@@ -385,11 +397,19 @@ class _Link:
 
 
 def _request(connection: Connection, message: dict[str, Any]) -> Any:
-    request = connection.start(message)
-    try:
+    with closing(connection.start(message)) as request:
         return _open_reply(request.next())
-    finally:
-        request.close()
+
+
+def _take_replies(request: RemoteRequest, cancel: threading.Event | None) -> Iterator[dict[str, Any]]:
+    """The replies of a request; once ``cancel`` is set the server is told, and answers soon."""
+    cancelled = False
+    while True:
+        if cancel and not cancelled and cancel.is_set():
+            cancelled = True
+            request.send({"do": "cancel"})
+        with suppress(TimeoutError):
+            yield request.next(_POLL_SECONDS if cancel and not cancelled else None)
 
 
 def _open_reply(reply: Mapping[str, Any]) -> Any:

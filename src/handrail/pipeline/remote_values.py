@@ -12,6 +12,8 @@ from typing import Any, TypeVar, get_args
 
 from handrail.dialects import DialectError, Spec
 from handrail.drafts.changes import FileSummary
+from handrail.drafts.compare import ChangedOutside
+from handrail.drafts.keep import DraftConflict
 from handrail.drafts.store import NoDraft
 from handrail.errors import ToolError, all_failures
 from handrail.journal.undo import CannotUndo, Restored, UndoConflict, UndoReport
@@ -38,6 +40,8 @@ _ERRORS: Mapping[str, type[Exception]] = {
     for kind in (ValueError, TypeError, LookupError, OSError, PolicyError, DialectError, NoDraft, UnknownCall)
 }
 """Exceptions of a session that the client raises as what they are."""
+EXPECTED: tuple[type[Exception], ...] = (ToolError, CannotUndo, DraftConflict, *_ERRORS.values())
+"""What a method of a session may raise; anything else is a bug."""
 
 
 class RemoteFailed(RuntimeError):
@@ -115,6 +119,8 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
     name = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), type(error).__name__)
     if isinstance(error, CannotUndo):
         name = "CannotUndo"
+    if isinstance(error, DraftConflict):
+        return {"name": "DraftConflict", "text": str(error), "conflicts": [asdict(one) for one in error.conflicts]}
     return {"name": name, "text": str(error), "errno": number, "strerror": getattr(error, "strerror", None)}
 
 
@@ -126,6 +132,8 @@ def read_error(value: Any) -> Exception:
     name = value["name"]
     if name == "CannotUndo":
         return CannotUndo(text.removesuffix("; nothing can be undone"))
+    if name == "DraftConflict":
+        return DraftConflict([ChangedOutside(**one) for one in value["conflicts"]])
     known = _ERRORS.get(name)
     if known is None:
         return RemoteFailed(f"{name}: {text}")

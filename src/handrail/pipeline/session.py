@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -53,7 +53,6 @@ from handrail.pipeline.call_state import (
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import (
-    Matching,
     check_callbacks,
     check_draft_options,
     check_options,
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
+    from handrail.pipeline.options import ConnectOptions
     from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.files import PolicyFile
@@ -199,39 +199,18 @@ class Session:
         return Workspace(roots)
 
     @classmethod
-    def connect(
-        cls,
-        address: str | Sequence[str],
-        *,
-        dialect: str = "native",
-        mode: Mode | None = None,
-        rules: Sequence[PolicyFile] = (),
-        approve: Approve | None = None,
-        matching: Matching | None = None,
-        on_event: OnEvent | None = None,
-        name: str = "",
-    ) -> Session:
-        """Open a session on a workspace of another machine, with the same methods.
+    def connect(cls, address: str | Sequence[str], **options: Unpack[ConnectOptions]) -> Session:
+        """Open a session on a workspace of another machine, with the same methods; `ConnectOptions` has the options.
 
         ``address``: `ssh://HOST/PATH`, `docker://CONTAINER/PATH`, `kubectl://NAMESPACE/POD/PATH`, or the words of a
         command that runs `handrail serve --stdio ROOT` there. The rules of both machines hold, and the stricter verdict
-        wins; questions are answered here. A call whose connection was cut is repeated and has its effect once. With the
-        same ``name``, another process that makes the same calls gets the answers of the first. Raises `ConnectionLost`
-        if there is no server, and `ValueError` for an option that it does not accept.
+        wins; questions are answered here. A call whose connection was cut is repeated and has its effect once. Raises
+        `ConnectionLost` if there is no server, and `ValueError` for an option that it does not accept.
         """
         from importlib import import_module
 
         remote = import_module("handrail.pipeline.remote_session")  # by name: it imports this module
-        session: Session = remote.RemoteSession(
-            address,
-            dialect=dialect,
-            mode=mode,
-            rules=rules,
-            approve=approve,
-            matching=matching,
-            on_event=on_event,
-            name=name,
-        )
+        session: Session = remote.RemoteSession(address, **options)
         return session
 
     def __enter__(self) -> Session:

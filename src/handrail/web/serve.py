@@ -7,14 +7,14 @@ import contextlib
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from handrail.web.access import HOST, PageAccess
-from handrail.web.pages import make_app
 from handrail.web.peers import is_command
-from handrail.web.site import Site
 from handrail.wire.http_server import configure_server
 
 _GRACE = 2
@@ -35,8 +35,11 @@ def open_socket(port: int) -> socket.socket:
     return listener
 
 
-def serve(site: Site, listener: socket.socket, on_start: Callable[[str], object]) -> None:
-    """Serve until SIGINT or SIGTERM. ``on_start`` gets the address with the token, once requests are answered."""
+def serve(app: ASGIApp, closing: threading.Event, listener: socket.socket, on_start: Callable[[str], object]) -> None:
+    """Serve pages until SIGINT or SIGTERM, which sets ``closing``.
+
+    ``on_start`` gets the address with the token, once requests are answered.
+    """
     token = secrets.token_urlsafe(32)
     port = listener.getsockname()[1]
 
@@ -48,7 +51,7 @@ def serve(site: Site, listener: socket.socket, on_start: Callable[[str], object]
             on_start(f"http://{HOST}:{port}/?token={token}")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            site.closing.set()
+            closing.set()
             await super().shutdown(sockets)
 
         @contextlib.contextmanager
@@ -61,6 +64,6 @@ def serve(site: Site, listener: socket.socket, on_start: Callable[[str], object]
                 for one, before in old.items():
                     signal.signal(one, before)
 
-    config = configure_server(PageAccess(make_app(site), port, token, is_command), _GRACE, proxy_headers=False)
+    config = configure_server(PageAccess(app, port, token, is_command), _GRACE, proxy_headers=False)
     with listener:
         asyncio.run(PageServer(config).serve(sockets=[listener]))

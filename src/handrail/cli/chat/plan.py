@@ -58,6 +58,16 @@ class ChatPlan(NamedTuple):
     before_call: tuple[str, ...] = ()
     after_call: tuple[str, ...] = ()
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the workspace is an address, and not a directory of this machine."""
+        return bool(getattr(self.options, "at", ""))
+
+    @property
+    def directory(self) -> str:
+        """The directory of this machine that files of the user's own are written to."""
+        return os.getcwd() if self.is_remote else self.workspace
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that `chat` and `run` share."""
@@ -157,6 +167,8 @@ def _choose_model(
         before_call=own.before_call,
         after_call=own.after_call,
     )
+    if plan.is_remote and (plan.before_call or plan.after_call):
+        raise UsageError("before_call and after_call of [agent] check calls on this machine, and do not work with --at")
     require_reachable(model, plan.api, environ)
     return plan
 

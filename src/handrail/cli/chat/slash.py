@@ -108,6 +108,9 @@ class Slash:
             self._say("give a command, as in !make test", "yellow")
             return
         work = self._work
+        if work.plan.is_remote:
+            self._say("commands of your own run on this machine, and the project is on another one", "yellow")
+            return
         work.restart()
         try:
             with work.interrupts, work.screen.running(work.meter.line, work.tail):
@@ -151,7 +154,7 @@ class Slash:
         turns = agent.history.turns if agent else self._work.plan.turns
         if not turns:
             raise NoChange("there is no conversation yet")
-        path = os.path.join(self._work.plan.workspace, os.path.expanduser(name or "conversation.md"))
+        path = os.path.join(self._work.plan.directory, os.path.expanduser(name or "conversation.md"))
         try:
             with open(path, "x", encoding="utf-8", errors="replace") as file:
                 file.write(export_conversation(turns, self._work.plan.model, html=path.endswith((".html", ".htm"))))
