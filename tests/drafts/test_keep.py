@@ -1,31 +1,39 @@
-"""Kept files carry nothing of the draft with them."""
+"""Kept files carry nothing of the draft with them, and what was moved looks as before."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from handrail.drafts.keep import keep
+from handrail import system_calls
+from handrail.drafts.keep import keep, undo
 from handrail.drafts.layout import DraftDirectory
 from tests.drafts.scenarios import ENTER
+from tests.drafts.trees import describe
 
 _CHANGES = ("echo more >> a", "chmod 600 a", "touch -d @1000000000 a")
 _WAYS = ("ln a new/b", "ln a new/b; rm a", "mv a new/b", "ln a c; mv c new/b", "mv a new/b; mv new n2; chmod 555 n2")
 
 
-def _run_as_user(draft: DraftDirectory, command: str) -> None:
-    """Run a command in an overlay of a user namespace, also as root: the kernel finds no origins of files there."""
-    words = ["unshare", "-Ur", sys.executable, ENTER, draft.info.workspace, draft.upper, draft.work]
+def run_or_skip(draft: DraftDirectory, command: str, *wrapper: str) -> None:
+    words = [*wrapper, sys.executable, ENTER, draft.info.workspace, draft.upper, draft.work, "sh", "-c", command]
     try:
-        subprocess.run([*words, "sh", "-c", command], check=True, timeout=600)
-    except FileNotFoundError:
-        pytest.skip("the program unshare is not installed")
+        subprocess.run(words, check=True, timeout=600)
     except subprocess.CalledProcessError:
         pytest.skip("no overlay can be mounted here: the reason is in the output of this test")
+
+
+def _run_as_user(draft: DraftDirectory, command: str) -> None:
+    """Run a command in an overlay of a user namespace, also as root: the kernel finds no origins of files there."""
+    if not shutil.which("unshare"):
+        pytest.skip("the program unshare is not installed")
+    run_or_skip(draft, command, "unshare", "-Ur")
 
 
 @pytest.mark.parametrize("change", _CHANGES)
@@ -41,3 +49,40 @@ def test_a_kept_file_has_no_marks_of_the_kernel(tmp_path: Path, change: str, way
     keep(draft)
     for path in (workspace, *workspace.rglob("*")):
         assert not [name for name in os.listxattr(path) if name.startswith("user.overlay.")], path
+
+
+def test_times_of_directories_stay_where_a_move_changes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XFS gives a directory that is moved to another one a new modification time."""
+    workspace = tmp_path / "workspace"
+    for name in ("deleted", "replaced", "stays"):
+        (workspace / name / "inner").mkdir(parents=True)
+        (workspace / name / "file").touch()
+    draft = DraftDirectory.create(str(tmp_path / "draft"), str(workspace))
+    run_or_skip(draft, "rm -r deleted replaced; mkdir replaced new stays/new; touch replaced/x new/x stays/new/x")
+    before, upper = describe(str(workspace), times=True), describe(draft.upper, times=True)
+
+    def touch(name: str, directory: int) -> None:
+        if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+            os.utime(name, dir_fd=directory)
+
+    def rename_new(old: str, new: str, directory: int, to: int) -> None:
+        really_rename(old, new, directory, to)
+        touch(new, to)
+
+    def exchange(one: str, other: str, directory: int, to: int) -> bool:
+        done = really_exchange(one, other, directory, to)
+        touch(one, directory)
+        touch(other, to)
+        return done
+
+    really_rename, really_exchange = system_calls.rename_new, system_calls.exchange
+    monkeypatch.setattr(system_calls, "rename_new", rename_new)
+    monkeypatch.setattr(system_calls, "exchange", exchange)
+    keep(draft)
+    after = describe(str(workspace), times=True)
+    assert {path: after[path][-1] for path in upper if path in after} == {
+        path: upper[path][-1] for path in upper if path in after
+    }
+    assert "deleted" not in after and "replaced/x" in after
+    undo(draft)
+    assert describe(str(workspace), times=True) == before

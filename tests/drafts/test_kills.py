@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from handrail.drafts.keep import keep, recover, undo
-from handrail.drafts.layout import DraftDirectory, remove_tree
-from tests.command import TIMEOUT
-from tests.drafts.scenarios import run_in_draft
+from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
+from tests.drafts.scenarios import fork, run_in_draft
 from tests.drafts.trees import describe
-from tests.sizes import spread
+from tests.sizes import pick, spread
 
-PROJECT = Path(__file__).parents[2]
 _BEFORE = "mkdir -p d/e gone; echo 1 > a; echo 2 > d/b; echo 3 > d/e/c; echo 4 > gone/x; ln -s a link; touch same"
 _COMMAND = """
 echo more >> a; rm d/b; mkdir -p new/inner; echo 5 > new/inner/f; rm -rf gone; mkdir gone; echo 6 > gone/y
@@ -76,31 +77,22 @@ def count_calls(work: Callable[[], object]) -> int:
     return count
 
 
-_KILLED = """
-import os, signal, sys
-from handrail.drafts.keep import keep, undo
-from handrail.drafts.layout import DraftDirectory
-from tests.drafts.test_kills import is_counted
+def kill_at(work: Callable[[], object], call: int) -> None:
+    """Do something in a process that is killed before its call number ``call``."""
+    left = call
 
-draft, left = DraftDirectory.open(sys.argv[1]), int(sys.argv[3])
+    def profile(_frame: object, event: str, function: object) -> None:
+        nonlocal left
+        left -= is_counted(event, function)
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def profile(frame, event, function):
-    global left
-    left -= is_counted(event, function)
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def run() -> None:
+        sys.setprofile(profile)
+        work()
 
-work = {"keep": keep, "undo": undo}[sys.argv[2]]
-sys.setprofile(profile)
-work(draft)
-"""
-
-
-def kill_at(work: str, draft: DraftDirectory, call: int) -> None:
-    """Keep or undo a draft in a process that is killed before its call number ``call``."""
-    command = [sys.executable, "-c", _KILLED, draft.path, work, str(call)]
-    tried = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=TIMEOUT)
-    assert tried.returncode == -signal.SIGKILL, f"it was over before it was killed: {tried.stderr}"
+    ending = os.waitpid(fork(run), 0)[1]
+    assert os.waitstatus_to_exitcode(ending) == -signal.SIGKILL, "it was over before it was killed"
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +103,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
     draft = scene.draft()
     before = describe(draft.info.workspace, times=True)
-    calls = count_calls(lambda: keep(draft))
+    calls = count_calls(partial(keep, draft))
     after = describe(draft.info.workspace, times=True)
     states = set[str]()
     for call in spread(range(calls), 12):
         tried = scene.draft()
-        kill_at("keep", tried, call)
+        kill_at(partial(keep, tried), call)
         state = tried.state
         states.add(state)
         recover(tried)
@@ -127,16 +119,58 @@ def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
 def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
     first = scene.draft()
     keep(first)
-    calls = count_calls(lambda: undo(first))
+    calls = count_calls(partial(undo, first))
     states = set[str]()
     for call in spread(range(calls), 8):
         draft = scene.draft()
         before = describe(draft.info.workspace, times=True)
         keep(draft)
         after = describe(draft.info.workspace, times=True)
-        kill_at("undo", draft, call)
+        kill_at(partial(undo, draft), call)
         state = draft.state
         states.add(state)
         recover(draft)
         assert describe(draft.info.workspace, times=True) == (after if state == "kept" else before), (call, state)
     assert states >= {"kept", "undoing"}
+
+
+def test_a_killed_keep_of_many_files_is_finished_or_has_not_begun(tmp_path: Path) -> None:
+    """Of five equal parts one is created, one changed and one deleted file by file; two are in a new directory."""
+    count = pick(40, 10_000)
+    workspace, draft = tmp_path / "workspace", tmp_path / "draft"
+    (workspace / "d").mkdir(parents=True)
+    for number in range(2 * count):
+        (workspace / "d" / f"f{number}").write_text(f"{number}\n", encoding="ascii")
+    before = describe(str(workspace), times=True)
+    directory = DraftDirectory.create(str(draft), str(workspace))
+    command = (
+        f"cd d; for n in $(seq 0 {count - 1}); do echo new > f$n; echo new > g$n; done; "
+        f"seq -f f%.0f {count} {2 * count - 1} | xargs rm; mkdir new; cd new; seq {2 * count} | xargs touch"
+    )
+    try:
+        run_in_draft(directory, "bash", "-c", command)
+    except subprocess.CalledProcessError:
+        pytest.skip("no overlay can be mounted here: the reason is in the output of this test")
+
+    time = (draft / "upper" / "d").stat().st_mtime_ns
+
+    def reset() -> DraftDirectory:
+        """The draft once more, as if it had been created now: an undo changes times in the workspace and the draft."""
+        undo(directory)
+        assert describe(str(workspace), times=True) == before
+        (draft / "undone.json").unlink()
+        os.utime(draft / "upper" / "d", ns=(time, time))
+        return replace(directory, info=replace(directory.info, start=read_clock(str(draft))))
+
+    calls = count_calls(partial(keep, directory))
+    after = describe(str(workspace), times=True)
+    directory = reset()
+    choice = random.Random(int(os.environ.get("HANDRAIL_SEED", "0")))
+    for _ in range(pick(4, 200)):
+        call = choice.randrange(calls)
+        kill_at(partial(keep, directory), call)
+        state = directory.state
+        recover(directory)
+        assert describe(str(workspace), times=True) == (before if state == "open" else after), (call, state)
+        if state != "open":
+            directory = reset()

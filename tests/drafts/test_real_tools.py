@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -21,7 +24,11 @@ from tests.sizes import spread
 GIT = "git -c user.name=a -c user.email=a@b -c commit.gpgsign=false -c init.defaultBranch=main"
 COMMIT = f"{GIT} add -A && {GIT} commit -qm"
 PIP = f"{sys.executable} -m pip install -q --no-index --no-deps --no-compile --target lib"
-_VOLATILE = re.compile(r"(?:^|/)(?:\.git(?:/.*)?|__pycache__/.*|\.pytest_cache/.*|.*\.db-shm|RECORD|direct_url\.json)$")
+CACHE = "export CACHE=$(mktemp -d); trap 'rm -r $CACHE' EXIT"
+NPM = "npm install --offline --no-audit --no-fund --silent --cache $CACHE"
+_VOLATILE = re.compile(
+    r"(?:^|/)(?:\.git(?:/.*)?|__pycache__/.*|\.pytest_cache/.*|.*\.db-shm|RECORD|direct_url\.json|target(?:/.*)?)$"
+)
 _VARIABLES = {"GIT_AUTHOR_DATE": "@1700000000 +0000", "GIT_COMMITTER_DATE": "@1700000000 +0000"}
 
 GIT_SCENES = {
@@ -42,21 +49,60 @@ GIT_SCENES = {
     "apply": "git diff main other > p.diff; git apply p.diff; rm p.diff",
 }
 TOOL_SCENES = {
-    "make": "printf 'out: in\\n\\tcat in > out\\n' > Makefile; echo 1 > in; make -s; echo 2 > in; make -s",
+    "make": "printf 'out: in\\n\\tcat in > out\\n' > Makefile; echo 1 > in; make -s; "
+    "touch -d @1600000000 in out; echo 2 > in; make -s",
     "sqlite": f"""{sys.executable} -c "
 import sqlite3
 db = sqlite3.connect('x.db'); db.execute('create table t (n)')
 db.executemany('insert into t values (?)', [(n,) for n in range(500)]); db.commit()
 db.execute('delete from t where n % 2'); db.commit(); db.execute('vacuum'); db.close()" """,
     "pytest": "mkdir t; printf 'def test_one():\\n    assert 1\\n' > t/test_one.py; "
-    f"{sys.executable} -m pytest -q -p no:xdist -p no:randomly t > /dev/null",
+    f"{sys.executable} -m pytest -q -p no:xdist -p no:randomly -p no:cacheprovider t > /dev/null",
     "pip install": f"{PIP} pkg-1-py3-none-any.whl",
     "pip upgrade": f"{PIP} pkg-1-py3-none-any.whl; {PIP} --upgrade pkg-2-py3-none-any.whl",
+    "npm install": f"{CACHE}; {NPM} ./pkg-1.0.0.tgz && node -e \"require('pkg')\"",
+    "npm upgrade": f"{CACHE}; {NPM} ./pkg-1.0.0.tgz && {NPM} ./pkg-2.0.0.tgz && node -e \"require('pkg')\"",
+    "cargo": f"{CACHE}; cd rust && CARGO_HOME=$CACHE cargo build -q --offline && ./target/debug/rust",
     "tar": "tar cf all.tar d a && rm -r d && tar xf all.tar && rm all.tar",
     "rename and replace": "mv d e; mkdir d; echo 1 > d/new; mv e/f d/f; rmdir e; ln -s d/f link; ln d/f hard",
     "editor": "cp a a~; sed -i s/one/two/ a; mv a a.new; mv a.new a",
     "many files": "mkdir many; for n in $(seq 300); do echo $n > many/$n; done; rm many/1*",
 }
+
+
+NEEDED = {"npm install": ("npm", "node"), "npm upgrade": ("npm", "node"), "cargo": ("cargo", "cc"), "make": ("make",)}
+AGAIN = {
+    "make": ("make", "up to date"),
+    "cargo": ("cd rust && cargo build --offline -v", "Fresh rust"),
+    "pytest": (f"{sys.executable} -m pytest -q -p no:xdist -p no:randomly -p no:cacheprovider t", "1 passed"),
+}
+"""A second run after the keep, outside of the draft, and a word of its output. It builds nothing again."""
+BUILT = re.compile(r"^(?:out|t/__pycache__/.*|rust/target/debug/(?:deps/.*|rust|build/.*|\.fingerprint/.*))$")
+
+
+def _add_packages(folder: Path) -> None:
+    """Two versions of a package for npm, and a Rust program with a path dependency."""
+    for version in (1, 2):
+        files = {
+            "package.json": json.dumps({"name": "pkg", "version": f"{version}.0.0", "main": "index.js"}),
+            "index.js": f"module.exports = {version};\n",
+            f"only-in-{version}.js": "",
+        }
+        with tarfile.open(folder / f"pkg-{version}.0.0.tgz", "w:gz") as archive:
+            for name, text in files.items():
+                member = tarfile.TarInfo(f"package/{name}")
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text.encode("ascii")))
+    (folder / "package.json").write_text('{"name": "top", "version": "1.0.0", "private": true}', encoding="ascii")
+    head = '[package]\nname = "{}"\nversion = "1.0.0"\nedition = "2021"\n'
+    for path, text in {
+        "rust/Cargo.toml": head.format("rust") + '[dependencies]\nlib = { path = "lib" }\n',
+        "rust/src/main.rs": "fn main() { assert_eq!(lib::two(), 2); }\n",
+        "rust/lib/Cargo.toml": head.format("lib"),
+        "rust/lib/src/lib.rs": "pub fn two() -> u8 { 2 }\n",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="ascii")
 
 
 def _make_project(folder: Path, command: str) -> None:
@@ -71,6 +117,7 @@ def _make_project(folder: Path, command: str) -> None:
             wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: pkg\nVersion: {version}\n")
             wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{info}/RECORD", "")
+    _add_packages(folder)
     _run(
         f"{GIT} init -q && {COMMIT} one && git checkout -q -b other && echo other > a && {COMMIT} other && "
         "git checkout -q main",
@@ -104,13 +151,29 @@ def _ask_git(folder: Path) -> list[str]:
     ]
 
 
+def _build_again(folder: Path, command: str, word: str) -> None:
+    """Run a build tool once more; fails if it builds anything again after the keep."""
+
+    def look() -> dict[str, tuple[int, int]]:
+        paths = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+        statuses = {path: (folder / path).stat() for path in paths if BUILT.match(path)}
+        return {path: (status.st_ino, status.st_mtime_ns) for path, status in statuses.items()}
+
+    built = look()
+    assert built, "nothing was built"
+    again = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=600)
+    assert again.returncode == 0 and word in again.stdout + again.stderr, again
+    assert look() == built, "what was built is built again after the keep"
+
+
 @pytest.mark.parametrize("scene", spread(sorted({**GIT_SCENES, **TOOL_SCENES}), 8))
 def test_a_tool_leaves_the_same_tree_as_in_a_plain_copy(scene: str, tmp_path: Path) -> None:
     require_drafts()
     if not shutil.which("git"):
         pytest.skip("git is not installed")
-    if scene == "make" and not shutil.which("make"):
-        pytest.skip("make is not installed")
+    for program in NEEDED.get(scene, ()):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
     command = {**GIT_SCENES, **TOOL_SCENES}[scene]
     plain, drafted = tmp_path / "plain" / "p", tmp_path / "drafted" / "p"
     _make_project(plain, command)
@@ -128,9 +191,8 @@ def test_a_tool_leaves_the_same_tree_as_in_a_plain_copy(scene: str, tmp_path: Pa
             assert _describe(drafted) == _describe(plain)
             if scene in GIT_SCENES:
                 assert _ask_git(drafted) == _ask_git(plain)
-            if scene == "make":
-                again = subprocess.run(["make"], cwd=drafted, capture_output=True, text=True, check=True, timeout=600)
-                assert "up to date" in again.stdout, "what was built is built again after the keep"
+            if scene in AGAIN:
+                _build_again(drafted, *AGAIN[scene])
             if not result.data["changes"]:  # only times: an archive that is packed and unpacked
                 return
             report = session.undo()

@@ -367,7 +367,7 @@ class _Keeper:
         if step.action == "delete":
             if here is None and stat_at(str(number), self.trees.old) is not None:
                 _rename(str(number), self.trees.old, name, workspace)
-                _restore_mode(name, workspace, step.before)
+                _restore_directory(name, workspace, step.before)
             return
         is_kept = here is not None and step.after is not None and here.st_ino == step.after.inode
         if not is_kept and not self.draft.is_refreshed_index(step.path, workspace, name):
@@ -377,7 +377,7 @@ class _Keeper:
             _rename(name, workspace, name, upper)
         else:
             _exchange(name, upper, workspace)
-            _restore_mode(name, workspace, step.before)
+            _restore_directory(name, workspace, step.before)
         self._save_foreign_writes(step, upper, name, workspace)
 
     def _save_foreign_writes(self, step: Step, upper: int, name: str, workspace: int) -> None:
@@ -420,7 +420,7 @@ class _Keeper:
         status = stat_at(name, directory)
         if status and step.after and status.st_ino == step.after.inode:
             remove_marks(f"/proc/self/fd/{directory}/{name}")
-            _restore_mode(name, directory, step.after)
+            _restore_directory(name, directory, step.after)
 
 
 def _rename(name: str, directory: int, new_name: str, new_directory: int) -> None:
@@ -440,7 +440,7 @@ def _exchange(name: str, one: int, other: int) -> None:
 def _writable(*places: tuple[int, str]) -> Iterator[None]:
     """Give this user the right to write to directories that it owns; a rename needs it.
 
-    The directories in which names change get their mode back here. The ones that move keep it until `_restore_mode`.
+    The directories in which names change get their mode back here. The ones that move keep it until `_restore_directory`.
     """
     changed: list[tuple[int, str, int]] = []
     if os.geteuid() != 0:
@@ -466,10 +466,15 @@ def _set_attributes(path: str, attributes: Mapping[str, str]) -> None:
             os.setxattr(path, name, bytes.fromhex(value))
 
 
-def _restore_mode(name: str, directory: int, entry: Entry | None) -> None:
+def _restore_directory(name: str, directory: int, entry: Entry | None) -> None:
+    """Give a directory that was moved its mode and times back. To move one changes its time on some file systems."""
     status = stat_at(name, directory)
-    if entry and status and stat.S_ISDIR(status.st_mode) and status.st_mode != entry.mode:
+    if entry is None or status is None or not stat.S_ISDIR(status.st_mode):
+        return
+    if status.st_mode != entry.mode:
         os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
+    if status.st_mtime_ns != entry.mtime:
+        os.utime(name, ns=(entry.atime, entry.mtime), dir_fd=directory)
 
 
 def remove_marks(path: str) -> None:
