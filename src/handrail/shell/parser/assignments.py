@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from handrail.shell.parser.expansions import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
 from handrail.shell.parser.lexer import Findings
-from handrail.shell.parser.script import Command, Part, Word, fixed_word, unknown_word
+from handrail.shell.parser.script import Command, Part, Word, make_fixed_word, make_unknown_word
 
 DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _DECLARED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
 _TAKES = {"read": "adinNptu", "mapfile": "dnOsucC", "readarray": "dnOsucC", "wait": "p"}
 _FORMAT_SETS = re.compile(r"%[^A-Za-z%]*[hlLjzt]*n")
 _COMPOUND = re.compile(r"\s*\(")
-_TEXT = (unknown_word("(text)"),)
+_TEXT = (make_unknown_word("(text)"),)
 
 
 class SetVariable(NamedTuple):
@@ -53,12 +53,12 @@ def find_assignments(run: Command) -> Assignments:
     direct = tuple(SetVariable(item.name, item.values) for item in run.assignments)
     arrays.update(item.name for item in run.assignments if item.array and run.within[-1:] != ("for",))
     held = [SetVariable(item.descriptor.strip("{}")) for item in run.redirections if item.descriptor.startswith("{")]
-    indirect = (*held, *_by_command(run, findings, arrays))
+    indirect = (*held, *_find_set_by_command(run, findings, arrays))
     findings.arithmetic.update(item.name for item in (*direct, *indirect) if NUMERIC.fullmatch(item.name))
     return Assignments(direct, indirect, findings, frozenset(arrays))
 
 
-def _by_command(run: Command, findings: Findings, arrays: set[str]) -> Iterator[SetVariable]:
+def _find_set_by_command(run: Command, findings: Findings, arrays: set[str]) -> Iterator[SetVariable]:
     base, words = run.base or "", run.words[1:]
     if base in DECLARES:
         yield from _set_by_declare(base, words, findings, arrays, wrapped=bool(run.via))
@@ -87,7 +87,7 @@ def _set_by_name(
     for word in words:
         element = ELEMENT.fullmatch(word.fixed) if word.fixed is not None else None
         if element is None:
-            findings.doubt(f"the name of a variable that {base} sets is computed")
+            findings.add_doubt(f"the name of a variable that {base} sets is computed")
         else:
             yield SetVariable(element[1], values)
 
@@ -98,13 +98,13 @@ def _set_by_declare(
     """`declare` and its like; only where the shell sees `name=` by itself, the value is not split into words."""
     letters = "".join(word.fixed[1:] for word in words if word.fixed and word.fixed[0] in "-+")
     if "n" in letters and base != "export":
-        findings.doubt(f"{base} gives a variable another name")
+        findings.add_doubt(f"{base} gives a variable another name")
     for word in words:
         if word.fixed is not None and word.fixed[:1] in ("-", "+"):
             continue
         if word.splits and (wrapped or word.parts[0].quoted or any(p.quoted and "@" in p.text for p in word.parts)):
-            findings.doubt(f"{base} may set more variables than are named")
-        name = _DECLARED.match(_leading(word))
+            findings.add_doubt(f"{base} may set more variables than are named")
+        name = _DECLARED.match(_get_leading_text(word))
         if name is None:
             yield from _note(base, _set_by_name(base, [word], findings), letters, findings, arrays)
             continue
@@ -120,7 +120,7 @@ def _note(
         if "a" in letters or "A" in letters:
             arrays.add(item.name)
         if any(_COMPOUND.match(value.fixed or "") for value in item.values):
-            findings.doubt(f"{base} expands a list that is quoted")
+            findings.add_doubt(f"{base} expands a list that is quoted")
         yield item
 
 
@@ -142,11 +142,11 @@ def _set_by_read(base: str, words: Sequence[Word], findings: Findings) -> Iterat
         if taken is None:
             continue
         given = text[taken.end() + 1 :]
-        value = fixed_word(given)
+        value = make_fixed_word(given)
         if not given and at < len(words):
             value, at = words[at], at + 1
             if value.splits:
-                findings.doubt(f"an option of {base} is computed")
+                findings.add_doubt(f"an option of {base} is computed")
         if taken[0] == ("p" if base == "wait" else "a"):
             yield from _set_by_name(base, [value], findings, values)
     if base == "wait":
@@ -161,14 +161,14 @@ def _set_by_read(base: str, words: Sequence[Word], findings: Findings) -> Iterat
 def _set_by_printf(words: Sequence[Word], findings: Findings) -> Iterator[SetVariable]:
     """`printf -v name`, and `%n`, which sets the variable that an argument names."""
     if words and words[0].splits:
-        findings.doubt("the name of a variable that printf sets is computed")
-    while words and (first := _leading(words[0]))[:1] in ("", "-"):
+        findings.add_doubt("the name of a variable that printf sets is computed")
+    while words and (first := _get_leading_text(words[0]))[:1] in ("", "-"):
         if words[0].fixed is None:
-            findings.doubt("the name of a variable that printf sets is computed")
+            findings.add_doubt("the name of a variable that printf sets is computed")
         if not first.startswith("-v"):
             words = words[1:] if first == "--" else words
             break
-        yield from _set_by_name("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], findings, _TEXT)
+        yield from _set_by_name("printf", [make_fixed_word(first[2:])] if first[2:] else words[1:2], findings, _TEXT)
         words = words[1 if first[2:] else 2 :]
     if words and (words[0].fixed is None or _FORMAT_SETS.search(words[0].fixed)):
         named = [word for word in words[1:] if word.fixed is None or "[" in word.fixed or NAME.fullmatch(word.fixed)]
@@ -197,24 +197,24 @@ def _check_test(base: str, words: Sequence[Word], findings: Findings) -> None:
             continue
         after = words[index + 1].fixed
         if (word.bare if base == "[[" else word.fixed) in ("-v", "-R") and not ELEMENT.fullmatch(after or "?"):
-            findings.doubt(f"{base} evaluates the name of a variable that is computed")
+            findings.add_doubt(f"{base} evaluates the name of a variable that is computed")
         elif computed and (after is None or "[" in after):
-            findings.doubt(f"an operator of {base} is computed")
+            findings.add_doubt(f"an operator of {base} is computed")
 
 
 def _split(base: str, word: Word, findings: Findings) -> None:
     """A word without quotes may become several, `-v` among them, unless its values are known."""
     pattern = word.pattern
     if pattern is not None and ("[" in pattern or any(fnmatch.fnmatchcase(name, pattern) for name in ("-v", "-R"))):
-        findings.doubt(f"an operator of {base} may be the name of a file")
+        findings.add_doubt(f"an operator of {base} may be the name of a file")
     for part in word.parts:
         if variable := VARIABLE.fullmatch(part.text) if part.kind == "variable" else None:
             findings.split.add(variable[1] or variable[2])
         elif part.kind in ("command", "brace", "input") or (part.kind == "variable" and not SAFE.fullmatch(part.text)):
-            findings.doubt(f"an operator of {base} is computed")
+            findings.add_doubt(f"an operator of {base} is computed")
 
 
-def _leading(word: Word) -> str:
+def _get_leading_text(word: Word) -> str:
     """The fixed text that a word begins with."""
     if word.fixed is not None:
         return word.fixed
@@ -224,7 +224,7 @@ def _leading(word: Word) -> str:
 def _rest(word: Word, at: int) -> Word:
     """The word behind its first characters."""
     if word.fixed is not None:
-        return fixed_word(word.fixed[at:])
+        return make_fixed_word(word.fixed[at:])
     first, *others = word.parts
     text = first.text[at:]
     return Word((*([Part("text", text, first.quoted)] if text else []), *others), word.source)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from handrail.shell.parser.lexer import CannotParse, Findings, Here, Lexer
-from handrail.shell.parser.script import Kind, Part, ansi_c
+from handrail.shell.parser.script import Kind, Part, decode_ansi_c
 
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
 _PLAIN_IN_ARITHMETIC = re.compile(r"[^\\'\"$`()\[\]]+")
@@ -70,11 +70,11 @@ def evaluate(parts: Iterable[Part], findings: Findings) -> None:
         if part.kind == "variable" and (variable := VARIABLE.fullmatch(part.text)):
             findings.arithmetic.add(variable[1] or variable[2])
         elif part.kind in ("command", "process"):
-            findings.doubt(COMPUTED)
+            findings.add_doubt(COMPUTED)
         elif part.kind != "arithmetic" and not SAFE.fullmatch(part.text):
-            findings.doubt(f"the value of {part.text} is evaluated, and is not known to be a number")
+            findings.add_doubt(f"the value of {part.text} is evaluated, and is not known to be a number")
     if not _TOKENS.fullmatch(flat) or any(glued[0][-2] != "#" for glued in _GLUED.finditer(flat)):
-        findings.doubt(ODD)
+        findings.add_doubt(ODD)
     findings.arithmetic.update(_NAMES.findall(flat))
     findings.counted.update(match["before"] or match["name"] for match in _SETS.finditer(flat))
 
@@ -82,7 +82,7 @@ def evaluate(parts: Iterable[Part], findings: Findings) -> None:
 class ExpansionParser(Lexer):
     """Reads expansions; the commands in them are known to the grammar."""
 
-    def dollar(self, *, quoted: bool) -> list[Part]:
+    def parse_dollar(self, *, quoted: bool) -> list[Part]:
         """Parse an expansion that begins with `$`."""
         start = self.at
         self.at += 1
@@ -91,20 +91,20 @@ class ExpansionParser(Lexer):
             raise CannotParse("a line continued right behind a $")
         kind: Kind = "variable"
         if char == "(":
-            kind = self._parenthesis()
+            kind = self._parse_parenthesis()
         elif char == "{":
             self.at += 1
-            self._parameter(quoted)
+            self._parse_parameter(quoted)
         elif char == "[":
             self.at += 1
-            if not self._arithmetic("]"):
+            if not self._parse_arithmetic("]"):
                 self.fail("an arithmetic expansion that is not closed", start)
             kind = "arithmetic"
         elif char == "'" and not quoted:
-            return [self._ansi_c(start)]
+            return [self._parse_ansi_c(start)]
         elif char == '"' and not quoted:
             self.at += 1
-            return self.double()
+            return self.read_double_quoted()
         elif match := NAME.match(self.text, self.at):
             self.at = match.end()
         elif char and char in _SPECIAL:
@@ -113,31 +113,31 @@ class ExpansionParser(Lexer):
             return [Part("text", "$", True)]
         return [Part(kind, self.text[start : self.at], quoted)]
 
-    def _ansi_c(self, start: int) -> Part:
+    def _parse_ansi_c(self, start: int) -> Part:
         end = self.at + 1
         while end < len(self.text) and self.text[end] != "'":
             end += 2 if self.text[end] == "\\" else 1
         if end >= len(self.text):
             self.fail("a single quote that is not closed", start)
-        text = ansi_c(self.text[self.at + 1 : end])
+        text = decode_ansi_c(self.text[self.at + 1 : end])
         self.at = end + 1
         return Part("escape", self.text[start : self.at], True) if text is None else Part("text", text, True)
 
-    def _parenthesis(self) -> Kind:
+    def _parse_parenthesis(self) -> Kind:
         """`$((...))` or `$(...)`; the first if it can be, as bash does."""
-        if self.peek(2) == "((" and self.arithmetic_command():
+        if self.peek(2) == "((" and self.parse_arithmetic_command():
             return "arithmetic"
         self.at += 1
-        self._commands("substitution")
+        self._parse_commands("substitution")
         return "command"
 
     def process(self) -> Part:
         start = self.at
         self.at += 2
-        self._commands("process")
+        self._parse_commands("process")
         return Part("process", self.text[start : self.at])
 
-    def _commands(self, kind: str) -> None:
+    def _parse_commands(self, kind: str) -> None:
         """The commands of a substitution, and its closing parenthesis."""
         self.enter()
         start = self.at - 1
@@ -159,11 +159,11 @@ class ExpansionParser(Lexer):
         if self.peek() != ")":
             if self.at >= len(self.text):
                 self.fail("a substitution that is not closed", start)
-            self.unexpected()
+            self.fail_at_position()
         self.at += 1
         self.leave()
 
-    def backtick(self, *, quoted: bool) -> Part:
+    def parse_backtick(self, *, quoted: bool) -> Part:
         start = self.at
         out: list[str] = []
         self.at += 1
@@ -185,11 +185,11 @@ class ExpansionParser(Lexer):
         if "\n" in self.text[start : self.at] and (self.pending or self.held):
             raise CannotParse("a here-document goes on inside a substitution")
         self.enter()
-        self.parser_of("".join(out), "substitution").parse_commands("", "")
+        self.start_parser("".join(out), "substitution").parse_commands("", "")
         self.leave()
         return Part("command", self.text[start : self.at], quoted)
 
-    def _parameter(self, quoted: bool) -> None:
+    def _parse_parameter(self, quoted: bool) -> None:
         """Past `${...}`, behind its brace."""
         start = self.at
         if match := _EASY_PARAMETER.match(self.text, self.at):
@@ -211,15 +211,15 @@ class ExpansionParser(Lexer):
             elif char == "'":
                 if quoted:
                     raise CannotParse("a single quote in a parameter expansion in double quotes")
-                self._single()
+                self._read_single_quoted()
             elif char == '"':
                 self.at += 1
-                self.double()
+                self.read_double_quoted()
             elif char == "$":
-                parts.extend(self.dollar(quoted=quoted))
+                parts.extend(self.parse_dollar(quoted=quoted))
                 continue
             elif char == "`":
-                parts.append(self.backtick(quoted=quoted))
+                parts.append(self.parse_backtick(quoted=quoted))
                 continue
             elif self.peek(2)[1:] == "(":
                 raise CannotParse("a process substitution in a parameter expansion")
@@ -227,7 +227,7 @@ class ExpansionParser(Lexer):
                 self.at += 1
             parts.append(Part("text", self.text[before : self.at]))
         if self.text[start : self.at].endswith("@P"):
-            self.findings.doubt("a value is expanded as a prompt, which runs commands in it")
+            self.findings.add_doubt("a value is expanded as a prompt, which runs commands in it")
         if plain and plain.group().endswith("="):
             self.findings.defaulted.update(NAME.findall(plain.group()))
         if not plain:
@@ -240,12 +240,12 @@ class ExpansionParser(Lexer):
         if parts and parts[0].kind == "text":
             first = parts[0].text
             if first.startswith("!"):
-                self.findings.doubt("a variable is used whose name is the value of another one")
+                self.findings.add_doubt("a variable is used whose name is the value of another one")
             begins = _PARAMETER.match(first)
             parts = [Part("text", first[begins.end() if begins else 0 :]), *parts[1:]]
         evaluate(parts, self.findings)
 
-    def _arithmetic(self, closer: str) -> bool:
+    def _parse_arithmetic(self, closer: str) -> bool:
         """Parse an expression and its closer; False if it is not closed, and so something else."""
         depth = 0
         opens, closes = ("[", "]") if closer == "]" else ("(", ")")
@@ -265,7 +265,7 @@ class ExpansionParser(Lexer):
                 parts.append(Part("text", match.group()))
                 self.at = match.end()
             elif char == "$":
-                parts.extend(self.dollar(quoted=True))
+                parts.extend(self.parse_dollar(quoted=True))
             elif char == "`":
                 raise CannotParse("a backtick in an arithmetic expression")
             elif char in "\\'\"":
@@ -277,11 +277,11 @@ class ExpansionParser(Lexer):
         self.leave()
         return False
 
-    def arithmetic_command(self) -> bool:
+    def parse_arithmetic_command(self) -> bool:
         """Past `((...))`, if this is one."""
         start, mark = self.at, self.findings.mark()
         self.at += 2
-        if self._arithmetic("))"):
+        if self._parse_arithmetic("))"):
             return True
         self.findings.back_to(mark)
         self.at = start

@@ -12,7 +12,7 @@ from typing import Self
 
 from handrail.shell.parser.expansions import ExpansionParser, evaluate
 from handrail.shell.parser.lexer import META, CannotParse, Draft, Findings, Here, Redirect
-from handrail.shell.parser.script import HEREDOCS, Assignment, Part, Span, Word, fixed_word, unknown_word
+from handrail.shell.parser.script import HEREDOCS, Assignment, Part, Span, Word, make_fixed_word, make_unknown_word
 
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|in|\]\]|\{|\}|!|\[\[)"
@@ -50,7 +50,7 @@ class SimpleCommandParser(ExpansionParser):
         self.within = within
         self._lines: list[int] = []
 
-    def span(self, start: int, end: int) -> Span:
+    def make_span(self, start: int, end: int) -> Span:
         if self.base is not None:
             return self.base
         if not self._lines:
@@ -58,25 +58,25 @@ class SimpleCommandParser(ExpansionParser):
         line = bisect_right(self._lines, start)
         return Span(start, end, line, start - self._lines[line - 1] + 1)
 
-    def required(self, *, braces: bool = True) -> list[Word]:
+    def read_required_word(self, *, braces: bool = True) -> list[Word]:
         start = self.at
-        words = self.word(braces=braces)
+        words = self.read_word(braces=braces)
         if self.at == start:
-            self.unexpected()
+            self.fail_at_position()
         return words
 
-    def simple(self) -> None:
+    def parse_simple_command(self) -> None:
         start = self.at
-        draft = Draft(self.span(start, start), self.within)
+        draft = Draft(self.make_span(start, start), self.within)
         declares = False
         while True:
-            self.blanks()
-            if self.redirection(draft):
+            self.skip_blanks()
+            if self.parse_redirection(draft):
                 continue
-            if (not draft.words or declares) and self._assignment(draft, declares):
+            if (not draft.words or declares) and self._parse_assignment(draft, declares):
                 continue
             before = self.at
-            words = self.word()
+            words = self.read_word()
             if self.at == before:
                 break
             if self.text[before] == "{" and self.text[self.at - 1] == "}" and self.peek() in ("<", ">"):
@@ -89,13 +89,13 @@ class SimpleCommandParser(ExpansionParser):
                 declares = words[0].fixed in _DECLARES
             draft.words.extend(words)
         if not draft.words and not draft.assignments and not draft.redirects:
-            self.unexpected()
+            self.fail_at_position()
         if self.peek() == "(":
-            self.unexpected()
-        draft.where = self.span(start, self.at)
+            self.fail_at_position()
+        draft.where = self.make_span(start, self.at)
         self.findings.drafts.append(draft)
 
-    def _assignment(self, draft: Draft, declares: bool) -> bool:
+    def _parse_assignment(self, draft: Draft, declares: bool) -> bool:
         """An assignment in front of a command, or one with a list behind `declare` and its like."""
         match = _ASSIGNMENT.match(self.text, self.at)
         if not match:
@@ -103,7 +103,7 @@ class SimpleCommandParser(ExpansionParser):
                 raise CannotParse("an assignment to a computed element of an array")
             return False
         if match[2]:
-            evaluate(self.parser_of(match[2], "").parts(), self.findings)
+            evaluate(self.start_parser(match[2], "").read_parts(), self.findings)
         if self.text[match.end() : match.end() + 1] == "(":
             if match[2]:
                 self.fail("a list cannot be assigned to an element", match.end())
@@ -113,39 +113,39 @@ class SimpleCommandParser(ExpansionParser):
             self.at = match.end() + 1
             values: list[Word] = []
             while True:
-                self.blanks(lines=True)
+                self.skip_blanks(lines=True)
                 if self.peek() == ")":
                     break
-                values.extend(self._element())
+                values.extend(self._parse_element())
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
                 raise CannotParse("something right behind a list of values")
             draft.assignments.append(Assignment(match[1], tuple(values), array=True, adds=match[3] == "+="))
             if declares:
-                draft.words.append(fixed_word(match[1]))
+                draft.words.append(make_fixed_word(match[1]))
             return True
         if declares:
             return False
         self.at = match.end()
-        words = self.word(braces=False, value=True)
+        words = self.read_word(braces=False, value=True)
         value = words[0] if words else Word((), "")
         draft.assignments.append(Assignment(match[1], (value,), adds=match[3] == "+=" or bool(match[2])))
         return True
 
-    def _element(self) -> list[Word]:
+    def _parse_element(self) -> list[Word]:
         """A value of a list. The subscript in front of one is evaluated, and must be a number."""
         start = self.at
-        words = self.required()
+        words = self.read_required_word()
         if self.text[start] == "[" and not _NUMBERED.match(self.text, start):
-            self.findings.doubt("an element of an array is computed")
+            self.findings.add_doubt("an element of an array is computed")
         return words
 
-    def redirects(self, draft: Draft) -> None:
-        self.blanks()
-        while self.redirection(draft):
-            self.blanks()
+    def parse_redirections(self, draft: Draft) -> None:
+        self.skip_blanks()
+        while self.parse_redirection(draft):
+            self.skip_blanks()
 
-    def redirection(self, draft: Draft) -> bool:
+    def parse_redirection(self, draft: Draft) -> bool:
         match = _REDIRECT.match(self.text, self.at)
         if not match:
             return False
@@ -154,14 +154,14 @@ class SimpleCommandParser(ExpansionParser):
         descriptor, operator = match[1] or "", match[2] or match[4]
         if self.peek(2) == "\\\n":
             raise CannotParse("an operator over two lines")
-        self.blanks()
+        self.skip_blanks()
         target: Word | Here
         if operator in HEREDOCS:
-            target = self.here(tabs=operator == "<<-")
+            target = self.parse_here_delimiter(tabs=operator == "<<-")
         else:
             if operator not in ("<&", ">&") and _REDIRECT.match(self.text, self.at):
-                self.unexpected()
-            words = self.required()
+                self.fail_at_position()
+            words = self.read_required_word()
             if len(words) != 1:
                 raise CannotParse("the target of a redirection is not one word")
             target = words[0]
@@ -174,14 +174,14 @@ class SimpleCommandParser(ExpansionParser):
     def parse_bodies(self) -> None:
         pending, self.pending = self.pending, []
         for here in pending:
-            self._body(here)
+            self._read_body(here)
 
-    def here(self, *, tabs: bool) -> Here:
+    def parse_here_delimiter(self, *, tabs: bool) -> Here:
         """The delimiter of a here-document; its body begins behind the next line break."""
         start = self.at
-        parts = self.parts()
+        parts = self.read_parts()
         if self.at == start:
-            self.unexpected()
+            self.fail_at_position()
         if any(part.kind != "text" for part in parts) or "$" in self.text[start : self.at]:
             raise CannotParse("the delimiter of a here-document is not a plain word")
         here = Here("".join(part.text for part in parts), any(part.quoted for part in parts), tabs)
@@ -190,14 +190,14 @@ class SimpleCommandParser(ExpansionParser):
         self.pending.append(here)
         return here
 
-    def _body(self, here: Here) -> None:
+    def _read_body(self, here: Here) -> None:
         start = self.at
         rows: list[str] = []
         while self.at < len(self.text):
-            row = self._row(joined=not here.quoted)
+            row = self._read_body_line(joined=not here.quoted)
             line = row.lstrip("\t") if here.tabs else row
             if line == here.delimiter:
-                here.body = self._body_word("".join(rows), here.quoted)
+                here.body = self._parse_body_word("".join(rows), here.quoted)
                 return
             if self.inside and line.startswith(here.delimiter):
                 raise CannotParse("a here-document in a substitution that may end in the middle of a line")
@@ -205,7 +205,7 @@ class SimpleCommandParser(ExpansionParser):
         self.at = start
         raise CannotParse("a here-document without its end")
 
-    def _row(self, *, joined: bool) -> str:
+    def _read_body_line(self, *, joined: bool) -> str:
         """The next line of a body; with continued lines joined to one."""
         out = ""
         while True:
@@ -217,40 +217,40 @@ class SimpleCommandParser(ExpansionParser):
                 return out
             out = out[:-1]
 
-    def _body_word(self, text: str, quoted: bool) -> Word:
+    def _parse_body_word(self, text: str, quoted: bool) -> Word:
         if quoted or not _EXPANDS.search(text):
             return Word((Part("text", text, True),), text)
-        return Word(tuple(self.parser_of(text, "heredoc").double(heredoc=True)), text)
+        return Word(tuple(self.start_parser(text, "heredoc").read_double_quoted(heredoc=True)), text)
 
 
 class Parser(SimpleCommandParser):
     """Parses one text, with the constructs around simple commands. All nested parsers share their findings."""
 
-    def parser_of(self, text: str, kind: str) -> Self:
-        return type(self)(text, self.findings, self.span(self.at, self.at), (*self.within, kind))
+    def start_parser(self, text: str, kind: str) -> Self:
+        return type(self)(text, self.findings, self.make_span(self.at, self.at), (*self.within, kind))
 
     def parse_commands(self, closer: str, kind: str) -> int:
         outer = self.within
         self.within = (*outer, kind) if kind else outer
-        count = self.statements((), closer=closer, empty=True)
+        count = self.parse_statements((), closer=closer, empty=True)
         self.within = outer
         if not closer and self.at < len(self.text):
-            self.unexpected()
+            self.fail_at_position()
         return count
 
     # -- lists and pipelines
 
-    def statements(self, stops: tuple[str, ...], *, closer: str = "", empty: bool = False) -> int:
+    def parse_statements(self, stops: tuple[str, ...], *, closer: str = "", empty: bool = False) -> int:
         """Commands up to a keyword, a parenthesis or the end, which are left where they are. Returns their number."""
         count = 0
         while True:
-            self.blanks(lines=True)
+            self.skip_blanks(lines=True)
             if self._at_end(stops, closer):
                 break
             first = len(self.findings.drafts)
-            self.and_or()
+            self.parse_and_or()
             count += 1
-            self.blanks()
+            self.skip_blanks()
             char = self.peek()
             if char == "&":
                 if self.peek(2) == "&\\":
@@ -265,9 +265,9 @@ class Parser(SimpleCommandParser):
             elif char == "\n":
                 continue
             elif not self._at_end((), closer) and not (char == ";" and ";;" in stops):
-                self.unexpected()
+                self.fail_at_position()
         if not count and not empty:
-            self.unexpected()
+            self.fail_at_position()
         return count
 
     def _at_end(self, stops: tuple[str, ...], closer: str) -> bool:
@@ -277,53 +277,53 @@ class Parser(SimpleCommandParser):
             return True
         if ";;" in stops and self.peek(2) in (";;", ";&"):
             return True
-        return bool(stops) and self.reserved() in stops
+        return bool(stops) and self.read_reserved_word() in stops
 
     def _wrap(self, draft: Draft, kind: str) -> None:
         depth = len(self.within)
         draft.within = (*draft.within[:depth], kind, *draft.within[depth:])
 
-    def reserved(self) -> str:
+    def read_reserved_word(self) -> str:
         match = _RESERVED.match(self.text, self.at)
         return match.group() if match else ""
 
-    def and_or(self) -> None:
+    def parse_and_or(self) -> None:
         while True:
-            self.pipeline()
-            self.blanks()
+            self.parse_pipeline()
+            self.skip_blanks()
             if self.peek(2) not in ("&&", "||"):
                 return
             self.at += 2
-            self.blanks(lines=True)
+            self.skip_blanks(lines=True)
 
-    def pipeline(self) -> None:
-        while (word := self.reserved()) in ("!", "time"):
+    def parse_pipeline(self) -> None:
+        while (word := self.read_reserved_word()) in ("!", "time"):
             self.at += len(word)
-            self.blanks()
+            self.skip_blanks()
             if word == "time":
                 for option in (_TIME_OPTION, _END_OF_OPTIONS):
                     if option.match(self.text, self.at):
                         self.at += 2
-                        self.blanks()
+                        self.skip_blanks()
             if self.at >= len(self.text) or self.peek() in "\n;&)":
                 return  # `time` and `!` alone are commands
-            if word == "time" and self.inside and (self.reserved() or self.peek() == "("):
+            if word == "time" and self.inside and (self.read_reserved_word() or self.peek() == "("):
                 # Bash looks for the end of a substitution with `time` as a plain word: `$(time case a in x)` ends here.
                 raise CannotParse("a compound command behind time in a substitution")
         first = len(self.findings.drafts)
         outer = self.within
-        self.command()
+        self.parse_command()
         count = 1
         while True:
-            self.blanks()
+            self.skip_blanks()
             if self.peek(2) == "|\\":
                 raise CannotParse("an operator over two lines")
             if self.peek() != "|" or self.peek(2) == "||":
                 break
             self.at += 2 if self.peek(2) == "|&" else 1
-            self.blanks(lines=True)
+            self.skip_blanks(lines=True)
             self.within = (*outer, "piped")
-            self.command()
+            self.parse_command()
             count += 1
         self.within = outer
         if count > 1:
@@ -332,106 +332,110 @@ class Parser(SimpleCommandParser):
 
     # -- compound commands
 
-    def command(self) -> None:
-        word = self.reserved()
+    def parse_command(self) -> None:
+        word = self.read_reserved_word()
         if self.peek() == "(":
-            self.compound("")
+            self.parse_compound("")
         elif word in _OPENERS:
-            self.compound(word)
+            self.parse_compound(word)
         elif word == "coproc":
-            self._coproc()
+            self._parse_coproc()
         elif word and word != "time":  # behind a pipe it is the program of that name
-            self.unexpected()
+            self.fail_at_position()
         elif (match := _FUNCTION.match(self.text, self.at)) and not _ASSIGNMENT.match(self.text, self.at):
             self.at = match.end()
-            self._function(match[1])
+            self._parse_function(match[1])
         else:
-            self.simple()
+            self.parse_simple_command()
 
-    def compound(self, word: str) -> None:
+    def parse_compound(self, word: str) -> None:
         """A compound command with its redirections."""
         start = self.at
         self.enter()
         outer = self.within
         if word == "function":
             self.at += len(word)
-            self.blanks()
+            self.skip_blanks()
             match = _FUNCTION_NAME.match(self.text, self.at)
             if not match:
-                self.unexpected()
+                self.fail_at_position()
             self.at = match.end()
-            self._function(match[1])
+            self._parse_function(match[1])
             self.leave()
             return
-        draft = Draft(self.span(start, start), outer)
+        draft = Draft(self.make_span(start, start), outer)
         if word == "[[":
             self._test(draft)
-        elif not word and self.peek(2) == "((" and self.arithmetic_command():
-            draft.words = [fixed_word("(("), fixed_word(self.text[start + 2 : self.at - 2]), fixed_word("))")]
+        elif not word and self.peek(2) == "((" and self.parse_arithmetic_command():
+            draft.words = [
+                make_fixed_word("(("),
+                make_fixed_word(self.text[start + 2 : self.at - 2]),
+                make_fixed_word("))"),
+            ]
         else:
             self.at += max(1, len(word))
             if word in ("for", "select"):
-                self._for(outer)
+                self._parse_for(outer)
             elif word == "case":
-                self._case(outer)
+                self._parse_case(outer)
             else:
-                self._plain(word, outer)
+                self._parse_plain(word, outer)
         self.within = outer
-        self.redirects(draft)
-        draft.where = self.span(start, self.at)
+        self.parse_redirections(draft)
+        draft.where = self.make_span(start, self.at)
         if draft.words or draft.redirects:
             self.findings.drafts.append(draft)
         self.leave()
 
-    def _plain(self, word: str, outer: tuple[str, ...]) -> None:
+    def _parse_plain(self, word: str, outer: tuple[str, ...]) -> None:
         """Parse compound commands in which keywords and lists alternate."""
         if not word:
             self.within = (*outer, "subshell")
-            self.statements((), closer=")")
+            self.parse_statements((), closer=")")
             self._expect(")")
         elif word == "{":
             self.within = (*outer, "group")
-            self.statements(("}",))
+            self.parse_statements(("}",))
             self._expect("}")
         elif word == "if":
             self.within = (*outer, "if")
-            self.statements(("then",))
+            self.parse_statements(("then",))
             self._expect("then")
-            self.statements(("elif", "else", "fi"))
-            while self.reserved() == "elif":
+            self.parse_statements(("elif", "else", "fi"))
+            while self.read_reserved_word() == "elif":
                 self._expect("elif")
-                self.statements(("then",))
+                self.parse_statements(("then",))
                 self._expect("then")
-                self.statements(("elif", "else", "fi"))
-            if self.reserved() == "else":
+                self.parse_statements(("elif", "else", "fi"))
+            if self.read_reserved_word() == "else":
                 self._expect("else")
-                self.statements(("fi",))
+                self.parse_statements(("fi",))
             self._expect("fi")
         else:
             self.within = (*outer, "while")
-            self.statements(("do",))
+            self.parse_statements(("do",))
             self._loop_body()
 
     def _expect(self, word: str) -> None:
         if word == ")":
             if self.peek() != ")":
-                self.unexpected()
-        elif self.reserved() != word:
-            self.unexpected()
+                self.fail_at_position()
+        elif self.read_reserved_word() != word:
+            self.fail_at_position()
         self.at += len(word)
 
     def _loop_body(self) -> None:
         self._expect("do")
-        self.statements(("done",))
+        self.parse_statements(("done",))
         self._expect("done")
 
-    def _for(self, outer: tuple[str, ...]) -> None:
-        self.blanks()
+    def _parse_for(self, outer: tuple[str, ...]) -> None:
+        self.skip_blanks()
         self.within = (*outer, "for")
         if self.peek(2) == "((":
-            if not self.arithmetic_command():
-                self.unexpected()
-            self.blanks()
+            if not self.parse_arithmetic_command():
+                self.fail_at_position()
+            self.skip_blanks()
             if self.peek() == ";":
                 self.at += 1
         else:
@@ -439,54 +443,54 @@ class Parser(SimpleCommandParser):
             if not match:
                 raise CannotParse("the variable of a loop is not a plain name")
             self.at = match.end()
-            self.blanks(lines=True)
+            self.skip_blanks(lines=True)
             values: list[Word] | None = None
             if _IN.match(self.text, self.at):
                 self.at += 2
                 values = []
-                self.blanks()
+                self.skip_blanks()
                 while self.at < len(self.text) and self.peek() not in ";\n&":
-                    values.extend(self.required())
-                    self.blanks()
+                    values.extend(self.read_required_word())
+                    self.skip_blanks()
             if self.peek() == "&":
-                self.unexpected()
+                self.fail_at_position()
             if self.peek() == ";":
                 self.at += 1
             positional = Word((Part("variable", '"$@"', True),), "")
             name = Assignment(match.group(), tuple([positional] if values is None else values), array=True)
-            self.findings.drafts.append(Draft(self.span(match.start(), self.at), self.within, [], [name]))
-        self.blanks(lines=True)
-        if self.reserved() == "{":
+            self.findings.drafts.append(Draft(self.make_span(match.start(), self.at), self.within, [], [name]))
+        self.skip_blanks(lines=True)
+        if self.read_reserved_word() == "{":
             self._expect("{")
-            self.statements(("}",))
+            self.parse_statements(("}",))
             self._expect("}")
         else:
             self._loop_body()
 
-    def _case(self, outer: tuple[str, ...]) -> None:
+    def _parse_case(self, outer: tuple[str, ...]) -> None:
         self.within = (*outer, "case")
-        self.blanks()
-        self.required(braces=False)
-        self.blanks(lines=True)
+        self.skip_blanks()
+        self.read_required_word(braces=False)
+        self.skip_blanks(lines=True)
         if not _IN.match(self.text, self.at):
-            self.unexpected()
+            self.fail_at_position()
         self.at += 2
         while True:
-            self.blanks(lines=True)
-            if self.reserved() == "esac":
+            self.skip_blanks(lines=True)
+            if self.read_reserved_word() == "esac":
                 break
             if self.peek() == "(":
                 self.at += 1
-                self.blanks()
+                self.skip_blanks()
             while True:
-                self.required(braces=False)
-                self.blanks()
+                self.read_required_word(braces=False)
+                self.skip_blanks()
                 if self.peek() != "|":
                     break
                 self.at += 1
-                self.blanks()
+                self.skip_blanks()
             self._expect(")")
-            self.statements(("esac", ";;"), empty=True)
+            self.parse_statements(("esac", ";;"), empty=True)
             if self.peek(3) == ";;&":
                 self.at += 3
             elif self.peek(2) in (";;", ";&"):
@@ -495,62 +499,62 @@ class Parser(SimpleCommandParser):
                 break
         self._expect("esac")
 
-    def _function(self, name: str) -> None:
+    def _parse_function(self, name: str) -> None:
         self.findings.functions.append(name)
         outer = self.within
-        self.blanks(lines=True)
-        word = self.reserved()
+        self.skip_blanks(lines=True)
+        word = self.read_reserved_word()
         if self.peek() != "(" and (word not in _OPENERS or word == "function"):
-            self.unexpected()
+            self.fail_at_position()
         self.within = (*outer, "function")
-        self.compound(word)
+        self.parse_compound(word)
         self.within = outer
 
-    def _coproc(self) -> None:
+    def _parse_coproc(self) -> None:
         self.at += len("coproc")
-        self.blanks()
+        self.skip_blanks()
         outer = self.within
         self.within = (*outer, "coproc")
         match = _COPROCESS_NAME.match(self.text, self.at)
-        if match and not self.reserved():
+        if match and not self.read_reserved_word():
             self.at = match.end()
-            name = Assignment(match.group().strip(), (unknown_word("(descriptors)"),), array=True)
-            self.findings.drafts.append(Draft(self.span(match.start(), self.at), outer, [], [name]))
-        elif ((word := self.reserved()) and word not in _OPENERS) or (
+            name = Assignment(match.group().strip(), (make_unknown_word("(descriptors)"),), array=True)
+            self.findings.drafts.append(Draft(self.make_span(match.start(), self.at), outer, [], [name]))
+        elif ((word := self.read_reserved_word()) and word not in _OPENERS) or (
             not word and _ODD_COPROCESS_NAME.match(self.text, self.at)
         ):
             raise CannotParse("a coprocess with an odd name")
-        self.command()
+        self.parse_command()
         self.within = outer
 
     def _test(self, draft: Draft) -> None:
         """`[[ ... ]]`: its words are known, and nothing in it runs but substitutions."""
-        draft.words.append(fixed_word("[["))
+        draft.words.append(make_fixed_word("[["))
         self.at += 2
         pattern = False
         while True:
-            self.blanks(lines=True)
+            self.skip_blanks(lines=True)
             if _CLOSING_BRACKETS.match(self.text, self.at):
                 break
             if self.peek(2) in ("&&", "||"):
-                draft.words.append(fixed_word(self.peek(2)))
+                draft.words.append(make_fixed_word(self.peek(2)))
                 self.at += 2
             elif not pattern and self.peek() in ("(", ")", "<", ">") and self.peek(2) not in ("<(", ">("):
-                draft.words.append(fixed_word(self.peek()))
+                draft.words.append(make_fixed_word(self.peek()))
                 self.at += 1
             elif self.at >= len(self.text) or self.peek() in ";&|":
-                self.unexpected()
+                self.fail_at_position()
             else:
-                words = self.word(braces=False, pattern=pattern)
+                words = self.read_word(braces=False, pattern=pattern)
                 if not words:
-                    self.unexpected()
+                    self.fail_at_position()
                 draft.words.extend(words)
                 pattern = words[0].bare in ("=~", "==", "=", "!=")
                 continue
             pattern = False
         if len(draft.words) == 1:
-            self.unexpected()
-        draft.words.append(fixed_word("]]"))
+            self.fail_at_position()
+        draft.words.append(make_fixed_word("]]"))
         self.at += 2
         self._find_evaluated(draft.words)
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
-from handrail.shell.parser.script import Assignment, Part, Span, Word, words_of
+from handrail.shell.parser.script import Assignment, Part, Span, Word, expand_word
 
 MOST_NESTING = 30
 """Deeper than any script that a person can judge, and far from the end of Python's own stack."""
@@ -88,7 +88,7 @@ class Findings:
     steps: int = 0
     depth: int = 0
 
-    def doubt(self, why: str) -> None:
+    def add_doubt(self, why: str) -> None:
         if why not in self.doubts:
             self.doubts.append(why)
 
@@ -124,15 +124,15 @@ class Lexer:
         """Read the bodies of the here-documents that wait for this line break."""
         raise NotImplementedError
 
-    def parser_of(self, text: str, kind: str) -> Self:
+    def start_parser(self, text: str, kind: str) -> Self:
         """A scanner of another text that stands for something here."""
         raise NotImplementedError
 
-    def dollar(self, *, quoted: bool) -> list[Part]:
+    def parse_dollar(self, *, quoted: bool) -> list[Part]:
         """Parse an expansion that begins with `$`."""
         raise NotImplementedError
 
-    def backtick(self, *, quoted: bool) -> Part:
+    def parse_backtick(self, *, quoted: bool) -> Part:
         """A substitution in backticks."""
         raise NotImplementedError
 
@@ -146,7 +146,7 @@ class Lexer:
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         raise InvalidSyntax(self.at if at is None else at, message)
 
-    def unexpected(self) -> NoReturn:
+    def fail_at_position(self) -> NoReturn:
         if self.at >= len(self.text):
             self.fail("unexpected end of the script")
         if self.peek() == "\n":
@@ -166,7 +166,7 @@ class Lexer:
     def leave(self) -> None:
         self.findings.depth -= 1
 
-    def blanks(self, *, lines: bool = False) -> None:
+    def skip_blanks(self, *, lines: bool = False) -> None:
         """Past blanks, continued lines and comments; with `lines` also past line breaks."""
         while True:
             if match := _BLANK.match(self.text, self.at):
@@ -176,26 +176,26 @@ class Lexer:
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             elif char == "\n" and lines:
-                self.newline()
+                self.skip_newline()
             elif char == "#" and self.text[max(0, self.at - 2) : self.at] == "\\\n":
                 raise CannotParse("a # right behind a continued line")
             else:
                 return
 
-    def newline(self) -> None:
+    def skip_newline(self) -> None:
         self.at += 1
         self.step()
         if self.held:
             raise CannotParse("a here-document goes on inside a substitution")
         self.parse_bodies()
 
-    def word(self, *, braces: bool = True, pattern: bool = False, value: bool = False) -> list[Word]:
+    def read_word(self, *, braces: bool = True, pattern: bool = False, value: bool = False) -> list[Word]:
         """The words that the next written word stands for; none if there is no word here."""
         start = self.at
-        parts = self.parts(pattern=pattern)
-        return words_of(parts, self.text[start : self.at], braces=braces, value=value) if parts else []
+        parts = self.read_parts(pattern=pattern)
+        return expand_word(parts, self.text[start : self.at], braces=braces, value=value) if parts else []
 
-    def parts(self, *, pattern: bool = False) -> list[Part]:
+    def read_parts(self, *, pattern: bool = False) -> list[Part]:
         """The parts of the next word. In a pattern of `[[` and in a regular expression, parentheses belong to it."""
         self.step()
         parts: list[Part] = []
@@ -211,16 +211,16 @@ class Lexer:
                 continue
             char = self.peek()
             if char == "\\":
-                self._backslash(parts)
+                self._read_backslash(parts)
             elif char == "'":
-                parts.append(Part("text", self._single(), True))
+                parts.append(Part("text", self._read_single_quoted(), True))
             elif char == '"':
                 self.at += 1
-                parts.extend(self.double())
+                parts.extend(self.read_double_quoted())
             elif char == "$":
-                parts.extend(self.dollar(quoted=False))
+                parts.extend(self.parse_dollar(quoted=False))
             elif char == "`":
-                parts.append(self.backtick(quoted=False))
+                parts.append(self.parse_backtick(quoted=False))
             elif char in "<>" and self.peek(2)[1:] == "(" and not pattern:
                 parts.append(self.process())
             elif pattern and char in "()":
@@ -237,7 +237,7 @@ class Lexer:
                 break
         return parts
 
-    def _backslash(self, parts: list[Part]) -> None:
+    def _read_backslash(self, parts: list[Part]) -> None:
         following = self.peek(2)[1:]
         self.at += 2
         if not following:
@@ -245,7 +245,7 @@ class Lexer:
         if following != "\n":
             parts.append(Part("text", following, True))
 
-    def _single(self) -> str:
+    def _read_single_quoted(self) -> str:
         self.step()
         end = self.text.find("'", self.at + 1)
         if end < 0:
@@ -254,7 +254,7 @@ class Lexer:
         self.at = end + 1
         return inside
 
-    def double(self, *, heredoc: bool = False) -> list[Part]:
+    def read_double_quoted(self, *, heredoc: bool = False) -> list[Part]:
         """The parts up to the closing double quote; of the body of a here-document, up to its end."""
         self.step()
         start = self.at - 1
@@ -281,9 +281,9 @@ class Lexer:
                     parts.append(Part("text", char + following, True))
                 self.at += 2
             elif char == "$":
-                parts.extend(self.dollar(quoted=True))
+                parts.extend(self.parse_dollar(quoted=True))
             else:
-                parts.append(self.backtick(quoted=True))
+                parts.append(self.parse_backtick(quoted=True))
         if not heredoc:
             self.fail("a double quote that is not closed", start)
         return parts

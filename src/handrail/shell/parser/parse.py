@@ -82,7 +82,7 @@ def _parse_text(text: str) -> tuple[Findings, SyntaxFault | None]:
     """Parse the commands that are written in a text, to its end or as far as possible."""
     findings = Findings()
     if len(text) > MOST_CHARACTERS:
-        findings.doubt("the script is too long to be read")
+        findings.add_doubt("the script is too long to be read")
         findings.stopped = True
         return findings, None
     if "\0" in text:
@@ -93,7 +93,7 @@ def _parse_text(text: str) -> tuple[Findings, SyntaxFault | None]:
         if reader.pending:
             raise CannotParse("a here-document without its body")
     except CannotParse as stopped:
-        findings.doubt(str(stopped))
+        findings.add_doubt(str(stopped))
         findings.stopped = True
     except InvalidSyntax as wrong:
         at = min(wrong.at, len(text))
@@ -132,7 +132,7 @@ class _Expansion:
         for written in _finish(findings, via):
             commands.append(self._expand(written))
             if self.runs > MOST_RUNS:
-                findings.doubt(_TOO_MANY)
+                findings.add_doubt(_TOO_MANY)
                 findings.stopped = True
                 break
         script = Script(
@@ -174,7 +174,7 @@ def _with_nested(script: Script) -> Script:
         item = waiting.pop()
         if isinstance(item, Command):
             runs.append(item)
-            doubts.extend(_doubts(item))
+            doubts.extend(_find_doubts(item))
             waiting.extend(reversed(item.nested))
             continue
         runs.extend(item.runs)
@@ -195,10 +195,10 @@ def _merge(findings: Findings, other: Findings) -> None:
     findings.defaulted |= other.defaulted
     findings.split |= other.split
     for doubt in other.doubts:
-        findings.doubt(doubt)
+        findings.add_doubt(doubt)
 
 
-def _doubts(simple: Command) -> list[str]:
+def _find_doubts(simple: Command) -> list[str]:
     """Reasons in this one command why more of the script is unproven."""
     out: list[str] = []
     base = simple.base
@@ -232,7 +232,7 @@ def _find_evaluated(findings: Findings, assignments: list[Assignments]) -> list[
     for item in (item for one in assignments for item in one.sets):
         values.setdefault(item.name, []).extend(item.values)
     arrays = {name for one in assignments for name in one.arrays}
-    numbers = _numbers(values, findings.defaulted) if findings.arithmetic or findings.split else set()
+    numbers = _find_numeric_variables(values, findings.defaulted) if findings.arithmetic or findings.split else set()
     out = [
         f"the value of {name} is evaluated, and is not known to be a number"
         for name in sorted(findings.arithmetic)
@@ -252,7 +252,7 @@ def _find_evaluated(findings: Findings, assignments: list[Assignments]) -> list[
     return out
 
 
-def _numbers(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
+def _find_numeric_variables(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
     """The variables that hold nothing but numbers, as far as the script sets them."""
     numbers = {name for name in values if name not in texts and not SHELL_TEXTS.fullmatch(name)}
     numbers |= SHELL_NUMBERS

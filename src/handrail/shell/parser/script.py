@@ -81,22 +81,22 @@ class Word:
         return self.fixed if not any(part.quoted for part in self.parts) else None
 
 
-def fixed_word(text: str) -> Word:
+def make_fixed_word(text: str) -> Word:
     """A word that is this text."""
     return Word((Part("text", text, True),), text)
 
 
-def unknown_word(source: str) -> Word:
+def make_unknown_word(source: str) -> Word:
     """A word, or several, that comes from the input of the command that puts it there."""
     return Word((Part("input", source),), source)
 
 
-def words_of(parts: list[Part], source: str, *, braces: bool = True, value: bool = False) -> list[Word]:
+def expand_word(parts: list[Part], source: str, *, braces: bool = True, value: bool = False) -> list[Word]:
     """The words that one written word stands for, with patterns and tildes marked. ``value``: it is assigned."""
     rows = [parts]
     if braces and any(part.kind == "text" and not part.quoted and "{" in part.text for part in parts):
         pieces = _split_at_braces(parts)
-        rows = _alternatives(pieces) if len(pieces) <= MOST_ALTERNATIVES else []
+        rows = _expand_braces(pieces) if len(pieces) <= MOST_ALTERNATIVES else []
         # Bash expands braces first: a `$` at the end of an alternative begins a variable with the text behind it.
         lone = len(rows) > 1 and any(part.kind == "text" and part.text == "$" for part in parts)
         if not rows or lone or len(rows) > MOST_ALTERNATIVES:
@@ -127,7 +127,7 @@ def _is(part: Part, char: str) -> bool:
     return part.kind == "text" and not part.quoted and part.text == char
 
 
-def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
+def _expand_braces(parts: list[Part], depth: int = 0) -> list[list[Part]]:
     """The rows of parts after brace expansion; more than the bound means: too many."""
     for start, part in enumerate(parts):
         if not _is(part, "{"):
@@ -142,14 +142,14 @@ def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
         elif commas:
             inner = []
             for left, right in pairwise(edges):
-                inner.extend(_alternatives(parts[left + 1 : right], depth + 1))
+                inner.extend(_expand_braces(parts[left + 1 : right], depth + 1))
                 if len(inner) > MOST_ALTERNATIVES:
                     return inner
         elif any(_is(one, ",") for one in parts[start + 1 : end]):  # `{{a,b}..c}`: one alternative, without its braces
-            inner = _alternatives(parts[start + 1 : end], depth + 1)
+            inner = _expand_braces(parts[start + 1 : end], depth + 1)
         else:  # what is no sequence stays as it is, with the braces in it
-            inner = _sequence(parts[start + 1 : end]) or [parts[start : end + 1]]
-        tails = _alternatives(parts[end + 1 :], depth + 1)
+            inner = _expand_sequence(parts[start + 1 : end]) or [parts[start : end + 1]]
+        tails = _expand_braces(parts[end + 1 :], depth + 1)
         if len(inner) * len(tails) > MOST_ALTERNATIVES:
             return [[]] * (MOST_ALTERNATIVES + 1)
         return [parts[:start] + middle + tail for middle in inner for tail in tails]
@@ -183,7 +183,7 @@ def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
     return None, []
 
 
-def _sequence(inside: list[Part]) -> list[list[Part]] | None:
+def _expand_sequence(inside: list[Part]) -> list[list[Part]] | None:
     """`1..5` and `a..e` spelled out; None if it is not a sequence, and so only text."""
     if not inside or any(part.kind != "text" or part.quoted for part in inside):
         # Quoted or put in by the shell: bash looks at the raw text, so a sequence is not ruled out by quotes.
@@ -214,21 +214,21 @@ def _mark(row: list[Part], value: bool) -> Iterator[Part]:
             merged[-1] = replace(merged[-1], text=merged[-1].text + part.text)
         else:
             merged.append(part)
-    closes = _last_bracket(merged)
+    closes = _find_last_bracket(merged)
     for index, part in enumerate(merged):
         if part.kind != "text" or part.quoted:
             yield part
             continue
         following = merged[index + 1] if index + 1 < len(merged) else None
-        yield from _bare(part.text, index == 0, bool(assigns), following, closes > index)
+        yield from _split_bare_text(part.text, index == 0, bool(assigns), following, closes > index)
 
 
-def _last_bracket(parts: list[Part]) -> int:
+def _find_last_bracket(parts: list[Part]) -> int:
     """The index of the last part that may close a bracket of a pattern."""
     return max((i for i, part in enumerate(parts) if part.kind != "text" or "]" in part.text), default=-1)
 
 
-def _bare(text: str, first: bool, assigns: bool, following: Part | None, closes: bool) -> Iterator[Part]:
+def _split_bare_text(text: str, first: bool, assigns: bool, following: Part | None, closes: bool) -> Iterator[Part]:
     """The parts of a text without quotes."""
     done = at = 0
     while at < len(text):
@@ -256,7 +256,7 @@ def _bare(text: str, first: bool, assigns: bool, following: Part | None, closes:
         yield Part("text", text[done:])
 
 
-def ansi_c(inside: str) -> str | None:
+def decode_ansi_c(inside: str) -> str | None:
     """The text between the quotes of `$'...'`; None where it depends on the locale or ends at a NUL."""
     out = bytearray()
     done = 0
@@ -379,7 +379,7 @@ class Command:
     """The name without its directory, which need not be known; None if it is computed, empty without words."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base", _base(self.words))
+        object.__setattr__(self, "base", _get_base(self.words))
 
     @property
     def name(self) -> str | None:
@@ -396,7 +396,7 @@ class Command:
                 yield from item.walk()
 
 
-def _base(words: tuple[Word, ...]) -> str | None:
+def _get_base(words: tuple[Word, ...]) -> str | None:
     if not words:
         return ""
     parts = words[0].parts
@@ -408,11 +408,11 @@ def _base(words: tuple[Word, ...]) -> str | None:
         tail = rest + tail
         if slash:
             # The directory must stay one word.
-            return tail if all(_one_word(part) for part in parts[:index]) else None
+            return tail if all(_is_one_word(part) for part in parts[:index]) else None
     return tail
 
 
-def _one_word(part: Part) -> bool:
+def _is_one_word(part: Part) -> bool:
     return (part.quoted and "@" not in part.text) or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
 
 

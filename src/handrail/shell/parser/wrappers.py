@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from handrail.frozen import frozen
-from handrail.shell.parser.script import Assignment, Command, Part, Word, fixed_word, unknown_word
+from handrail.shell.parser.script import Assignment, Command, Part, Word, make_fixed_word, make_unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
 FOREIGN_SHELLS = ("fish", "csh", "tcsh", "pwsh", "nu", "xonsh")
@@ -116,21 +116,21 @@ def _open(base: str, simple: Command) -> list[Inner]:
     if base in FOREIGN_SHELLS:
         raise _Doubt(f"{base} reads another language")
     if base in SHELLS:
-        return _shell(base, simple)
+        return _open_shell(base, simple)
     if base in ("source", "."):
         raise _Doubt("a script file is run in this shell")
     if base == "eval":
-        return [_text(base, words[1:] if words and words[0].fixed == "--" else words)] if words else []
+        return [_join_text(base, words[1:] if words and words[0].fixed == "--" else words)] if words else []
     if base == "trap":
-        return _trap(words)
+        return _open_trap(words)
     if base == "find":
         return list(_find(simple))
     if base in ("script", "su", "runuser"):
-        return _dash_c(base, words)
+        return _open_dash_c(base, words)
     if base == "command" and words and re.fullmatch(r"-p?[vV]+", words[0].fixed or ""):
         return []
     row = _ROWS[base]
-    at, given = _past_options(base, row, words)
+    at, given = _skip_options(base, row, words)
     rest = words[at:]
     for _ in range(row.operands):
         if not rest:
@@ -139,46 +139,48 @@ def _open(base: str, simple: Command) -> list[Inner]:
             raise _Doubt(f"an operand of {base} is computed")
         rest = rest[1:]
     assignments: list[Assignment] = []
-    while row.assigns and rest and (match := _ASSIGNMENT.match(rest[0].fixed or _leading(rest[0]))):
-        assignments.append(Assignment(match[1], (_value(rest[0], match),)))
+    while row.assigns and rest and (match := _ASSIGNMENT.match(rest[0].fixed or _get_leading_text(rest[0]))):
+        assignments.append(Assignment(match[1], (_get_value(rest[0], match),)))
         rest = rest[1:]
-    if row.assigns and rest and "=" in (rest[0].fixed or _leading(rest[0])):
+    if row.assigns and rest and "=" in (rest[0].fixed or _get_leading_text(rest[0])):
         raise _Doubt(f"{base} sets a variable whose name is odd")
     if base == "flock" and rest and rest[0].fixed in ("-c", "--command"):
-        return [_text(base, rest[1:2])]
+        return [_join_text(base, rest[1:2])]
     if base in ("watch", "ssh") and not (base == "watch" and ("x" in given or "exec" in given)):
-        return [_text(base, rest)] if rest else []
+        return [_join_text(base, rest)] if rest else []
     if base == "xargs":
         rest = _append_input(rest, given)
     if not rest:
         return []
-    inner = _within(simple, base, tuple(rest), tuple(assignments))
+    inner = _make_inner_command(simple, base, tuple(rest), tuple(assignments))
     if base == "parallel":
         return [
-            replace(inner, words=(*rest, unknown_word("{}"))),
+            replace(inner, words=(*rest, make_unknown_word("{}"))),
             Unopened("parallel makes its own commands"),
         ]
     return [inner]
 
 
-def _within(simple: Command, base: str, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Command:
+def _make_inner_command(
+    simple: Command, base: str, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()
+) -> Command:
     """The inner command; it has the input of the wrapper; redirected output stays with the wrapper."""
     feeds = tuple(redirection for redirection in simple.redirections if redirection.feeds)
     return Command(words, assignments, feeds, simple.where, simple.within, (*simple.via, base))
 
 
-def _leading(word: Word) -> str:
+def _get_leading_text(word: Word) -> str:
     """The fixed text that a word begins with."""
     return word.parts[0].text if word.parts and word.parts[0].kind == "text" else ""
 
 
-def _value(word: Word, match: re.Match[str]) -> Word:
+def _get_value(word: Word, match: re.Match[str]) -> Word:
     if word.fixed is not None:
-        return fixed_word(match[2])
+        return make_fixed_word(match[2])
     return Word((Part("text", match[2]), *word.parts[1:]), word.source)
 
 
-def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, dict[str, str]]:
+def _skip_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, dict[str, str]]:
     """Where the options end, and which were given."""
     given: dict[str, str] = {}
     at = 0
@@ -186,7 +188,7 @@ def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
         text = words[at].fixed
         if text is None:
             # A word that begins with a plain letter or a quoted value is the command or an operand, never an option.
-            if _leading(words[at])[:1] not in ("", "-") or row.operands:
+            if _get_leading_text(words[at])[:1] not in ("", "-") or row.operands:
                 break
             raise _Doubt(f"an option of {base} is computed")
         at += 1
@@ -200,7 +202,7 @@ def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
         if text.startswith("--"):
             name, sign, value = text[2:].partition("=")
             if name in row.long_takes and not sign:
-                value, at = _next(base, words, at)
+                value, at = _read_next(base, words, at)
             elif name not in row.long_flags and name not in row.long_takes:
                 raise _Doubt(f"the option {text} of {base} is not known")
             given[name] = value
@@ -211,7 +213,7 @@ def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
             if letter in row.takes:
                 value = text[index:]
                 if not value:
-                    value, at = _next(base, words, at)
+                    value, at = _read_next(base, words, at)
                 given[letter] = value
                 break
             if letter not in row.flags:
@@ -220,7 +222,7 @@ def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
     return at, given
 
 
-def _next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
+def _read_next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
     if at >= len(words):
         raise _Doubt(f"an option of {base} has no value")
     if words[at].splits:
@@ -231,15 +233,15 @@ def _next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
 def _append_input(rest: tuple[Word, ...], given: dict[str, str]) -> tuple[Word, ...]:
     """The command of xargs with the words that it appends."""
     if not rest:
-        rest = (fixed_word("echo"),)
+        rest = (make_fixed_word("echo"),)
     mark = given.get("I") or given.get("replace")
     if "I" in given or "replace" in given:
         mark = mark or "{}"
-        return tuple(unknown_word(word.source) if mark in (word.fixed or word.source) else word for word in rest)
-    return (*rest, unknown_word("(input)"))
+        return tuple(make_unknown_word(word.source) if mark in (word.fixed or word.source) else word for word in rest)
+    return (*rest, make_unknown_word("(input)"))
 
 
-def _text(base: str, words: tuple[Word, ...]) -> NestedText:
+def _join_text(base: str, words: tuple[Word, ...]) -> NestedText:
     """Join words to the text of a script."""
     texts = [word.fixed for word in words]
     if any(text is None for text in texts):
@@ -247,26 +249,26 @@ def _text(base: str, words: tuple[Word, ...]) -> NestedText:
     return NestedText(" ".join(text for text in texts if text is not None))
 
 
-def _trap(words: tuple[Word, ...]) -> list[Inner]:
+def _open_trap(words: tuple[Word, ...]) -> list[Inner]:
     if words and words[0].fixed == "--":
         words = words[1:]
     if len(words) < 2 or words[0].fixed in ("-", "-l", "-p", ""):
         return []
-    return [_text("trap", words[:1])]
+    return [_join_text("trap", words[:1])]
 
 
-def _dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
+def _open_dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
     """Wrappers that take a script behind `-c`, and start a shell of their own without one."""
     for index, word in enumerate(words):
         text = word.fixed or ""
         if text in ("-c", "--command", "-qc", "-qec", "-qefc", "-lc") and index + 1 < len(words):
-            return [_text(base, words[index + 1 : index + 2])]
+            return [_join_text(base, words[index + 1 : index + 2])]
         if text.startswith("--command="):
             return [NestedText(text.partition("=")[2])]
     raise _Doubt(f"{base} starts a shell")
 
 
-def _shell(base: str, simple: Command) -> list[Inner]:
+def _open_shell(base: str, simple: Command) -> list[Inner]:
     words = simple.words[1:]
     script = stdin = False
     at = 0
@@ -293,7 +295,7 @@ def _shell(base: str, simple: Command) -> list[Inner]:
     if script:
         if at >= len(words):
             return []
-        return _of_shell(base, _text(base, words[at : at + 1]))
+        return _open_shell_script(base, _join_text(base, words[at : at + 1]))
     if at < len(words) and not stdin:
         raise _Doubt(f"{base} runs a script file that is not read here")
     fed = [redirection for redirection in simple.redirections if redirection.descriptor in ("", "0")]
@@ -303,10 +305,10 @@ def _shell(base: str, simple: Command) -> list[Inner]:
     body = fed[-1].target.fixed
     if body is None:
         raise _Doubt(f"the script that {base} runs is computed")
-    return _of_shell(base, NestedText(body))
+    return _open_shell_script(base, NestedText(body))
 
 
-def _of_shell(base: str, script: NestedText) -> list[Inner]:
+def _open_shell_script(base: str, script: NestedText) -> list[Inner]:
     """A script for a shell that may not be bash."""
     if base not in ("bash", "rbash") and (base == "zsh" or _BASH_ONLY.search(script.text)):
         return [script, Unopened(f"{base} may read it in another way than bash")]
@@ -321,7 +323,7 @@ def _find(simple: Command) -> list[Inner]:
     while at < len(words):
         text = words[at].fixed
         at += 1
-        if text is None and not _leading(words[at - 1]) and words[at - 1].holds[:1] != ("tilde",):
+        if text is None and not _get_leading_text(words[at - 1]) and words[at - 1].holds[:1] != ("tilde",):
             raise _Doubt("an argument of find is computed")
         if text in ("-files0-from", "-fprint", "-fprintf", "-fls", "-fprint0"):
             out.append(Unopened(f"find with {text}"))
@@ -332,8 +334,8 @@ def _find(simple: Command) -> list[Inner]:
             if words[at].fixed == "+" and words[at - 1].fixed == "{}":
                 break
             at += 1
-        inner = tuple(unknown_word(w.source) if "{}" in (w.fixed or w.source) else w for w in words[start:at])
+        inner = tuple(make_unknown_word(w.source) if "{}" in (w.fixed or w.source) else w for w in words[start:at])
         if inner:
-            out.append(_within(simple, "find", inner))
+            out.append(_make_inner_command(simple, "find", inner))
         at += 1
     return out
