@@ -236,11 +236,11 @@ def test_a_process_that_has_ended_is_no_peer(user: User) -> None:
 def test_a_peer_that_is_confined_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        monkeypatch.setattr(ancestry, "ancestors", lambda _: iter(()))
+        monkeypatch.setattr(ancestry, "iterate_ancestors", lambda _: iter(()))
         monkeypatch.setattr(json_socket, "peer", lambda _: os.getppid())
         monkeypatch.setattr(ancestry, "runs_above", lambda _: frozenset())
         assert json_socket.require_apart(ours, answers=True) == os.getppid()
-        monkeypatch.setattr(ancestry, "gained_nothing", lambda pid: pid == os.getppid())
+        monkeypatch.setattr(ancestry, "has_given_up_privileges", lambda pid: pid == os.getppid())
         with pytest.raises(json_socket.Disconnected):
             json_socket.require_apart(ours, answers=True)
         assert json_socket.require_apart(ours, answers=False) == os.getppid()

@@ -10,7 +10,7 @@ import pytest
 from handrail.policy.files import PolicyFile
 from handrail.policy.judge import RulePolicy
 from handrail.policy.rules import from_table
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.tools.shared import network_call
 from handrail.workspace import Root
 from tests.sizes import spread
@@ -225,7 +225,7 @@ DENIED = [
 def network_decisions(root: Path, command: str, *rules: str) -> list[str]:
     files = (PolicyFile("user", "user", tuple(from_table({"rule": rule}) for rule in rules)),)
     policy = RulePolicy([Root(str(root))], "ask", files, home=str(root))
-    found = effects(command)
+    found = find_effects(command)
     uses = [*network_call.declare(found), *network_call.seek(found, str(root), Nobody())]
     return [policy.verdict(use).decision for use in uses]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from handrail.shell.effects.destinations import EVERY_REMOTE, UNKNOWN, Destination
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_name, parse_url
 
 
 def goes(command: str) -> Destination:
-    found = effects(command)
+    found = find_effects(command)
     texts = (*found.network, *found.possible_network)
     return found.destinations.get(texts[-1], UNKNOWN) if texts else UNKNOWN
 
@@ -89,14 +89,14 @@ def split(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", split(LOCAL))
 def test_a_connection_to_this_machine_is_no_use_of_the_network(command: str) -> None:
-    found = effects(command)
+    found = find_effects(command)
     assert not found.network
     assert found.possible_network
 
 
 @pytest.mark.parametrize("command", split(NOT_LOCAL))
 def test_a_connection_that_may_go_elsewhere_is_one(command: str) -> None:
-    assert effects(command).network
+    assert find_effects(command).network
 
 
 READS = """

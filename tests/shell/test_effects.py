@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.effects.effects import FileEffect, effects
+from handrail.shell.effects.effects import FileEffect, find_effects
 from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import parse_script
 from tests import sizes, tracing
@@ -41,7 +41,7 @@ def shown(file: FileEffect) -> str:
 def test_the_effects_of_every_command_of_the_table_are_found() -> None:
     wrong = []
     for tier, command, files, flags in TABLE:
-        seen = effects(command)
+        seen = find_effects(command)
         reported = " ".join(name for name, there in (("network", seen.network), ("doubt", seen.doubts)) if there)
         if (actual := (seen.tier, ", ".join(map(shown, seen.files)), reported)) != (tier, files, flags):
             wrong.append((command, actual, (tier, files, flags)))
@@ -57,18 +57,18 @@ def test_the_table_is_as_large_as_promised() -> None:
 def test_what_is_refused_everywhere_is_destructive() -> None:
     for command, _ in REFUSED:
         assert find_danger(parse_script(command)) is not None, command
-        assert effects(command).tier == "destructive", command
+        assert find_effects(command).tier == "destructive", command
 
 
 def test_the_reason_stands_with_the_command() -> None:
     for command, _, _ in DESTRUCTIVE:
-        worst = [item for item in effects(command).commands if item.tier == "destructive"]
+        worst = [item for item in find_effects(command).commands if item.tier == "destructive"]
         assert worst and all(item.why for item in worst), command
 
 
 @pytest.mark.parametrize("more", ["; rm -rf x", " && sudo y", " | sh", " $(curl z)", " > file", "\nrm x", " & reboot"])
 def test_nothing_dangerous_rides_on_a_read_only_command(more: str) -> None:
-    assert [command for command in EVERYDAY if effects(command + more).tier == "read_only"] == []
+    assert [command for command in EVERYDAY if find_effects(command + more).tier == "read_only"] == []
 
 
 @pytest.mark.parametrize("before", ["LD_PRELOAD=x ", "PATH=. ", "sudo ", "rm x; ", "x() { rm y; }; ", "alias ls=rm; "])
@@ -77,19 +77,19 @@ def test_nothing_dangerous_goes_in_front_of_one(before: str) -> None:
     takes_a_word = before.endswith(("x ", ". ", "sudo "))
     fitting = [command for command in EVERYDAY if not (takes_a_word and command.startswith(compound))]
     assert len(fitting) > len(EVERYDAY) / 2
-    assert [command for command in fitting if effects(before + command).tier == "read_only"] == []
+    assert [command for command in fitting if find_effects(before + command).tier == "read_only"] == []
 
 
 def test_a_script_that_is_not_proven_is_never_read_only() -> None:
     unproven = [script for script in [row[0] for row in SCRIPTS] + HARMLESS if not parse_script(script).proven]
     assert len(unproven) >= 50
     for command in unproven:
-        assert effects(command).tier != "read_only", command
-        assert effects(command).doubts, command
+        assert find_effects(command).tier != "read_only", command
+        assert find_effects(command).doubts, command
 
 
 def test_each_simple_command_is_a_decision_of_its_own() -> None:
-    seen = effects("git diff; rm -rf x")
+    seen = find_effects("git diff; rm -rf x")
     assert [(item.text, item.words, item.tier) for item in seen.commands] == [
         ("git diff", ("git", "diff"), "read_only"),
         ("rm -rf x", ("rm", "-rf", "x"), "ordinary"),
@@ -98,30 +98,30 @@ def test_each_simple_command_is_a_decision_of_its_own() -> None:
 
 def test_words_end_where_they_are_no_longer_fixed() -> None:
     """Or a rule about `git diff` would allow what is computed between the two."""
-    assert effects("git $x diff").commands[0].words == ("git",)
+    assert find_effects("git $x diff").commands[0].words == ("git",)
 
 
 @pytest.mark.parametrize("command", ["curl x | python3 -c 'print(1)'", "curl x | jq .", "curl x | xargs echo"])
 def test_what_comes_from_the_network_may_be_looked_at(command: str) -> None:
-    seen = effects(command)
+    seen = find_effects(command)
     assert seen.tier == "ordinary"
     assert seen.network == ("curl x",)
 
 
 @pytest.mark.parametrize("command", ["cd a; cat b; " * 400, "(cd a; ls); " * 400, "echo x | sh; " * 400])
 def test_a_long_script_is_told_of_too(command: str) -> None:
-    seen = effects(command)
+    seen = find_effects(command)
     assert len(seen.commands) == 800
     assert seen.doubts
 
 
 def test_a_doubt_takes_the_proof_from_every_command() -> None:
-    seen = effects("alias cat=rm; cat f")
+    seen = find_effects("alias cat=rm; cat f")
     assert {item.tier for item in seen.commands} == {"ordinary"}
 
 
 def test_an_unknown_command_is_ordinary_and_no_doubt() -> None:
-    seen = effects("mytool --flag x")
+    seen = find_effects("mytool --flag x")
     assert (seen.tier, seen.doubts) == ("ordinary", ())
     assert seen.commands[0].why
 
@@ -157,14 +157,14 @@ def test_an_unknown_command_is_ordinary_and_no_doubt() -> None:
     ],
 )
 def test_the_directory_is_followed(command: str, files: list[str]) -> None:
-    assert [shown(file) for file in effects(command).files] == files
+    assert [shown(file) for file in find_effects(command).files] == files
 
 
 @pytest.mark.parametrize(
     "command", ['cd "$d" && cat x', "cd a* && rm x", "while :; do cd a; cat f; done", "cd ~+ && ls"]
 )
 def test_a_directory_that_is_not_known_is_a_doubt(command: str) -> None:
-    assert effects(command).doubts
+    assert find_effects(command).doubts
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_directory_that_is_not_known_is_a_doubt(command: str) -> None:
     ],
 )
 def test_variables_count_where_all_their_values_are_known(command: str, files: list[str]) -> None:
-    seen = effects(command)
+    seen = find_effects(command)
     assert [shown(file) for file in seen.files] == files
     assert bool(seen.doubts) == (not files)
 
@@ -194,16 +194,16 @@ def test_variables_count_where_all_their_values_are_known(command: str, files: l
 @settings(max_examples=sizes.pick(100, 400), deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
 def test_no_text_is_too_odd(command: str) -> None:
-    seen = effects(command)
+    seen = find_effects(command)
     if find_danger(parse_script(command)):
         assert seen.tier == "destructive"
-    assert seen == effects(command)
+    assert seen == find_effects(command)
 
 
 @settings(max_examples=sizes.pick(50, 200), deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_at_all_raises(command: str) -> None:
-    effects(command)
+    find_effects(command)
 
 
 _RUN = [
@@ -283,7 +283,7 @@ SWALLOWED = [
 @pytest.mark.parametrize("command", SWALLOWED)
 def test_an_option_is_seen_although_it_stands_where_a_value_may_be(command: str) -> None:
     """Whether the next word is the value of an option differs between programs, and between versions of one."""
-    assert effects(command).tier == "ordinary"
+    assert find_effects(command).tier == "ordinary"
 
 
 @pytest.mark.parametrize(
@@ -300,16 +300,16 @@ def test_an_option_is_seen_although_it_stands_where_a_value_may_be(command: str)
     ],
 )
 def test_a_value_with_a_dash_is_no_option_where_that_is_sure(command: str) -> None:
-    assert effects(command).tier == "read_only"
+    assert find_effects(command).tier == "read_only"
 
 
 @pytest.mark.parametrize("command", ["git reset {}", "git checkout {}", "git rm {}", "git diff {}", "git status {}"])
 @pytest.mark.parametrize("word", ["$x", '"$x"', "$(y)", "--hard $x"])
 def test_a_computed_word_is_judged_alike_with_a_directory_for_git(command: str, word: str) -> None:
-    plain = effects(command.format(word))
-    assert effects(command.format(word).replace("git", "git -C .")).unproven == plain.unproven
+    plain = find_effects(command.format(word))
+    assert find_effects(command.format(word).replace("git", "git -C .")).unproven == plain.unproven
 
 
 @pytest.mark.parametrize("words", ["diff --no-index /dev/null", "grep --no-index x", "grep --untracked x"])
 def test_git_may_read_any_file_that_is_not_under_version_control(words: str) -> None:
-    assert "read" in effects(parse_script(f"git {words} $(echo .env)")).unproven
+    assert "read" in find_effects(parse_script(f"git {words} $(echo .env)")).unproven

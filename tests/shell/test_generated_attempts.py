@@ -19,9 +19,9 @@ import pytest
 
 from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox.choose import Boundary
-from handrail.shell.sandbox.landlock import version
+from handrail.shell.sandbox.landlock import get_version
 from handrail.shell.sandbox.logins import NO_LOGINS, Logins
-from handrail.shell.sandbox.system_call_numbers import system_call
+from handrail.shell.sandbox.system_call_numbers import get_call_number
 from tests.command import TIMEOUT
 from tests.shell.boundaries import World, boundary_or_skip
 
@@ -187,7 +187,7 @@ def process_attempts(signals: bool) -> list[tuple[str, object]]:
 @pytest.mark.parametrize("network", ["off", "loopback"])
 @pytest.mark.parametrize("mode", MODES)
 def test_no_attempt_touches_the_process_of_handrail(world: World, mode: Mode, network: Any) -> None:
-    signals = mode != "landlock" or version() >= 6
+    signals = mode != "landlock" or get_version() >= 6
     pid = os.getpid()
     attempts = [
         (kind, value.replace("{pid}", str(pid)) if isinstance(value, str) else value)
@@ -195,7 +195,7 @@ def test_no_attempt_touches_the_process_of_handrail(world: World, mode: Mode, ne
     ]
     assert len(set(attempts)) >= 200
     boundary = boundary_or_skip(mode, world.confinement(network=network))
-    numbers = {name: system_call(name) for name in ("pidfd_getfd", "ptrace", "process_vm_readv")}
+    numbers = {name: get_call_number(name) for name in ("pidfd_getfd", "ptrace", "process_vm_readv")}
     try:
         for target in (pid, os.getppid()):
             assert run(boundary, PROCESS, [target, numbers, attempts], world) == ""

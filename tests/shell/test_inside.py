@@ -34,7 +34,11 @@ def bash(make_session: Make, sandbox: str) -> Callable[..., Result]:
 def _below() -> list[str]:
     """The processes below us, but for those that wait for the next command."""
     own = os.getpid()
-    lines = [process_tree.command_line(each.pid) for each in process_tree.everything().values() if each.parent == own]
+    lines = [
+        process_tree.read_command_line(each.pid)
+        for each in process_tree.list_processes().values()
+        if each.parent == own
+    ]
     return [line for line in lines if "sandbox/launcher.py" not in line]
 
 

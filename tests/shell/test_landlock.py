@@ -13,11 +13,11 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, TooWide, split_trees, usual_protected
-from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, version
+from handrail.shell.sandbox.confinement import Confinement, TooWide, list_usual_protected, split_trees
+from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, get_version
 
 needs_landlock = pytest.mark.skipif(
-    version() < LEAST, reason=f"landlock {LEAST} or later is needed, this kernel has {version()}"
+    get_version() < LEAST, reason=f"landlock {LEAST} or later is needed, this kernel has {get_version()}"
 )
 
 
@@ -184,10 +184,10 @@ def test_hooks_and_start_up_files_are_protected_where_they_are_inside(tmp_path: 
     (worktree / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
     plain.mkdir()
     roots = [str(path) for path in (repository, worktree, plain)]
-    found = usual_protected(roots, home=str(plain))
+    found = list_usual_protected(roots, home=str(plain))
     assert found[:3] == (f"{repository}/.git/hooks/", f"{repository}/.git/config", f"{worktree}/.git")
     assert f"{plain}/.bashrc" in found
-    assert usual_protected(roots, home=str(tmp_path))[3:] == ()
+    assert list_usual_protected(roots, home=str(tmp_path))[3:] == ()
 
 
 # The filter on system calls
@@ -219,7 +219,7 @@ X86, ARM = 0xC000003E, 0xC00000B7
 
 @pytest.mark.parametrize(("machine", "name", "column"), [(X86, "x86_64", 0), (ARM, "aarch64", 1)])
 def test_the_filter_answers_on_both_kinds_of_machine(machine: int, name: str, column: int) -> None:
-    off, on = seccomp.program("off", name), seccomp.program("on", name)
+    off, on = seccomp.build_program("off", name), seccomp.build_program("on", name)
     socket, pair, clone, ioctl, ptrace, read, openat, execve = (
         numbers[column]
         for numbers in ((41, 198), (53, 199), (56, 220), (16, 29), (101, 117), (0, 63), (257, 56), (59, 221))
@@ -245,4 +245,4 @@ def test_the_filter_answers_on_both_kinds_of_machine(machine: int, name: str, co
 
 
 def test_the_other_way_into_a_64_bit_kernel_is_closed() -> None:
-    assert verdict(seccomp.program("on", "x86_64"), X86, 0x40000000 | 1) == NOT_THERE
+    assert verdict(seccomp.build_program("on", "x86_64"), X86, 0x40000000 | 1) == NOT_THERE

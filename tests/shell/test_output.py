@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.runner import output
-from handrail.shell.runner.output import OutputView, clean, pieces, view, whole
+from handrail.shell.runner.output import OutputView, clean, find_cut, read_pieces, view
 from tests import sizes
 
 Look = Callable[..., OutputView]
@@ -79,14 +79,14 @@ def test_plain_text_is_not_touched(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=2, max_size=50), st.integers(1, 200))
 def test_a_cut_never_tears_a_character(text: str, at: int) -> None:
     raw = b"x" + text.encode()[:at]
-    cut = whole(raw)
+    cut = find_cut(raw)
     assert len(raw) - 4 < cut <= len(raw)
     raw[:cut].decode("utf-8")
 
 
 @pytest.mark.parametrize("escape", [b"\x1b", b"\x1b[", b"\x1b[31", b"\x1b]0;tit", b"\x1b(", b"\x1bPabc"])
 def test_a_cut_never_tears_an_escape_sequence(escape: bytes) -> None:
-    assert whole(b"text" + escape) == 4
+    assert find_cut(b"text" + escape) == 4
 
 
 def test_a_short_log_is_shown_whole(look: Look) -> None:
@@ -150,7 +150,7 @@ def test_the_pieces_are_the_log(raw: bytes, size: int) -> None:
     try:
         os.write(fd, raw)
         output.PIECE = size
-        found = list(pieces(fd, 0, len(raw)))
+        found = list(read_pieces(fd, 0, len(raw)))
     finally:
         output.PIECE = old
         os.close(fd)

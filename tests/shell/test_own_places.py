@@ -12,7 +12,7 @@ import pytest
 from handrail.policy.files import approved_file
 from handrail.shell.sandbox.choose import choose
 from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.mount_aliases import all_names
+from handrail.shell.sandbox.mount_aliases import find_all_names
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run, shows
 
 READINGS = {
@@ -257,9 +257,9 @@ def test_a_second_mount_of_the_same_files_is_another_name(tmp_path: Path) -> Non
         encoding="utf-8",
     )
     state = "/srv/ann/.local/state/handrail"
-    assert all_names([state], str(table)) == (state, "/mnt/an n/.local/state/handrail")
-    assert all_names(["/opt/x"], str(table)) == ("/opt/x", "/old/opt/x")
-    assert all_names([state], str(tmp_path / "none")) == (state,)
+    assert find_all_names([state], str(table)) == (state, "/mnt/an n/.local/state/handrail")
+    assert find_all_names(["/opt/x"], str(table)) == ("/opt/x", "/old/opt/x")
+    assert find_all_names([state], str(tmp_path / "none")) == (state,)
 
 
 def test_many_files_beside_a_hidden_one_do_not_use_up_descriptors(user: User) -> None:

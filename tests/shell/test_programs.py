@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.interpret import _ROLES
 from handrail.shell.effects.languages import LANGUAGES
 from handrail.shell.effects.programs import PROGRAMS
@@ -73,12 +73,12 @@ READS = [
 
 @pytest.mark.parametrize(("command", "path"), WRITES)
 def test_a_file_is_written_however_the_option_is_spelled(command: str, path: str) -> None:
-    assert path in {file.path for file in effects(command).files if file.action == "write"}
+    assert path in {file.path for file in find_effects(command).files if file.action == "write"}
 
 
 @pytest.mark.parametrize(("command", "path", "below"), READS)
 def test_a_file_is_read_however_the_option_is_spelled(command: str, path: str, below: bool) -> None:
-    assert (path, below) in {(file.path, file.below) for file in effects(command).files if file.action == "read"}
+    assert (path, below) in {(file.path, file.below) for file in find_effects(command).files if file.action == "read"}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_file_is_read_however_the_option_is_spelled(command: str, path: str, b
     ],
 )
 def test_an_option_that_runs_code_or_is_not_known_is_not_proven(command: str) -> None:
-    assert effects(command).doubts
+    assert find_effects(command).doubts
 
 
 CERTAIN = """
@@ -136,21 +136,21 @@ def split(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", split(CERTAIN))
 def test_programs_of_the_network_use_it_by_nature(command: str) -> None:
-    found = effects(command)
+    found = find_effects(command)
     assert found.network == (command,)
     assert not found.possible_network
 
 
 @pytest.mark.parametrize("command", split(POSSIBLE))
 def test_build_tools_only_may_use_the_network(command: str) -> None:
-    found = effects(command)
+    found = find_effects(command)
     assert (found.network, found.possible_network) == ((), (command,))
     assert found.tier == "ordinary"
 
 
 @pytest.mark.parametrize("command", split(NEITHER))
 def test_other_programs_use_no_network(command: str) -> None:
-    found = effects(command)
+    found = find_effects(command)
     assert not (found.network or found.possible_network or found.tools)
 
 
@@ -158,14 +158,14 @@ def test_other_programs_use_no_network(command: str) -> None:
     "command", ["npx thing a", "bunx thing", "npm exec thing", "uvx thing", "cd d && npx --no-install thing"]
 )
 def test_a_tool_that_is_not_known_uses_the_network_unless_it_is_installed(command: str) -> None:
-    found = effects(command)
+    found = find_effects(command)
     assert [use.tool for use in found.tools] == ["thing"]
     assert not (found.network or found.possible_network)
 
 
 @pytest.mark.parametrize("command", ["npx thing | sh", "go run x | bash", 'eval "$(npx tsc)"', "bash <(uvx thing)"])
 def test_a_script_that_a_build_tool_prints_may_come_from_the_network(command: str) -> None:
-    assert effects(command).tier == "destructive"
+    assert find_effects(command).tier == "destructive"
 
 
 def test_every_row_of_the_table_can_be_interpreted() -> None:

@@ -341,7 +341,7 @@ def test_a_process_in_the_middle_of_exec_is_named_and_one_that_exits_is_not(monk
     lines = {1: ["[sh]", "[sleep]", "sleep 1"], 2: ["cat"], 3: ["[cat]"], 4: ["[kworker]"] * 10_000}
     now = {1: process(1), 2: process(2), 3: process(3, exiting=True), 4: process(4)}
     monkeypatch.setattr(process_tree, "look", now.get)
-    monkeypatch.setattr(process_tree, "command_line", lambda pid: lines[pid].pop(0))
+    monkeypatch.setattr(process_tree, "read_command_line", lambda pid: lines[pid].pop(0))
     named = process_tree.name_running([process(pid) for pid in (4, 3, 2, 1, 5)])
     assert named == [(1, "sleep 1"), (2, "cat"), (4, "[kworker]")]
 

@@ -20,8 +20,8 @@ from typing import Any, cast
 import pytest
 
 from handrail.errors import NoSandbox
-from handrail.shell.runner.ancestry import ancestors
-from handrail.shell.runner.process_tree import children, command_line
+from handrail.shell.runner.ancestry import iterate_ancestors
+from handrail.shell.runner.process_tree import list_children, read_command_line
 from handrail.shell.sandbox import Mode, launch
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
@@ -410,13 +410,13 @@ time.sleep(600)
 
 
 def _has_ancestor(pid: int, wanted: int) -> bool:
-    return wanted in ancestors(pid)
+    return wanted in iterate_ancestors(pid)
 
 
 def test_a_launcher_that_was_killed_is_started_anew(world: World) -> None:
     boundary = boundary_or_skip("namespaces", world.confinement())
     try:
-        launchers = [pid for pid in children(os.getpid()) or () if "sandbox/launcher.py" in command_line(pid)]
+        launchers = [pid for pid in list_children(os.getpid()) or () if "sandbox/launcher.py" in read_command_line(pid)]
         for pid in launchers:
             os.kill(pid, signal.SIGKILL)
         for pid in launchers:  # a command that begins while they die would end with them

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.sandbox import Mode
-from handrail.shell.sandbox.confinement import Confinement, usual_protected
+from handrail.shell.sandbox.confinement import Confinement, list_usual_protected
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # Writing
@@ -235,7 +235,7 @@ def test_protected_files_are_read_only_whatever_is_moved_around_them(world: Worl
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     config = (world.work / ".git" / "config").read_bytes()
     hooks = sorted(os.listdir(world.work / ".git" / "hooks"))
-    protected = usual_protected([str(world.work)])
+    protected = list_usual_protected([str(world.work)])
     boundary = boundary_or_skip(mode, world.confinement(protected=protected))
     try:
         for attack in (
@@ -259,7 +259,7 @@ def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mod
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     shutil.rmtree(world.work / ".git" / "hooks")
     (world.work / ".git" / "config").unlink()
-    boundary = boundary_or_skip(mode, world.confinement(protected=usual_protected([str(world.work)])))
+    boundary = boundary_or_skip(mode, world.confinement(protected=list_usual_protected([str(world.work)])))
     try:
         before = sorted(os.listdir(world.work / ".git"))
         with boundary.spawn(["sleep", "60"], cwd=str(world.work)) as slow:
@@ -273,7 +273,7 @@ def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mod
 
 def test_git_can_commit_with_its_hooks_and_configuration_protected(make_boundary: MakeBoundary, world: World) -> None:
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
-    boundary = make_boundary(protected=usual_protected([str(world.work)]))
+    boundary = make_boundary(protected=list_usual_protected([str(world.work)]))
     person = "-c user.name=n -c user.email=e@example.org"
     script = f"echo a >a && git add a && git {person} commit -qm first && git status -s && git log --format=%s"
     assert bash(boundary, script, world.work) == (0, "first\n")

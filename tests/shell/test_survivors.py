@@ -283,7 +283,7 @@ Runs().run(CommandOrder({WAYS[way].replace("U", unique)!r}, {str(tmp_path / "log
 
 def test_the_watch_ends_with_its_registry(runs: Runs, tmp_path: Path) -> None:
     def watches() -> list[int]:
-        return [pid for pid in process_tree.children(os.getpid()) or () if pid not in children()]
+        return [pid for pid in process_tree.list_children(os.getpid()) or () if pid not in children()]
 
     before = watches()
     runs.run(CommandOrder("true", str(tmp_path / "log"), make_unattended(os.environ)))

@@ -10,7 +10,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import NoSandbox, ToolError
 from handrail.policy.modes import Mode
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.sandbox.choose import choose
 from tests import sizes
 from tests.shell.boundaries import World
@@ -75,7 +75,7 @@ def test_there_are_many_different_variants() -> None:
 
 @pytest.mark.parametrize("scripts", [ARITHMETIC, STEERED, OTHERS], ids=["arithmetic", "steered", "others"])
 def test_no_variant_is_proven_to_only_look(scripts: list[str]) -> None:
-    assert [script for script in scripts if effects(script).tier == "read_only"] == []
+    assert [script for script in scripts if find_effects(script).tier == "read_only"] == []
 
 
 @KINDS
@@ -161,5 +161,5 @@ def _require_boundary(place: World) -> None:
     ],
 )
 def test_everyday_arithmetic_is_still_proven_to_only_look(script: str) -> None:
-    found = effects(script)
+    found = find_effects(script)
     assert (found.tier, found.doubts) == ("read_only", ())

@@ -14,7 +14,7 @@ from handrail.errors import NoSandbox
 from handrail.files.artefacts import Artefacts
 from handrail.model import Result
 from handrail.shell.command_host import CommandHost, HostOptions
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.sandbox.confinement import MOST_MASKED
 
 pytestmark = pytest.mark.slow  # starts many processes
@@ -209,5 +209,5 @@ def test_the_way_up_behind_a_link_is_the_one_that_the_kernel_takes(
 
 
 def test_going_up_behind_a_link_in_its_physical_sense_cannot_be_proven() -> None:
-    assert effects("cd -P link/.. && cat f").doubts
-    assert not effects("cd link/.. && cat f").doubts and not effects("cd -P sub && cat f").doubts
+    assert find_effects("cd -P link/.. && cat f").doubts
+    assert not find_effects("cd link/.. && cat f").doubts and not find_effects("cd -P sub && cat f").doubts

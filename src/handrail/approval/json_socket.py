@@ -154,11 +154,11 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
     if sys.platform != "linux":  # who was started by whom is not known here
         return pid
     with _require_alive(connection, pid):
-        if answers and (pid == own or own in ancestry.ancestors(pid)):
+        if answers and (pid == own or own in ancestry.iterate_ancestors(pid)):
             raise Disconnected
         if not ancestry.runs_above(pid) <= ancestry.runs_above(own):
             raise Disconnected
-        if answers and ancestry.gained_nothing(pid) and not ancestry.gained_nothing(own):
+        if answers and ancestry.has_given_up_privileges(pid) and not ancestry.has_given_up_privileges(own):
             raise Disconnected
     return pid
 

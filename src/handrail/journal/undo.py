@@ -424,7 +424,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
 
     ``drifted``: one of its files was changed after its end, perhaps by a process that it had left running.
     """
-    from handrail.shell.effects.effects import effects  # slow to import, and only needed for commands
+    from handrail.shell.effects.effects import find_effects  # slow to import, and only needed for commands
 
     if row.command is None or row.status == "denied":
         return []
@@ -432,7 +432,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
         return []
     if drifted or row.unsure:
         return [row.command]
-    known = effects(row.command)
+    known = find_effects(row.command)
     return [] if not known.doubts and all(one.complete for one in known.commands) else [row.command]
 
 

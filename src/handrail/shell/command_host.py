@@ -33,10 +33,10 @@ from handrail.shell.sandbox.confinement import (
     Confinement,
     Protection,
     ResourceLimits,
+    choose_maskable,
     is_inside,
     list_private_home,
-    maskable,
-    usual_protected,
+    list_usual_protected,
 )
 from handrail.shell.sandbox.environment import make_unattended, scrub_environment
 from handrail.shell.sandbox.filter_proxy import FilterProxy
@@ -44,7 +44,7 @@ from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.local_services import LocalServices, is_served
 from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_variables
-from handrail.shell.sandbox.mount_aliases import all_names
+from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
@@ -178,20 +178,20 @@ class CommandHost:
                     raise _over()
                 options = self._options
                 own = (*options.own, *options.config)
-                missing = self._missing(own)
+                missing = self._create_missing(own)
                 if options.protects or missing:
                     self._guard = ProtectedFiles(self._roots, options.protects, missing)
                 store = self._open_store()
                 confinement = Confinement(
                     self._roots,
-                    hidden=all_names(map(os.path.realpath, (*own, *([store.path] if store else [])))),
+                    hidden=find_all_names(map(os.path.realpath, (*own, *([store.path] if store else [])))),
                     drafts=store.path if store else "",
                     in_draft=bool(os.environ.get(IN_DRAFT)),
-                    masked=self._masked if options.hidden else None,
+                    masked=self._list_masked if options.hidden else None,
                     denied=options.denied,
                     credentials=options.credentials,
                     aliases=((ALIAS, self._artefacts.directory),),
-                    protected=(*usual_protected(self._roots), *missing),
+                    protected=(*list_usual_protected(self._roots), *missing),
                     guarded=self._guard.existing if self._guard else None,
                     own=options.own,
                     network=options.network,
@@ -210,7 +210,7 @@ class CommandHost:
         """The files that commands change only with approval; None if there are no such files."""
         return self._guard if self.boundary else None
 
-    def _tried_store(self) -> DraftStore | None:
+    def _try_store(self) -> DraftStore | None:
         """The store, if a command can run in a draft of this very workspace; else None, and `no_drafts` says why.
 
         That is tried when the first command may change files: a look at all files of a workspace takes its time.
@@ -234,7 +234,7 @@ class CommandHost:
         While a job runs in the background they do not: the job and a command in a draft would not see each other's
         files, and a command that waits for one of the job's would wait forever.
         """
-        store = None if any(job.running for job in self.jobs.list()) else self._tried_store()
+        store = None if any(job.running for job in self.jobs.list()) else self._try_store()
         return store.workspace if store else ""
 
     def _open_store(self) -> DraftStore | None:
@@ -251,7 +251,7 @@ class CommandHost:
 
     def create_draft(self) -> OpenDraft | None:
         """A new draft of the workspace; None if there can be none, and `no_drafts` says why."""
-        store = self._tried_store()
+        store = self._try_store()
         if store is None:
             return None
         try:
@@ -275,10 +275,10 @@ class CommandHost:
         assert isinstance(self.boundary, NamespaceBoundary)
         how.setdefault("env", scrub_environment(keep=self._options.keep_env))
         logins = Logins(all_files=network == "on")
-        layers = _layers(draft)
+        layers = _get_layers(draft)
         return self.boundary.spawn(args, network=network, protection="nothing", logins=logins, draft=layers, **how)
 
-    def _missing(self, own: Sequence[str]) -> list[str]:
+    def _create_missing(self, own: Sequence[str]) -> list[str]:
         """Own places inside the workspace that a command could make before Handrail does; made here where possible."""
         roots = [os.path.realpath(root) for root in self._roots]
         for path in (path for path in own if any(is_inside(path, root) for root in roots)):
@@ -322,7 +322,7 @@ class CommandHost:
         """Whether commands cannot read what they are not to read, all of it."""
         if not self._options.hidden or not self.boundary.namespaced:
             return False
-        self._masked()
+        self._list_masked()
         return self.unmasked == 0 and self._options.searched_all()
 
     @property
@@ -345,7 +345,7 @@ class CommandHost:
 
         ``on_start`` gets the path of its log.
         """
-        level = _protection(command, given, keep)
+        level = _choose_protection(command, given, keep)
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
         before = guard.find() if guard else None
         if self._services.refused:  # by a job, meanwhile
@@ -448,7 +448,7 @@ class CommandHost:
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level, logins=logins)
         if given.draft and isinstance(boundary, NamespaceBoundary):
-            layers = _layers(given.draft)
+            layers = _get_layers(given.draft)
             if given.hides_home:
                 layers = replace(layers, hidden=list_private_home(layers.workspace, env.get("PATH", "")))
             spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, draft=layers)
@@ -482,9 +482,11 @@ class CommandHost:
         self._services.add_proxy(proxy.address, proxy.connect)
         return proxy
 
-    def _masked(self) -> Sequence[str]:
+    def _list_masked(self) -> Sequence[str]:
         """The paths that the host hides, as far as they can be hidden; the rest is counted."""
-        paths = maskable(self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots))
+        paths = choose_maskable(
+            self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots)
+        )
         self.unmasked = max(0, len(paths) - MOST_MASKED)
         return paths[:MOST_MASKED]
 
@@ -505,11 +507,11 @@ class CommandHost:
         real = self._artefacts.directory
         return None if respell(script, ALIAS, real) else real
 
-    def called(self, log: str) -> str:
+    def name_log(self, log: str) -> str:
         """The name of a command's log in answers."""
         return self._called.get(log, log)
 
-    def reachable(self, log: str) -> bool:
+    def can_reach(self, log: str) -> bool:
         """Whether the session's own tools can open a log: it could be kept among the artefacts."""
         return log in self._called
 
@@ -551,11 +553,11 @@ def _drop(draft: OpenDraft) -> None:
         draft.drop()
 
 
-def _layers(draft: OpenDraft) -> DraftLayers:
+def _get_layers(draft: OpenDraft) -> DraftLayers:
     return DraftLayers(draft.directory.info.workspace, draft.name)
 
 
-def _protection(command: str, given: CommandOptions, keep: bool) -> Protection:
+def _choose_protection(command: str, given: CommandOptions, keep: bool) -> Protection:
     """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops.
 
     ``keep``: it may run on in the background, and nothing is compared when it ends.

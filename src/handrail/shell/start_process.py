@@ -31,7 +31,7 @@ class Spawn(Protocol):
 def start_process(args: Sequence[str], **how: Unpack[ProcessOptions]) -> subprocess.Popen[bytes]:
     """No sandbox. Every signal has its default action and none is blocked, whatever this process has inherited."""
     # Only where it is needed: with a function to call, Python copies the process instead of borrowing it.
-    reset = _reset_signals if _ignored_signals() or signal.pthread_sigmask(signal.SIG_BLOCK, ()) else None
+    reset = _reset_signals if _list_ignored_signals() or signal.pthread_sigmask(signal.SIG_BLOCK, ()) else None
     return subprocess.Popen(args, preexec_fn=reset, **how)  # noqa: S603 - what may be run was judged before
 
 
@@ -39,7 +39,7 @@ _RESET_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 """Python ignores these itself, and `subprocess.Popen` gives them back to every child."""
 
 
-def _ignored_signals() -> list[int]:
+def _list_ignored_signals() -> list[int]:
     return [
         number
         for number in signal.valid_signals()
@@ -49,6 +49,6 @@ def _ignored_signals() -> list[int]:
 
 def _reset_signals() -> None:
     """In the child, before the command: only calls of the system are made here, since other threads are gone."""
-    for number in _ignored_signals():
+    for number in _list_ignored_signals():
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -5,7 +5,7 @@ Only a job that may run its input is asked. What was typed before counts, since 
 
 from __future__ import annotations
 
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.refused_commands import Danger, find_danger
 from handrail.shell.effects.wrapper_rules import runs_input
 from handrail.shell.parser.parse import parse_script
@@ -33,7 +33,7 @@ def find_typed_danger(before: str, text: str) -> Danger | None:
     danger = next((danger for script in readings if (danger := find_danger(script))), None)
     if danger or not started:
         return danger
-    joined = effects(started + text)  # only the pieces were judged: they must not come to more than words
+    joined = find_effects(started + text)  # only the pieces were judged: they must not come to more than words
     if joined.tier == "read_only" and not joined.files:
         return None
     return Danger(

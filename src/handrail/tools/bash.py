@@ -16,7 +16,7 @@ from handrail.files.directory_index import MOST_DIRECTORIES
 from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.shell.command_host import CommandHost, CommandOptions
-from handrail.shell.effects.effects import Effects, effects
+from handrail.shell.effects.effects import Effects, find_effects
 from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
@@ -99,7 +99,7 @@ class Args(Arguments):
     @cached_property
     def effects(self) -> Effects:
         """What the command would do, as far as its words tell. What is refused everywhere raises."""
-        return effects(_require_harmless(self.command))
+        return find_effects(_require_harmless(self.command))
 
 
 @frozen
@@ -333,7 +333,7 @@ def run_command(
         options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle, hides_home=ctx.draft.hides_home)
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
-        log = command_host.called(job.run.order.log)
+        log = command_host.name_log(job.run.order.log)
         facts = CommandFacts(job=job.id, pid=job.run.pid, log=log, boundary=command_host.boundary.name)
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": command_host.boundary.name}
         return Outcome("started", facts, data)
@@ -348,7 +348,7 @@ def run_command(
         except TooManyJobs:
             ended = command_host.end(done)
         else:
-            log = command_host.called(done.order.log)
+            log = command_host.name_log(done.order.log)
             note = KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             facts = replace(shown.facts, job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             data = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
@@ -393,7 +393,7 @@ def view_output(done: Run, limits: Limits, command_host: CommandHost) -> OutputV
 
 def view_ends(done: Run, limits: Limits, command_host: CommandHost) -> OutputView:
     """The beginning and the end of the output: as much as an answer can hold if the model could not read the rest."""
-    log = command_host.reachable(done.order.log)
+    log = command_host.can_reach(done.order.log)
     return done.view(limits.head_chars, limits.tail_chars) if log else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
@@ -429,7 +429,7 @@ def _describe_end(
     changed: Sequence[str],
 ) -> Outcome[CommandFacts]:
     truncated = shown.truncated
-    log = command_host.called(ended.log) if truncated or ended.strays else None
+    log = command_host.name_log(ended.log) if truncated or ended.strays else None
     if log:
         command_host.retain(ended.log)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 from handrail.errors import Dangerous
 from handrail.frozen import frozen
 from handrail.model import Access
-from handrail.shell.effects.effects import effects
+from handrail.shell.effects.effects import find_effects
 from handrail.shell.runner.jobs import Job
 from handrail.shell.typed_input import find_typed_danger, may_run_its_input
 from handrail.tools.arguments import Field
@@ -45,7 +45,7 @@ def accesses(args: Args) -> list[Access]:
     """A program that reads commands runs the text, and reaches the files that are named in it."""
     if not args.text:
         return []
-    files = effects(args.text).files  # the directory is not known, but rules about names still hold
+    files = find_effects(args.text).files  # the directory is not known, but rules about names still hold
     named = [
         Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how)
         for file in files

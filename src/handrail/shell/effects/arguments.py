@@ -115,12 +115,12 @@ def mark_moved(gone: Sequence[FileEffect], target: Arg | None) -> list[FileEffec
 Values = Mapping[str, tuple[Value, ...]]
 
 
-def arguments(words: Sequence[Word], variables: Values, inputs: tuple[Value, ...] | None) -> list[Arg]:
+def make_arguments(words: Sequence[Word], variables: Values, inputs: tuple[Value, ...] | None) -> list[Arg]:
     """The arguments that these words are. `inputs` are the words that `find` or `xargs` puts in, if they are known."""
-    return [argument(word, variables, inputs) for word in words]
+    return [make_argument(word, variables, inputs) for word in words]
 
 
-def argument(word: Word, variables: Values, inputs: tuple[Value, ...] | None = None) -> Arg:
+def make_argument(word: Word, variables: Values, inputs: tuple[Value, ...] | None = None) -> Arg:
     fixed = word.fixed
     if fixed is not None:
         return Arg(word.source, (Value(fixed),))
@@ -227,7 +227,7 @@ def _read_assigned(item: Assignment, run: Command) -> list[Value] | None:
         return None
     out: list[Value] = []
     for word in item.values:
-        values = argument(word, {}).values
+        values = make_argument(word, {}).values
         if values is None:
             return None
         out.extend(values)
@@ -278,11 +278,11 @@ class Directories:
     def of(self, index: int) -> Places:
         """Where the command of this number runs."""
         run = self.runs[index]
-        shell = self._shell(run)
+        shell = self._get_shell(run)
         if shell.else_places != frozenset() and not (self.strict or self._follows(shell.last, run)):
             shell.sure = shell.places
-            shell.places, shell.else_places = _both(shell.places, shell.else_places), frozenset()
-        if run.base in ("exit", "return") and shell.sure != frozenset() and self._if_failed(shell.last, run):
+            shell.places, shell.else_places = _join_places(shell.places, shell.else_places), frozenset()
+        if run.base in ("exit", "return") and shell.sure != frozenset() and self._runs_if_failed(shell.last, run):
             shell.places, shell.sure = shell.sure, frozenset()
         if run.base == "set" and any(re.fullmatch(r"-\w*e\w*", word.fixed or "") for word in run.words):
             self.strict = True
@@ -291,13 +291,13 @@ class Directories:
     def go(self, index: int, target: Arg | None) -> None:
         """A `cd` to this argument; None is one that leads to where the script has been before."""
         run = self.runs[index]
-        shell = self._shell(run)
-        before = _both(shell.places, shell.else_places)
+        shell = self._get_shell(run)
+        before = _join_places(shell.places, shell.else_places)
         shell.places = self._move(shell.places, target)
         if any(kind in _LOOPS for kind in run.within) and target is not None:
-            shell.places = shell.places if _all_fixed(target) else None
+            shell.places = shell.places if _is_all_fixed(target) else None
         shell.else_places, shell.last, shell.sure = before, run, frozenset()
-        self.seen = _both(self.seen, shell.places)
+        self.seen = _join_places(self.seen, shell.places)
 
     def _move(self, places: Places, target: Arg | None) -> Places:
         if target is None:
@@ -308,11 +308,11 @@ class Directories:
             posixpath.normpath(join_path(place, value.file("read").path)) for place in places for value in target.values
         )
 
-    def _shell(self, run: Command) -> _Shell:
-        key = key_of(run)
+    def _get_shell(self, run: Command) -> _Shell:
+        key = make_key(run)
         shell = self.shells.get(key)
         if shell is not None:
-            same = not key or self._same(shell.last, run, key[-1])
+            same = not key or self._is_same_subshell(shell.last, run, key[-1])
             if same:
                 return shell
             shell = None if same is False or shell.last is None else shell
@@ -322,14 +322,14 @@ class Directories:
             outer = self.shells.get(key[:length], outer)
         if outer is not None:
             sure = self.strict or self._follows(outer.last, run)
-            parent = outer.places if sure else _both(outer.places, outer.else_places)
+            parent = outer.places if sure else _join_places(outer.places, outer.else_places)
         if shell is not None:
             # Another subshell, or the same one further on: both are possible.
-            parent = _both(parent, _both(shell.places, shell.else_places))
+            parent = _join_places(parent, _join_places(shell.places, shell.else_places))
         self.shells[key] = _Shell(parent, last=shell.last if shell is not None else None)
         return self.shells[key]
 
-    def _between(self, last: Command | None, run: Command) -> list[str] | None:
+    def _find_operators_between(self, last: Command | None, run: Command) -> list[str] | None:
         """The operators between two commands of the outer text, other commands left out; None if not known."""
         if last is None or last.via or run.via or not last.where.end <= run.where.start:
             return None
@@ -342,9 +342,9 @@ class Directories:
                 text[start:end] = " " * (end - start)
         return _TOKENS.findall("".join(text))
 
-    def _same(self, last: Command | None, run: Command, kind: str) -> bool | None:
+    def _is_same_subshell(self, last: Command | None, run: Command, kind: str) -> bool | None:
         """Whether two commands are in the same subshell, and not in two of the same kind; None if it is not known."""
-        tokens = self._between(last, run)
+        tokens = self._find_operators_between(last, run)
         if tokens is None or not set(tokens) <= _STRUCTURE:
             return None
         depth = 0
@@ -354,18 +354,18 @@ class Directories:
                 return False
         return True
 
-    def _if_failed(self, last: Command | None, run: Command) -> bool:
+    def _runs_if_failed(self, last: Command | None, run: Command) -> bool:
         """Whether the one runs if the other failed: `cd x || exit`, `cd x || { echo no; exit; }`."""
-        tokens = self._between(last, run) or [""]
+        tokens = self._find_operators_between(last, run) or [""]
         return tokens == ["||"] or (tokens[:2] == ["||", "{"] and set(tokens[2:]) <= {";"})
 
     def _follows(self, last: Command | None, run: Command) -> bool:
         """Whether the one runs only if the other went well."""
-        tokens = self._between(last, run)
+        tokens = self._find_operators_between(last, run)
         return tokens is not None and bool(tokens) and all(token in _SURE for token in tokens)
 
 
-def key_of(run: Command) -> Key:
+def make_key(run: Command) -> Key:
     """The key of the shell that a command runs in."""
     via = tuple(name for name in run.via if name not in _SAME_SHELL)
     kinds = [kind for kind in run.within if kind in _APART]
@@ -380,11 +380,11 @@ def join_path(place: str, path: str) -> str:
     return place if path == "." else posixpath.join(place, path)
 
 
-def _both(one: Places, other: Places) -> Places:
+def _join_places(one: Places, other: Places) -> Places:
     if one is None or other is None or len(one | other) > _MOST:
         return None
     return one | other
 
 
-def _all_fixed(target: Arg) -> bool:
+def _is_all_fixed(target: Arg) -> bool:
     return all(value.text.startswith("/") or value.home for value in target.values or ())

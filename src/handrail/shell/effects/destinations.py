@@ -13,7 +13,7 @@ from functools import partial
 
 from handrail.frozen import frozen
 from handrail.shell.effects.arguments import Arg, Value
-from handrail.shell.effects.git import verb_of
+from handrail.shell.effects.git import find_verb
 from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_url
 from handrail.shell.effects.programs import PROGRAMS
 from handrail.shell.effects.rows import parse_options
@@ -81,7 +81,7 @@ def _is_harmless_export(word: str | None) -> bool:
     return word is not None and bool(_HARMLESS_EXPORTS.fullmatch(word.partition("=")[0]))
 
 
-def destination(base: str, args: Sequence[Arg]) -> Destination:
+def find_destination(base: str, args: Sequence[Arg]) -> Destination:
     """Where a program that uses the network goes."""
     find = _PROGRAMS.get(base)
     return find(args) if find else UNKNOWN
@@ -127,7 +127,7 @@ def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
         else:
             certain = False
     if certain:
-        return Destination(_unique(hosts), certain=bool(hosts), by_http=bool(hosts))
+        return Destination(_remove_duplicates(hosts), certain=bool(hosts), by_http=bool(hosts))
     return Destination(_find_hosts(base, args), by_http=True)
 
 
@@ -138,31 +138,31 @@ def _find_hosts(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
     urls = [value for name, value in parsed.options if name == "url" and value is not None]
     for arg in (*parsed.operands, *urls):
         text = arg.text
-        host = (parse_url(text) or parse_bare(text)) if text is not None else _local_prefix(arg)
+        host = (parse_url(text) or parse_bare(text)) if text is not None else _parse_local_prefix(arg)
         if host is None:
             return ()
         hosts.append(host)
     proxied = parsed.has("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "connect-to")
-    return () if proxied or parsed.unknown else _unique(hosts)
+    return () if proxied or parsed.unknown else _remove_duplicates(hosts)
 
 
-def _local_prefix(arg: Arg) -> Host | None:
+def _parse_local_prefix(arg: Arg) -> Host | None:
     """`http://localhost:$PORT/` is taken for this machine: whatever it turns out to be, nothing else can be reached."""
     return Host("localhost") if _LOCAL.match(arg.source) else None
 
 
-def _curl(args: Sequence[Arg]) -> Destination:
+def _find_curl(args: Sequence[Arg]) -> Destination:
     return _download(_CURL, "curl", args)
 
 
-def _wget(args: Sequence[Arg]) -> Destination:
+def _find_wget(args: Sequence[Arg]) -> Destination:
     return _download(_WGET, "wget", args)
 
 
 # -- databases and simple connections
 
 
-def _database(args: Sequence[Arg]) -> Destination:
+def _find_database(args: Sequence[Arg]) -> Destination:
     """`psql -h host`: the option or the address."""
     hosts: list[Host] = []
     texts = [arg.text or "" for arg in args]
@@ -179,10 +179,10 @@ def _database(args: Sequence[Arg]) -> Destination:
             hosts += [host] if host else []
         if value and (host := parse_bare(value)):
             hosts.append(host)
-    return Destination(_unique(hosts))
+    return Destination(_remove_duplicates(hosts))
 
 
-def _connection(args: Sequence[Arg]) -> Destination:
+def _find_connection(args: Sequence[Arg]) -> Destination:
     """`nc host port`: the first operand."""
     operands = [arg.text for arg in args if not (arg.text or "").startswith("-")]
     host = parse_bare(operands[0]) if operands and operands[0] else None
@@ -194,7 +194,7 @@ def _connection(args: Sequence[Arg]) -> Destination:
 _SSH_LETTERS = frozenset("46ACTtqvxnN")
 
 
-def _ssh(args: Sequence[Arg]) -> Destination:
+def _find_ssh(args: Sequence[Arg]) -> Destination:
     """`ssh user@host command`. Options that name another host, a command or a file make it uncertain."""
     certain, at = True, 0
     port = 0
@@ -223,7 +223,7 @@ def _ssh(args: Sequence[Arg]) -> Destination:
 _REMOTE_FILE = re.compile(r"(?:[\w.-]+@)?(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?!//).*", re.DOTALL)
 
 
-def _remote_copy(args: Sequence[Arg]) -> Destination:
+def _find_remote_copy(args: Sequence[Arg]) -> Destination:
     """scp and rsync: `host:path`, with options that name nothing else."""
     hosts: list[Host] = []
     certain = True
@@ -243,7 +243,7 @@ def _remote_copy(args: Sequence[Arg]) -> Destination:
             if named is None:
                 return UNKNOWN
             hosts.append(named)
-    return Destination(_unique(hosts), certain=certain and bool(hosts), service="ssh")
+    return Destination(_remove_duplicates(hosts), certain=certain and bool(hosts), service="ssh")
 
 
 # -- packages
@@ -265,7 +265,7 @@ _ELSEWHERE = re.compile(
 )
 
 
-def _packages(index: str, args: Sequence[Arg]) -> Destination:
+def _find_packages(index: str, args: Sequence[Arg]) -> Destination:
     """Package managers run code that they fetch, and obey files of the project: their hosts are never certain."""
     hosts: list[Host] = []
     elsewhere = False
@@ -279,12 +279,12 @@ def _packages(index: str, args: Sequence[Arg]) -> Destination:
         elif "://" in text and (host := parse_url(text.partition("@ ")[2] or text.removeprefix("git+"))):
             hosts.append(host)
     by_http = all(arg.text is not None and arg.text not in _SENDS_PACKAGES for arg in args)
-    return Destination(_unique([*hosts, *(() if elsewhere else _INDEXES[index])]), by_http=by_http)
+    return Destination(_remove_duplicates([*hosts, *(() if elsewhere else _INDEXES[index])]), by_http=by_http)
 
 
-def _python(args: Sequence[Arg]) -> Destination:
+def _find_python(args: Sequence[Arg]) -> Destination:
     """`python -m pip`."""
-    return _packages("pip", args[2:]) if [arg.text for arg in args[:2]] == ["-m", "pip"] else UNKNOWN
+    return _find_packages("pip", args[2:]) if [arg.text for arg in args[:2]] == ["-m", "pip"] else UNKNOWN
 
 
 # -- git
@@ -301,12 +301,12 @@ _GIT_FLAGS = re.compile(
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(?!\\).*", re.DOTALL)
 
 
-def _git(args: Sequence[Arg]) -> Destination:
+def _find_git(args: Sequence[Arg]) -> Destination:
     """The remote of `fetch`, `pull`, `ls-remote`, `push` and `clone`."""
-    verb, at, odd = verb_of(args)
+    verb, at, odd = find_verb(args)
     if verb not in (*_FETCHES, *_SENDS, "clone"):
         return UNKNOWN
-    plain = not odd or (odd == "-C" and _only_directory(args[: at - 1]))
+    plain = not odd or (odd == "-C" and _has_only_directory(args[: at - 1]))
     operands: list[str | None] = []
     for arg in args[at:]:
         text = arg.text
@@ -325,7 +325,7 @@ def _git(args: Sequence[Arg]) -> Destination:
     return Destination(remote=remote, reads=verb in _FETCHES, service="git")
 
 
-def _only_directory(before: Sequence[Arg]) -> bool:
+def _has_only_directory(before: Sequence[Arg]) -> bool:
     texts = [arg.text for arg in before]
     return len(texts) == 2 and texts[0] == "-C" and texts[1] is not None
 
@@ -372,7 +372,7 @@ _OTHER_SERVICE = re.compile(r"(?!https://github\.com/).*://.*|[^/]+/[^/]+/[^/]+"
 """An address, or `host/owner/name`."""
 
 
-def _gh(args: Sequence[Arg]) -> Destination:
+def _find_gh(args: Sequence[Arg]) -> Destination:
     """`gh` only talks to its own service; some of its commands only read from there."""
     texts = [arg.text for arg in args]
     first = texts[0] if texts else None
@@ -443,23 +443,25 @@ def _reads_api(args: Sequence[Arg]) -> bool:
     return (gets or not fields) and bool(_ENDPOINT.fullmatch(endpoint.text or endpoint.source))
 
 
-def _unique(hosts: Sequence[Host]) -> tuple[Host, ...]:
+def _remove_duplicates(hosts: Sequence[Host]) -> tuple[Host, ...]:
     return tuple(dict.fromkeys(hosts))
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[Arg]], Destination]] = {
-    "curl": _curl,
-    "wget": _wget,
-    **dict.fromkeys(("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"), _database),
-    **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), _connection),
-    "ssh": _ssh,
-    **dict.fromkeys(("scp", "rsync"), _remote_copy),
-    **dict.fromkeys(("pip", "pip3", "uv"), partial(_packages, "pip")),
-    **dict.fromkeys(("python", "python3"), _python),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), partial(_packages, "npm")),
-    "cargo": partial(_packages, "cargo"),
-    "go": partial(_packages, "go"),
-    **dict.fromkeys(("gem", "bundle"), partial(_packages, "gem")),
-    "git": _git,
-    "gh": _gh,
+    "curl": _find_curl,
+    "wget": _find_wget,
+    **dict.fromkeys(
+        ("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"), _find_database
+    ),
+    **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), _find_connection),
+    "ssh": _find_ssh,
+    **dict.fromkeys(("scp", "rsync"), _find_remote_copy),
+    **dict.fromkeys(("pip", "pip3", "uv"), partial(_find_packages, "pip")),
+    **dict.fromkeys(("python", "python3"), _find_python),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), partial(_find_packages, "npm")),
+    "cargo": partial(_find_packages, "cargo"),
+    "go": partial(_find_packages, "go"),
+    **dict.fromkeys(("gem", "bundle"), partial(_find_packages, "gem")),
+    "git": _find_git,
+    "gh": _find_gh,
 }

@@ -1,6 +1,6 @@
 """Judge a command line: its commands with their tiers, the files that they touch, and doubts.
 
-Pure text: nothing is run and no file is looked at, so patterns stay patterns. `effects` is what Bash and policy ask.
+Pure text: nothing is run and no file is looked at, so patterns stay patterns. Bash and policy ask `find_effects`.
 
 Three tiers. *Read-only* is proven: every command is known to look only, with options that are known, words that are
 known where it matters, and no redirection that writes. *Destructive* is what is refused everywhere, and what the list
@@ -35,19 +35,19 @@ from handrail.shell.effects.arguments import (
     Value,
     Values,
     Variables,
-    argument,
-    arguments,
     join_path,
+    make_argument,
+    make_arguments,
 )
 from handrail.shell.effects.destinations import (
     PLAIN_WRAPPERS,
     UNKNOWN,
     Destination,
-    destination,
+    find_destination,
     steers_network,
 )
-from handrail.shell.effects.git import git, verb_of
-from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option, loss_of
+from handrail.shell.effects.git import find_verb, judge_git
+from handrail.shell.effects.git_runs import GitRun, find_loss, find_unsteadiness, follow_directory_option
 from handrail.shell.effects.interpret import (
     ANY,
     DELETES_BY_OPTION,
@@ -59,8 +59,8 @@ from handrail.shell.effects.interpret import (
     is_known,
     is_socket,
     is_writer,
+    judge_network,
     judge_program,
-    network_use,
 )
 from handrail.shell.effects.languages import find_starts
 from handrail.shell.effects.mentions import find_mentions
@@ -71,15 +71,15 @@ from handrail.shell.effects.wrapper_rules import (
     LISTERS,
     MAKES_NAMES,
     NARROWERS,
+    judge_wrapper,
     runs_input,
     runs_words,
-    wrapper,
 )
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
 from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 
-__all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
+__all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "find_effects"]
 
 _BEFORE = re.compile(HARMLESS_BEFORE)
 _STEERS = re.compile(STEERING)
@@ -156,7 +156,7 @@ class Effects:
         return "ordinary" if self.doubts and worst == "read_only" else worst
 
 
-def effects(command: str | Script) -> Effects:
+def find_effects(command: str | Script) -> Effects:
     """Judge a command line, or one that was parsed already, by its text alone."""
     script = parse_script(command) if isinstance(command, str) else command
     return _Judge(script.source, script).judge()
@@ -191,7 +191,7 @@ class _Judge:
         if _UNSEEN.search(self.source.replace("\r\n", "\n")):
             self.doubts.append("it holds characters that cannot be seen")
         refused = {index: danger.why for index, danger in find_dangers(self.script)}
-        commands = [self._command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
+        commands = [self._judge_command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
         if -1 in refused or fork_bomb(self.source):
             why = refused.get(-1, "it starts itself without end")
             commands.append(CommandEffect(self.source[:200], (), "destructive", why))
@@ -218,37 +218,39 @@ class _Judge:
             self.script,
         )
 
-    def _command(self, index: int, run: Command, refused: str) -> CommandEffect:
+    def _judge_command(self, index: int, run: Command, refused: str) -> CommandEffect:
         places = self.directories.of(index)
         remote = "ssh" in run.via
-        args = given = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
+        args = given = make_arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
         base = run.base
-        text = _text(run)
+        text = _get_text(run)
         if base == "git":
             args, places = follow_directory_option(args, places)
-        ruling = self._ruling(index, run, base, args, places)
+        ruling = self._judge_words(index, run, base, args, places)
         writes = base is not None and is_writer(base) and not ruling.doubt
         listed = ruling.tier == "read_only" or base == "git" or base in JUDGED or writes
         if base == "git":
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and not is_writer(base):
             self.unknown = True
-        ruling = _stricter(ruling, self._around(run, base, text))
+        ruling = _join_rulings(ruling, self._judge_around(run, base, text))
         if base:
-            use = network_use(base, args)
-            goes = self._destination(run, base, args) if use.kind == "certain" else UNKNOWN
-            ruling = _stricter(ruling, self._uses_network(use, goes, text, places))
+            use = judge_network(base, args)
+            goes = self._find_destination(run, base, args) if use.kind == "certain" else UNKNOWN
+            ruling = _join_rulings(ruling, self._uses_network(use, goes, text, places))
         if remote:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
         if sees != "contents" and ruling.tier == "read_only":
             ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
         unproven: frozenset[Unproven] = (
-            frozenset() if remote else worst_case(run, base, given, ruling, places, self.variables.known)
+            frozenset() if remote else judge_worst_case(run, base, given, ruling, places, self.variables.known)
         )
         ruling = self._with_files(ruling, places)
         destructive = refused or (find_harm(run, base, args, places) if base else "") or self._runs_download(run)
-        if base == "alias" and any(effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args):
+        if base == "alias" and any(
+            find_effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args
+        ):
             destructive = destructive or "it gives a harmless name to something destructive"
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
@@ -258,10 +260,10 @@ class _Judge:
         alone = isolate_command(run, text, self.script)
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
-            text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone
+            text, _get_fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone
         )
 
-    def _ruling(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
+    def _judge_words(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:
             return Ruling(why="its name is computed")  # a doubt of the script already
         if base == "":
@@ -270,11 +272,11 @@ class _Judge:
             return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
         if base in ("cd", "pushd", "popd"):
             return self._change_directory(index, base, args)
-        ruling = wrapper(run, base, args) if base in JUDGED else None
+        ruling = judge_wrapper(run, base, args) if base in JUDGED else None
         if ruling is not None:
             self._note_inputs(index, run, base, args)
         if base == "git":
-            ruling = git(args)
+            ruling = judge_git(args)
             if ruling.tier == "read_only":
                 why = find_unsteadiness(run, self.source, self.runs) if places else "it is not known where git runs"
                 ruling = replace(ruling, tier="ordinary", why=why) if why else ruling
@@ -289,13 +291,13 @@ class _Judge:
             return replace(ruling, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return ruling
 
-    def _destination(self, run: Command, base: str, args: Sequence[Arg]) -> Destination:
+    def _find_destination(self, run: Command, base: str, args: Sequence[Arg]) -> Destination:
         """Where a command goes; not known where the script may send it elsewhere."""
         if self.steered is None:
             self.steered = bool(self.script.doubts) or steers_network(self.runs)
         if self.steered or not PLAIN_WRAPPERS.issuperset(run.via) or not _is_system_program(run):
             return UNKNOWN
-        return destination(base, args)
+        return find_destination(base, args)
 
     def _uses_network(self, use: NetworkUse, goes: Destination, text: str, places: Places) -> Ruling:
         """Note how a command uses the network. This machine's own loopback needs none."""
@@ -316,9 +318,9 @@ class _Judge:
         return READ_ONLY if not use.kind else Ruling(why="it runs code of the project, which may use the network")
 
     def _see_git(self, run: Command, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
-        verb, at, _ = verb_of(args)
-        loss = loss_of(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
-        self.git.append(GitRun(_text(run), verb or "", places, ruling.tier == "read_only", loss))
+        verb, at, _ = find_verb(args)
+        loss = find_loss(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
+        self.git.append(GitRun(_get_text(run), verb or "", places, ruling.tier == "read_only", loss))
 
     def _change_directory(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""
@@ -351,9 +353,9 @@ class _Judge:
                 tuple(replace(value, below=True) for arg in starts for value in arg.values or ()) if known else None
             )
         elif base == "xargs":
-            self.inputs[via] = self._listed_files(index)
+            self.inputs[via] = self._find_listed_files(index)
 
-    def _listed_files(self, index: int) -> tuple[Value, ...] | None:
+    def _find_listed_files(self, index: int) -> tuple[Value, ...] | None:
         """The files that come down a pipe, if a command that lists files is at its head."""
         here = self.runs[index]
         for at in range(index - 1, -1, -1):
@@ -361,14 +363,14 @@ class _Judge:
             if run.via != here.via or "pipeline" not in run.within:
                 return None
             if "piped" not in run.within:
-                args = arguments(run.words[1:], self.variables.known, None)
-                return self._below(run.base or "", args)
-            ruling = judge_program(run.base or "", arguments(run.words[1:], self.variables.known, None))
+                args = make_arguments(run.words[1:], self.variables.known, None)
+                return self._find_listed_directories(run.base or "", args)
+            ruling = judge_program(run.base or "", make_arguments(run.words[1:], self.variables.known, None))
             if run.base not in NARROWERS or ruling is None or ruling.files:
                 return None
         return None
 
-    def _below(self, base: str, args: Sequence[Arg]) -> tuple[Value, ...] | None:
+    def _find_listed_directories(self, base: str, args: Sequence[Arg]) -> tuple[Value, ...] | None:
         """Where the files are that such a command lists."""
         texts = [arg.text or "" for arg in args]
         if base not in LISTERS or any(re.match(MAKES_NAMES, text) for text in texts):
@@ -383,7 +385,7 @@ class _Judge:
         named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in ruling.files)
         return tuple(dict.fromkeys((Value(".", below=True), *named)))
 
-    def _around(self, run: Command, base: str | None, text: str) -> Ruling:
+    def _judge_around(self, run: Command, base: str | None, text: str) -> Ruling:
         """Judge the assignments and redirections around the words."""
         ruling = READ_ONLY
         for item in run.assignments:
@@ -391,14 +393,14 @@ class _Judge:
             if item.name in ("CDPATH", "GLOBIGNORE"):
                 ruling = replace(ruling, doubt=f"{item.name} changes what paths mean")
             if run.words and not _BEFORE.fullmatch(item.name) and (item.name, fixed) not in _PLAIN_BEFORE:
-                ruling = _stricter(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
+                ruling = _join_rulings(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
             elif not run.words and _STEERS.fullmatch(item.name):
-                ruling = _stricter(ruling, Ruling(why=f"{item.name} changes what other commands do"))
+                ruling = _join_rulings(ruling, Ruling(why=f"{item.name} changes what other commands do"))
         for name in run.indirect_sets:
             if _STEERS.fullmatch(name):
-                ruling = _stricter(ruling, Ruling(why=f"{name} changes what other commands do"))
+                ruling = _join_rulings(ruling, Ruling(why=f"{name} changes what other commands do"))
         for redirection in run.redirections:
-            ruling = _stricter(ruling, self._judge_redirection(redirection, text))
+            ruling = _join_rulings(ruling, self._judge_redirection(redirection, text))
         return ruling
 
     def _judge_redirection(self, item: Redirection, text: str) -> Ruling:
@@ -408,7 +410,7 @@ class _Judge:
             return Ruling(why="a descriptor is computed", doubt="a redirection is computed")
         if item.target.holds == ("process",):
             return READ_ONLY
-        target = argument(item.target, self.variables.known)
+        target = make_argument(item.target, self.variables.known)
         if target.values is None:
             doubt = "the file of a redirection is computed"
             return Ruling(why=doubt, doubt=doubt)
@@ -452,7 +454,7 @@ class _Judge:
             self.outward = [
                 other.within
                 for other in self.runs
-                if other.base and network_use(other.base, arguments(other.words[1:], {}, None)).kind
+                if other.base and judge_network(other.base, make_arguments(other.words[1:], {}, None)).kind
             ]
         places = ("pipeline",) if piped else ("substitution", "process")
         near = any(kind in places for kinds in self.outward for kind in kinds)
@@ -465,7 +467,7 @@ def _is_system_program(run: Command) -> bool:
     return name is not None and ("/" not in name or name.rpartition("/")[0] in _SYSTEM_PLACES)
 
 
-def _stricter(one: Ruling, other: Ruling) -> Ruling:
+def _join_rulings(one: Ruling, other: Ruling) -> Ruling:
     """Both together."""
     first = one if _ORDER[one.tier] >= _ORDER[other.tier] else other
     return Ruling(first.tier, first.why, one.doubt or other.doubt, (*one.files, *other.files))
@@ -483,7 +485,7 @@ def _demote(command: CommandEffect, doubt: str) -> CommandEffect:
     return replace(command, tier="ordinary", why=doubt) if command.tier == "read_only" else command
 
 
-def _text(run: Command) -> str:
+def _get_text(run: Command) -> str:
     """The command as it is written, assignments and redirections with it."""
     values = [f"{item.name}={' '.join(value.source for value in item.values)}" for item in run.assignments]
     words = [word.source for word in run.words]
@@ -493,7 +495,7 @@ def _text(run: Command) -> str:
     return " ".join((*values, *words, *redirections))
 
 
-def _fixed_words(run: Command) -> tuple[str, ...]:
+def _get_fixed_words(run: Command) -> tuple[str, ...]:
     out: list[str] = []
     for word in run.words:
         fixed = word.fixed
@@ -508,7 +510,7 @@ _PLACEHOLDER = "\x01"
 """In place of an expansion; a script that holds this character is a doubt as a whole."""
 
 
-def worst_case(
+def judge_worst_case(
     run: Command, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
 ) -> frozenset[Unproven]:
     """Actions of this command on files that cannot be named, and whether it may destroy more than files."""
@@ -516,7 +518,7 @@ def worst_case(
     if places is None:  # in which directory is not known, so neither are the files
         actions.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
     for item in run.redirections:
-        if item.operator not in (*HEREDOCS, "<<<") and argument(item.target, known).values is None:
+        if item.operator not in (*HEREDOCS, "<<<") and make_argument(item.target, known).values is None:
             actions.update(_judge_redirection(item))
     if base is None:
         return frozenset(actions)
@@ -545,7 +547,7 @@ def _to_any_file(run: Command, base: str, args: Sequence[Arg]) -> set[Unproven]:
         replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
         for word, arg in zip(run.words[1:], args, strict=True)
     ]
-    ruled = git(filled) if base == "git" else judge_program(base, filled)
+    ruled = judge_git(filled) if base == "git" else judge_program(base, filled)
     if ruled is None:
         return set()
     actions: set[Unproven] = {

@@ -144,7 +144,7 @@ _STAGE = re.compile(r"^:[0-3]:")
 _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
 
-def verb_of(args: Sequence[Arg]) -> tuple[str | None, int, str]:
+def find_verb(args: Sequence[Arg]) -> tuple[str | None, int, str]:
     """The verb, the index behind it, and the first word in front of it that is not known to be harmless."""
     at, odd = 0, ""
     while at < len(args):
@@ -162,32 +162,32 @@ def verb_of(args: Sequence[Arg]) -> tuple[str | None, int, str]:
 
 
 def git_goes_out(args: Sequence[Arg]) -> bool:
-    verb, at, _ = verb_of(args)
+    verb, at, _ = find_verb(args)
     if verb is None or verb not in _NETWORK:
         return False
     seconds = _NETWORK[verb]
     return not seconds or (at < len(args) and args[at].text in seconds)
 
 
-def git(args: Sequence[Arg]) -> Ruling:
+def judge_git(args: Sequence[Arg]) -> Ruling:
     """Judge a git command."""
-    verb, at, odd = verb_of(args)
+    verb, at, odd = find_verb(args)
     rest = list(args[at:])
     if verb is None:
         return Ruling(doubt="what git is to do is computed")
     if not verb:
         alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
         return Ruling("read_only") if alone else Ruling(why="git without a verb")
-    files, doubt = _files(verb, rest)
-    files += _outputs(verb, rest)
+    files, doubt = _find_files(verb, rest)
+    files += _find_outputs(verb, rest)
     if odd:
         doubt = doubt or (f"git with {odd} works elsewhere or with other settings" if files else "")
         return Ruling(why=f"{odd} changes what git does", doubt=doubt, files=tuple(files))
-    why = _more_than_looks(verb, rest)
+    why = _explain_change(verb, rest)
     return Ruling("ordinary" if why else "read_only", why, doubt if why else "", tuple(files))
 
 
-def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
+def _explain_change(verb: str, rest: Sequence[Arg]) -> str:
     """Why it may do more than look."""
     if verb in _SECOND:
         second = (rest[0].text or "?") if rest else ""
@@ -240,14 +240,14 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
     return len(words) == 1 and "." in (words[0] or "")
 
 
-def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
+def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     """The files of the work tree that a verb touches, and a doubt about them."""
     parsed = parse_options(_VERBS.get(verb) or Program(), rest)
-    named = _behind_dashes(rest)
+    named = _take_behind_dashes(rest)
     unknown = any(arg.values is None for arg in rest)
     out: list[FileEffect] = []
     if verb in _VERBS and verb not in ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe"):
-        return _files_shown(verb, parsed, named), ""
+        return _find_shown_files(verb, parsed, named), ""
     if verb == "add" or verb == "commit":
         return [effect for arg in parsed.operands if verb == "add" for effect in arg.files("read", below=True)], ""
     if verb in ("rm", "mv"):
@@ -259,11 +259,11 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
             out.extend(mark_moved(gone, action.operands[-1]) if verb == "mv" else gone)
         if verb == "mv" and action.operands:
             target = action.operands[-1]
-            out.extend(target.files("write", below=True, into=_base(sources[0]) if sources else ""))
+            out.extend(target.files("write", below=True, into=_get_base(sources[0]) if sources else ""))
     elif verb == "clean" and not parsed.has("n", "dry-run"):
         out.append(FileEffect("delete", ".", below=True))
     elif verb == "clone":
-        name = _base(parsed.operands[0]).removesuffix(".git") if parsed.operands else ""
+        name = _get_base(parsed.operands[0]).removesuffix(".git") if parsed.operands else ""
         if parsed.operands[1:]:
             out.extend(parsed.operands[1].files("write", below=True))
         elif name:
@@ -272,12 +272,12 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         out.extend(effect for arg in parsed.operands for effect in arg.files("read"))
         out.append(FileEffect("write", ".", below=True))
     elif verb == "config" and not _only_asks(verb, rest):
-        file = _value(rest, ("-f", "--file"))
+        file = _find_value(rest, ("-f", "--file"))
         out.extend(file.files("write") if file else [])
         out.append(FileEffect("write", "~/.gitconfig" if parsed.has("global") else ".git/config"))
     elif verb == "worktree" and rest and rest[0].text == "remove":
         out.extend(effect for arg in parsed.operands[1:] for effect in arg.files("delete", below=True))
-    elif verb in ("checkout", "restore") and (named or _paths_only(verb, parsed)):
+    elif verb in ("checkout", "restore") and (named or _takes_only_paths(verb, parsed)):
         for arg in named or parsed.operands:
             out.extend(arg.files("write", below=True))
     elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
@@ -286,16 +286,16 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
 
 
-def _outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
+def _find_outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
     """The file that an option names for the output of git."""
     short = ("-o",) if verb == "archive" else ()
-    named = _value(rest, (*short, "--output"))
+    named = _find_value(rest, (*short, "--output"))
     if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
         named = rest[1]
     return named.files("write") if named else []
 
 
-def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
+def _find_value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
     """The value of an option, whose long name may be cut short."""
     for at, arg in enumerate(rest):
         text = arg.text or ""
@@ -308,7 +308,7 @@ def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
     return None
 
 
-def _paths_only(verb: str, parsed: ParsedOptions) -> bool:
+def _takes_only_paths(verb: str, parsed: ParsedOptions) -> bool:
     """`restore` takes paths only; of `checkout` it is sure where a word can be no name of a branch."""
     return bool(parsed.operands) and (verb == "restore" or all(_is_path(arg) for arg in parsed.operands))
 
@@ -318,7 +318,7 @@ def _is_path(arg: Arg) -> bool:
     return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
 
 
-def _files_shown(verb: str, parsed: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
+def _find_shown_files(verb: str, parsed: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
     out: list[FileEffect] = []
     if parsed.has("no-index") or verb in ("annotate", "blame"):
         named = parsed.operands
@@ -354,17 +354,17 @@ def leaves_index(verb: str | None, parsed: ParsedOptions) -> bool:
 
 def shows_untracked(args: Sequence[Arg]) -> bool:
     """Whether a whole command may show such files."""
-    verb, at, _ = verb_of(args)
+    verb, at, _ = find_verb(args)
     return verb in _VERBS and leaves_index(verb, parse_options(_VERBS[verb], args[at:]))
 
 
-def _behind_dashes(rest: Sequence[Arg]) -> list[Arg]:
+def _take_behind_dashes(rest: Sequence[Arg]) -> list[Arg]:
     for index, arg in enumerate(rest):
         if arg.text == "--":
             return list(rest[index + 1 :])
     return []
 
 
-def _base(arg: Arg) -> str:
+def _get_base(arg: Arg) -> str:
     text = arg.values[0].text if arg.values else ""
     return re.split(r"[/:]", text.rstrip("/"))[-1]

@@ -75,7 +75,7 @@ _CHANGES_FILES = (
 _CHECKOUT_TAKES = ("-b", "-B", "--orphan", "--conflict")
 
 
-def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Loss | None:
+def find_loss(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Loss | None:
     """The work that a git command may lose, by its verb, the options before and the words behind it; None for none."""
     if verb is None:
         return EVERYTHING
@@ -87,10 +87,10 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
         return EVERYTHING
     words, paths = _split(rest)
     if verb in ("checkout", "switch"):
-        return _loss_of_checkout(words, paths)
+        return _find_loss_of_checkout(words, paths)
     if verb == "restore":
         staged = _has(words, "S", "--staged") and not _has(words, "W", "--worktree")
-        return None if staged else Loss(pathspecs=_specs(words, paths, ("-s", "--source", "--conflict")))
+        return None if staged else Loss(pathspecs=_get_specs(words, paths, ("-s", "--source", "--conflict")))
     if verb == "stash":
         first = next((word for word in words if not word.startswith("-")), "push")
         everything = _has(words, "ua", "--include-untracked", "--all")
@@ -109,7 +109,7 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
         only_looks = _has(words, "", "--stat", "--numstat", "--summary", "--check", "--cached")
         return None if only_looks and not _has(words, "", "--apply") else Loss(untracked=True)
     if verb == "rm":
-        return None if _has(words, "n", "--cached", "--dry-run") else Loss("delete", _specs(words, paths, ()))
+        return None if _has(words, "n", "--cached", "--dry-run") else Loss("delete", _get_specs(words, paths, ()))
     if verb == "submodule":
         return EVERYTHING if _has(words, "f", "--force") else None
     if verb == "branch":
@@ -132,13 +132,13 @@ def _is_sent_elsewhere(before: Sequence[Arg]) -> bool:
     return False
 
 
-def _loss_of_checkout(words: Sequence[str], paths: Sequence[str] | None) -> Loss | None:
-    specs = _specs(words, paths, _CHECKOUT_TAKES)
+def _find_loss_of_checkout(words: Sequence[str], paths: Sequence[str] | None) -> Loss | None:
+    specs = _get_specs(words, paths, _CHECKOUT_TAKES)
     target = specs[0] if paths is None and specs else ""
     return Loss(pathspecs=None if _has(words, "m", "--merge") else specs, target=target)
 
 
-def _specs(words: Sequence[str], paths: Sequence[str] | None, takes: Sequence[str]) -> tuple[str, ...] | None:
+def _get_specs(words: Sequence[str], paths: Sequence[str] | None, takes: Sequence[str]) -> tuple[str, ...] | None:
     """The operands. A revision among them matches no file; where paths come from a file, all are meant."""
     if _has(words, "", "--pathspec-from-file"):
         return None
@@ -230,7 +230,7 @@ def find_unsteadiness(run: Command, source: str, runs: Sequence[Command]) -> str
             return "a variable refers to another one"
         if base in _SETS and any(word is not None and _VARIABLE.search(word) for word in words):
             return f"{base} changes variables of git"
-    return "" if _count_variables(source) <= _harmless(runs) else "variables of git are named"
+    return "" if _count_variables(source) <= _count_harmless(runs) else "variables of git are named"
 
 
 def _has_option(words: Sequence[str | None]) -> bool:
@@ -248,7 +248,7 @@ def _count_variables(source: str) -> int:
     return len(_VARIABLE.findall(_QUOTING.sub("", source)))
 
 
-def _harmless(runs: Sequence[Command]) -> int:
+def _count_harmless(runs: Sequence[Command]) -> int:
     """How often they are named where that changes nothing: as text for a program that evaluates none."""
     count = 0
     for run in runs:

@@ -55,16 +55,16 @@ def parse_url(text: str, schemes: str = "http https ftp") -> Host | None:
     match = _URL.fullmatch(text)
     if not match or match[1].lower() not in schemes.split():
         return None
-    return _host(match[2], match[3], _PORTS.get(match[1].lower(), 0))
+    return _make_host(match[2], match[3], _PORTS.get(match[1].lower(), 0))
 
 
 def parse_bare(text: str) -> Host | None:
     """The host of `host:port/path`."""
     match = _BARE.fullmatch(text)
-    return _host(match[1], match[2]) if match else None
+    return _make_host(match[1], match[2]) if match else None
 
 
-def _host(name: str, port: str | None, usual: int = 0) -> Host | None:
+def _make_host(name: str, port: str | None, usual: int = 0) -> Host | None:
     parsed = parse_name(name)
     number = int(port or 0)
     if not parsed or number > 65535 or (port and not number):

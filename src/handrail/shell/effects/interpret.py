@@ -20,7 +20,7 @@ from handrail.shell.effects.arguments import (
     join_path,
     mark_moved,
 )
-from handrail.shell.effects.git import git_goes_out, shows_untracked, verb_of
+from handrail.shell.effects.git import find_verb, git_goes_out, shows_untracked
 from handrail.shell.effects.languages import LANGUAGES, find_starts
 from handrail.shell.effects.programs import PRIVATE_NAME, PROGRAMS
 from handrail.shell.effects.project_programs import HARMS, Harm
@@ -125,7 +125,7 @@ def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) ->
         if value is not None and name in row.write_names and value.text != "-":
             files += value.files("write")
         if value is not None and name in row.send_names:
-            files += _sent(value.text or "")
+            files += _find_sent_file(value.text or "")
     doubt = ""
     if row.role == "edit":
         return Ruling(why="it opens files to be worked on", files=tuple(files))
@@ -139,7 +139,7 @@ def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) ->
         doubt = f"the names of the files that {base} uses are computed"
     if row.does == "connects":
         return Ruling(why="it goes out to the network", doubt=doubt, files=tuple(files))
-    looks = row.role == "unzip" and _only_lists(parsed) and not doubt
+    looks = row.role == "unzip" and _lists_only(parsed) and not doubt
     return Ruling("read_only" if looks else "ordinary", "" if looks else f"{base} writes", doubt, tuple(files))
 
 
@@ -154,21 +154,21 @@ class _Use(NamedTuple):
 _Role = Callable[[_Use], list[FileEffect]]
 
 
-def _each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> list[FileEffect]:
+def _touch_each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> list[FileEffect]:
     return [effect for arg in args for effect in arg.files(action, below=below)]
 
 
 def _write(use: _Use) -> list[FileEffect]:
-    return _each(use.parsed.operands, "write")
+    return _touch_each(use.parsed.operands, "write")
 
 
 def _delete(use: _Use) -> list[FileEffect]:
-    return _each(use.parsed.operands, "delete", below=goes_below(use.row, use.parsed))
+    return _touch_each(use.parsed.operands, "delete", below=goes_below(use.row, use.parsed))
 
 
 def _remove_directories(use: _Use) -> list[FileEffect]:
     """`rmdir`; with `-p` the directories above as well."""
-    out = _each(use.parsed.operands, "delete")
+    out = _touch_each(use.parsed.operands, "delete")
     if use.parsed.has("p", "parents"):
         for value in (value for arg in use.parsed.operands for value in arg.values or ()):
             path = posixpath.dirname(value.text.rstrip("/"))
@@ -178,61 +178,61 @@ def _remove_directories(use: _Use) -> list[FileEffect]:
     return out
 
 
-def _mode(use: _Use) -> list[FileEffect]:
+def _interpret_mode(use: _Use) -> list[FileEffect]:
     operands = use.parsed.operands if use.parsed.has("reference") else use.parsed.operands[1:]
-    out = _each(operands, "write", below=goes_below(use.row, use.parsed))
+    out = _touch_each(operands, "write", below=goes_below(use.row, use.parsed))
     return [replace(effect, how="modes") for effect in out] if use.base == "chmod" else out
 
 
-def _shred(use: _Use) -> list[FileEffect]:
-    return _each(use.parsed.operands, "delete" if use.parsed.has("u", "remove") else "write")
+def _interpret_shred(use: _Use) -> list[FileEffect]:
+    return _touch_each(use.parsed.operands, "delete" if use.parsed.has("u", "remove") else "write")
 
 
 def _split(use: _Use) -> list[FileEffect]:
     """Files that are not there yet, so that no pattern matches them."""
     texts = [arg.text for arg in use.parsed.operands[1:2]] or ["x"]
     parts = [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
-    return [*_each(use.parsed.operands[:1], "read"), *parts]
+    return [*_touch_each(use.parsed.operands[:1], "read"), *parts]
 
 
-def _zip(use: _Use) -> list[FileEffect]:
+def _interpret_zip(use: _Use) -> list[FileEffect]:
     archive, rest = use.parsed.operands[:1], use.parsed.operands[1:]
-    moved = _each(rest, "delete", below=True) if use.parsed.has("m") else []
-    return [*_each(archive, "write"), *_each(rest, "read", below=True), *moved]
+    moved = _touch_each(rest, "delete", below=True) if use.parsed.has("m") else []
+    return [*_touch_each(archive, "write"), *_touch_each(rest, "read", below=True), *moved]
 
 
-def _only_lists(parsed: ParsedOptions) -> bool:
+def _lists_only(parsed: ParsedOptions) -> bool:
     return parsed.has("l", "t", "v", "Z", "p")
 
 
-def _unzip(use: _Use) -> list[FileEffect]:
-    reads = _each(use.parsed.operands[:1], "read")
-    if _only_lists(use.parsed):
+def _interpret_unzip(use: _Use) -> list[FileEffect]:
+    reads = _touch_each(use.parsed.operands[:1], "read")
+    if _lists_only(use.parsed):
         return reads
     target = use.parsed.value("d")
-    return [*reads, *(_each([target], "write", below=True) if target else [FileEffect("write", ".", below=True)])]
+    return [*reads, *(_touch_each([target], "write", below=True) if target else [FileEffect("write", ".", below=True)])]
 
 
 def _patch(use: _Use) -> list[FileEffect]:
     patches = [] if use.parsed.has("i", "input") else use.parsed.operands[1:2]
     if use.parsed.has("dry-run"):
-        return _each(patches, "read")
-    named = _each(use.parsed.operands[:1], "write") or [FileEffect("write", ".", below=True)]
+        return _touch_each(patches, "read")
+    named = _touch_each(use.parsed.operands[:1], "write") or [FileEffect("write", ".", below=True)]
     place = use.parsed.value("d", "directory")
-    return [*_each(patches, "read"), *(_each([place], "write", below=True) if place else []), *named]
+    return [*_touch_each(patches, "read"), *(_touch_each([place], "write", below=True) if place else []), *named]
 
 
 def _edit(use: _Use) -> list[FileEffect]:
     """An editor or viewer: its files may be changed."""
     named = [arg for arg in use.parsed.operands if not (arg.text or "").startswith("+")]
-    return [*_each(named, "read"), *_each(named, "write")]
+    return [*_touch_each(named, "read"), *_touch_each(named, "write")]
 
 
 def _pack(use: _Use) -> list[FileEffect]:
     if use.parsed.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
-        return _each(use.parsed.operands, "read")
+        return _touch_each(use.parsed.operands, "read")
     keeps = use.parsed.has("k", "keep") or use.base == "zstd"
-    out = _each(use.parsed.operands, "read" if keeps else "delete")
+    out = _touch_each(use.parsed.operands, "read" if keeps else "delete")
     ending = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z"}.get(use.base, "")
     for effect in list(out):
         packs = ending and not use.parsed.has("d", "decompress")
@@ -248,21 +248,21 @@ def _copy(use: _Use) -> list[FileEffect]:
     target = use.parsed.value("t", "target-directory")
     sources = list(use.parsed.operands)
     if use.base == "install" and use.parsed.has("d", "directory"):
-        return _each(sources, "write")
+        return _touch_each(sources, "write")
     if target is None and len(sources) > 1:
         target = sources.pop()
     if use.base == "ln" and target is None:
-        named = [] if use.parsed.has("s", "symbolic") else _each(sources, "read")
+        named = [] if use.parsed.has("s", "symbolic") else _touch_each(sources, "read")
         return [
             *named,
             *(FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()),
         ]
     out: list[FileEffect] = []
     if use.base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
-        gone = _each(sources, "delete", below=True)
-        out += [*_each(sources, "read", below=True), *mark_moved(gone, target)]
+        gone = _touch_each(sources, "delete", below=True)
+        out += [*_touch_each(sources, "read", below=True), *mark_moved(gone, target)]
     elif use.base != "ln" or not use.parsed.has("s", "symbolic"):  # the same with a second name for a file
-        out += _each(sources, "read", below=deep)
+        out += _touch_each(sources, "read", below=deep)
     if target is not None:
         exact = use.parsed.has("T", "no-target-directory")
         for arg in sources:
@@ -274,7 +274,7 @@ def _copy(use: _Use) -> list[FileEffect]:
         if not sources or any(arg.values is None for arg in sources):
             out += target.files("write", below=True)
     if use.base == "rsync" and target is not None and use.parsed.has("delete", "delete-after"):
-        out += _each([target], "delete", below=True)
+        out += _touch_each([target], "delete", below=True)
     return [effect for effect in out if ":" not in effect.path] if use.base in ("rsync", "scp") else out
 
 
@@ -283,7 +283,7 @@ def _name(value: Value) -> str:
     return posixpath.basename(value.text.rstrip("/")) or "."
 
 
-def _sent(value: str) -> list[FileEffect]:
+def _find_sent_file(value: str) -> list[FileEffect]:
     """The file that a value with `@` in it names: `@file`, `name=@file;type=text`."""
     _, at, name = value.rpartition("@")
     name = name.partition(";")[0]
@@ -323,12 +323,12 @@ _ROLES: dict[str, _Role] = {
     "delete": _delete,
     "remove_directories": _remove_directories,
     **dict.fromkeys(("copy", "move", "link", "install", "sync", "remote_copy"), _copy),
-    "mode": _mode,
-    "shred": _shred,
+    "mode": _interpret_mode,
+    "shred": _interpret_shred,
     "pack": _pack,
     "split": _split,
-    "zip": _zip,
-    "unzip": _unzip,
+    "zip": _interpret_zip,
+    "unzip": _interpret_unzip,
     "patch": _patch,
     "edit": _edit,
     "download": _download,
@@ -347,12 +347,12 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
         return "names"
     if base in ("rg", "ag"):
         texts = [arg.text for arg in args]
-        if all(text is not None and not _opens(text) for text in texts):
+        if all(text is not None and not _opens_hidden_files(text) for text in texts):
             return "unhidden"
     return "contents"
 
 
-def _opens(text: str) -> bool:
+def _opens_hidden_files(text: str) -> bool:
     """Whether an option of ripgrep or of ag lets it look into hidden files; one that may, counts."""
     short = text.startswith("-") and not text.startswith("--") and any(letter in text for letter in "u.")
     return short or text.startswith(_UNRESTRICTED)
@@ -364,11 +364,11 @@ def _opens(text: str) -> bool:
 def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[str] | None) -> str:
     """Why this command is destructive or privileged; empty if it is not known to be."""
     texts = [value.text for arg in args for value in arg.values or ()]
-    if base == "git" and (verb := verb_of(args)[0]):
-        rest = [value.text for arg in args[verb_of(args)[1] :] for value in arg.values or ()]
+    if base == "git" and (verb := find_verb(args)[0]):
+        rest = [value.text for arg in args[find_verb(args)[1] :] for value in arg.values or ()]
         return next((row.why for row in _HARMS_BY_NAME["git"] if verb == ANY or _is_verb(row, verb, rest)), "")
     for row in _HARMS_BY_NAME.get(base, ()):
-        if all(_there(need, texts) for need in row.needs):
+        if all(_has_any(need, texts) for need in row.needs):
             return row.why
     if base == "kill" and any(text == "-1" or text in ("0", "1") for text in texts[1:]):
         return "it ends every process"
@@ -378,7 +378,7 @@ def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[st
         return "it deletes data from a database"
     if base in _DATABASES and any(_DROPS.search(item.target.fixed or "") for item in run.redirections if item.feeds):
         return "it deletes data from a database"
-    if base == "rm" and _there("-r -R --recursive", texts):
+    if base == "rm" and _has_any("-r -R --recursive", texts):
         for arg in args:
             for value in arg.values or ():
                 if not value.below and any(_is_everything(place, value.text, value.glob) for place in places or (".",)):
@@ -393,14 +393,14 @@ def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[st
 
 def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
-    if verb == "clean" and _there("-n --dry-run", [text for text in rest if text != ANY]):
+    if verb == "clean" and _has_any("-n --dry-run", [text for text in rest if text != ANY]):
         return False
     first, *others = row.needs
     if first.startswith("~"):
-        return _there(first, rest)
+        return _has_any(first, rest)
     long = [option for need in others for option in need.split(" ") if option.startswith("--")]
     texts = [*rest, *(option for option in long if any(_abbreviates(text, option) for text in rest))]
-    return verb in first.split(" ") and all(_there(need, texts) for need in others)
+    return verb in first.split(" ") and all(_has_any(need, texts) for need in others)
 
 
 def _abbreviates(text: str, option: str) -> bool:
@@ -413,7 +413,7 @@ def fork_bomb(source: str) -> bool:
     return bool(_FORK_BOMB.search(source))
 
 
-def _there(need: str, texts: Sequence[str]) -> bool:
+def _has_any(need: str, texts: Sequence[str]) -> bool:
     return any(_is_there(spelling, texts) for spelling in need.split(" "))
 
 
@@ -467,13 +467,13 @@ _STARTS_TOOL = {"npm": ("exec", "x"), "bun": ("x",), "uv": ("tool/run",)}
 """Verbs with which a package manager runs a tool of the project, and fetches one that is not installed."""
 
 
-def network_use(base: str, args: Sequence[Arg]) -> NetworkUse:
+def judge_network(base: str, args: Sequence[Arg]) -> NetworkUse:
     """Whether a command uses the network, as far as its name and words tell."""
     texts = [arg.text or "" for arg in args]
     if len(texts) == 1 and texts[0] in ("--version", "-V", "--help", "-h"):
         return _NO_NETWORK
     if base == "git":
-        return _CERTAIN if git_goes_out(args) or verb_of(args)[0] is None else _NO_NETWORK
+        return _CERTAIN if git_goes_out(args) or find_verb(args)[0] is None else _NO_NETWORK
     row = PROGRAMS.get(base)
     if row is None:
         return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
@@ -482,12 +482,12 @@ def network_use(base: str, args: Sequence[Arg]) -> NetworkUse:
     if row.network == "*":
         return _CERTAIN
     if row.role == "module":
-        return _module(args)
+        return _judge_module(args)
     if row.role == "tool" and not row.network:
-        return _tool(args)
+        return _judge_tool(args)
     if not row.network and not row.fetches:
         return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
-    return _by_verb(base, row, args)
+    return _judge_verb(base, row, args)
 
 
 def is_socket(path: str) -> bool:
@@ -495,18 +495,18 @@ def is_socket(path: str) -> bool:
     return bool(_SOCKET.fullmatch(path))
 
 
-def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
+def _judge_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
     use: NetworkUse = _NO_NETWORK
-    for verb, rest in _verbs(row, args):
+    for verb, rest in _find_verbs(row, args):
         if verb is None:
             return _CERTAIN
         second = next((arg.text for arg in rest if not (arg.text or "").startswith("-")), None)
         if verb in row.network_verbs or any(_is_second(f"{verb}/", arg, row) for arg in rest):
             return _CERTAIN
         if verb in _STARTS_TOOL.get(base, ()):
-            use = _tool(rest)
+            use = _judge_tool(rest)
         elif f"{verb}/{second}" in _STARTS_TOOL.get(base, ()):
-            use = _tool(rest[1:])
+            use = _judge_tool(rest[1:])
         elif verb in row.fetch_verbs:
             use = _POSSIBLE
     return use
@@ -519,7 +519,7 @@ def _is_second(start: str, arg: Arg, row: Program) -> bool:
     return start + arg.text in row.network_verbs
 
 
-def _verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequence[Arg]]]:
+def _find_verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequence[Arg]]]:
     """The words that may be the verb, each with the arguments behind it: behind an option that is not known, any."""
     at = 0
     sure = True
@@ -547,7 +547,7 @@ def _verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequ
         yield "-", ()
 
 
-def _module(args: Sequence[Arg]) -> NetworkUse:
+def _judge_module(args: Sequence[Arg]) -> NetworkUse:
     """`python -m module`."""
     for at, arg in enumerate(args):
         text = arg.text
@@ -560,13 +560,13 @@ def _module(args: Sequence[Arg]) -> NetworkUse:
             behind = args[at + 1 :] if rest[1:] else args[at + 2 :]
             if module is None or (module in ("pip", "ensurepip") and not behind):
                 return _CERTAIN
-            return network_use(module, behind) if module in PROGRAMS else _NO_NETWORK
+            return judge_network(module, behind) if module in PROGRAMS else _NO_NETWORK
         if not flags or not text.startswith("-") or rest:
             return _NO_NETWORK
     return _NO_NETWORK
 
 
-def _tool(args: Sequence[Arg]) -> NetworkUse:
+def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
     """`npx tool`: a tool that is not installed is fetched. Options may name another one."""
     for arg in args:
         text = arg.text

@@ -99,7 +99,7 @@ def _declare(args: Sequence[Arg]) -> Ruling:
     return READ_ONLY
 
 
-def _date(args: Sequence[Arg]) -> Ruling:
+def _judge_date(args: Sequence[Arg]) -> Ruling:
     row = Program(
         "uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False
     )
@@ -111,7 +111,7 @@ def _date(args: Sequence[Arg]) -> Ruling:
     return Ruling("ordinary" if why else "read_only", why, files=tuple(reference.files("read") if reference else ()))
 
 
-def _sed(args: Sequence[Arg]) -> Ruling:
+def _judge_sed(args: Sequence[Arg]) -> Ruling:
     in_place = [arg for arg in args if re.match(r"-[nErsuz]*i|--in-place", arg.text or "")]
     # On macOS `-i` takes a separate word; an empty one can be nothing else.
     rest = [arg for arg in args if arg not in in_place and arg.text != ""]
@@ -127,7 +127,7 @@ def _sed(args: Sequence[Arg]) -> Ruling:
         doubt = "a file says what sed does" if parsed.has("f", "file") else ""
     elif not all(script is not None and script.text is not None and sed_only_prints(script.text) for script in scripts):
         why = doubt = "the program of sed may write files or run commands"
-        if all(script is not None and _only_inserts(script.text or "w") for script in scripts):
+        if all(script is not None and _inserts_only(script.text or "w") for script in scripts):
             doubt = ""
     if parsed.loose:
         why = why or "an argument of sed may turn out to be an option"
@@ -141,12 +141,12 @@ def _sed(args: Sequence[Arg]) -> Ruling:
     return Ruling("ordinary" if why else "read_only", why, doubt, tuple(files))
 
 
-def _only_inserts(program: str) -> bool:
+def _inserts_only(program: str) -> bool:
     """`3i text` and its like: text that is put in, up to the end."""
     return bool(re.fullmatch(r"(?:[0-9]+|\$|/[^/\\\n]*/)?[ \t]*[aic]\\?[^\n]*", program))
 
 
-def _awk(args: Sequence[Arg]) -> Ruling:
+def _judge_awk(args: Sequence[Arg]) -> Ruling:
     parsed = parse_options(_AWK, args)
     operands = parsed.operands
     program = operands[0].text if operands else None
@@ -171,9 +171,9 @@ def _awk(args: Sequence[Arg]) -> Ruling:
     return Ruling("read_only", files=files)
 
 
-def _jq(args: Sequence[Arg]) -> Ruling:
+def _judge_jq(args: Sequence[Arg]) -> Ruling:
     # `--arg name value` takes two words.
-    kept = _without_named(args)
+    kept = _drop_named(args)
     parsed = parse_options(_JQ, kept)
     program = parsed.operands[0].text if parsed.operands else "."
     ruling = judge_by_row("jq", _JQ, kept)
@@ -182,7 +182,7 @@ def _jq(args: Sequence[Arg]) -> Ruling:
     return ruling
 
 
-def _without_named(args: Sequence[Arg]) -> list[Arg]:
+def _drop_named(args: Sequence[Arg]) -> list[Arg]:
     out: list[Arg] = []
     at = 0
     while at < len(args):
@@ -242,7 +242,7 @@ def _find(args: Sequence[Arg]) -> Ruling:
     return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))
 
 
-def _yq(args: Sequence[Arg]) -> Ruling:
+def _judge_yq(args: Sequence[Arg]) -> Ruling:
     """Judge yq where the two programs of that name agree."""
     parsed = parse_options(_YQ, args)
     operands = parsed.operands[1:] if parsed.operands and parsed.operands[0].text in ("e", "eval") else parsed.operands
@@ -258,7 +258,7 @@ def _yq(args: Sequence[Arg]) -> Ruling:
     return Ruling("read_only", files=files)
 
 
-def _dd(args: Sequence[Arg]) -> Ruling:
+def _judge_dd(args: Sequence[Arg]) -> Ruling:
     files: list[FileEffect] = []
     doubt = ""
     for arg in args:
@@ -271,7 +271,7 @@ def _dd(args: Sequence[Arg]) -> Ruling:
     return Ruling(why="dd writes", doubt=doubt, files=tuple(files))
 
 
-def _tar(args: Sequence[Arg]) -> Ruling:
+def _judge_tar(args: Sequence[Arg]) -> Ruling:
     """The first word may be letters without a dash; `-f` then takes the next word."""
     first = args[0].text if args else None
     if first and not first.startswith("-"):
@@ -318,16 +318,16 @@ def sed_only_prints(program: str) -> bool:
     """Whether every command of a sed program is one that only edits and prints what passes through."""
     at = depth = 0
     while True:
-        at = _past(program, at, " \t\n;")
+        at = _skip(program, at, " \t\n;")
         if at >= len(program):
             return depth == 0
         if program[at] == "}":
             depth -= 1
-            at = _past(program, at + 1, " \t")
+            at = _skip(program, at + 1, " \t")
             if depth < 0:
                 return False
             continue
-        parsed = _sed_addresses(program, at)
+        parsed = _skip_sed_addresses(program, at)
         if parsed is None:
             return False
         at = parsed
@@ -335,27 +335,27 @@ def sed_only_prints(program: str) -> bool:
             depth += 1
             at += 1
             continue
-        after = _sed_command(program, at)
+        after = _skip_sed_command(program, at)
         if after is None:
             return False
-        at = _past(program, after, " \t")
+        at = _skip(program, after, " \t")
         if at < len(program) and program[at] not in ";}\n":
             return False
 
 
-def _past(text: str, at: int, blanks: str) -> int:
+def _skip(text: str, at: int, blanks: str) -> int:
     while at < len(text) and text[at] in blanks:
         at += 1
     return at
 
 
-def _sed_addresses(program: str, at: int) -> int | None:
+def _skip_sed_addresses(program: str, at: int) -> int | None:
     """Past `1,5!` and its like."""
     for turn in range(2):
         if parsed := _NUMBER.match(program, at):
             at = parsed.end()
         elif program[at : at + 1] == "/":
-            end = _delimited(program, at + 1, "/")
+            end = _skip_delimited(program, at + 1, "/")
             if end is None:
                 return None
             parsed = _ADDRESS_END.match(program, end)
@@ -364,19 +364,19 @@ def _sed_addresses(program: str, at: int) -> int | None:
             return None
         else:
             break
-        at = _past(program, at, " \t")
+        at = _skip(program, at, " \t")
         if program[at : at + 1] != ",":
             break
         if turn:
             return None
-        at = _past(program, at + 1, " \t")
-    at = _past(program, at, " \t")
+        at = _skip(program, at + 1, " \t")
+    at = _skip(program, at, " \t")
     while program[at : at + 1] == "!":
-        at = _past(program, at + 1, " \t")
+        at = _skip(program, at + 1, " \t")
     return at
 
 
-def _sed_command(program: str, at: int) -> int | None:
+def _skip_sed_command(program: str, at: int) -> int | None:
     letter = program[at : at + 1]
     if letter and letter in _PLAIN:
         return at + 1
@@ -387,8 +387,8 @@ def _sed_command(program: str, at: int) -> int | None:
     mark = program[at + 1 : at + 2]
     if not mark or mark in "\\\n \t;" or mark.isalnum():
         return None
-    middle = _delimited(program, at + 2, mark)
-    end = _delimited(program, middle, mark, pattern=False) if middle is not None else None
+    middle = _skip_delimited(program, at + 2, mark)
+    end = _skip_delimited(program, middle, mark, pattern=False) if middle is not None else None
     if end is None:
         return None
     if letter == "y":
@@ -397,7 +397,7 @@ def _sed_command(program: str, at: int) -> int | None:
     return parsed.end() if parsed else end
 
 
-def _delimited(program: str, at: int, mark: str, *, pattern: bool = True) -> int | None:
+def _skip_delimited(program: str, at: int, mark: str, *, pattern: bool = True) -> int | None:
     """Past the next delimiter. One inside of brackets ends the pattern for some seds and not for others: no answer."""
     start = at
     while at < len(program):
@@ -436,13 +436,13 @@ def jq_only_prints(program: str) -> bool:
 LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
     **dict.fromkeys(("test", "[", "[["), _test),
     **dict.fromkeys(("declare", "typeset", "local", "readonly"), _declare),
-    "date": _date,
-    **dict.fromkeys(("sed", "gsed"), _sed),
-    **dict.fromkeys(("awk", "gawk", "mawk"), _awk),
-    "jq": _jq,
-    "yq": _yq,
+    "date": _judge_date,
+    **dict.fromkeys(("sed", "gsed"), _judge_sed),
+    **dict.fromkeys(("awk", "gawk", "mawk"), _judge_awk),
+    "jq": _judge_jq,
+    "yq": _judge_yq,
     "find": _find,
-    "tar": _tar,
-    "dd": _dd,
+    "tar": _judge_tar,
+    "dd": _judge_dd,
 }
 """Programs that are judged by code."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from handrail.model import Mention
-from handrail.shell.effects.arguments import Arg, Places, argument, join_path
+from handrail.shell.effects.arguments import Arg, Places, join_path, make_argument
 from handrail.shell.parser.script import HEREDOCS, Command, Word
 
 _SEPARATORS = re.compile(r"[\s\"'`(){}\[\],;=:<>|&@\\]+")
@@ -25,7 +25,7 @@ def find_mentions(run: Command, args: Sequence[Arg], known: bool, places: Places
     """
     mentions: dict[Mention, None] = {}
     inputs = [item.target for item in run.redirections if item.operator in (*HEREDOCS, "<<<")]
-    words = [*zip(run.words[1:], args, strict=True), *((word, argument(word, {})) for word in inputs)]
+    words = [*zip(run.words[1:], args, strict=True), *((word, make_argument(word, {})) for word in inputs)]
     for word, arg in words:
         if arg.values is None:
             mentions |= dict.fromkeys(_find_computed(word))

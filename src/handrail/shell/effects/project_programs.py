@@ -103,29 +103,29 @@ _SYSTEM_PACKAGES = Program(network=f"{_INSTALL} refresh dist-upgrade tap", does=
 _RUNS_TOOL = replace(_BUILDS, role="tool")
 
 
-def _each(names: str, program: Program) -> dict[str, Program]:
+def _repeat_row(names: str, program: Program) -> dict[str, Program]:
     """The same row for several programs."""
     return dict.fromkeys(names.split(), program)
 
 
 PROJECT: dict[str, Program] = {
     # networks, by nature
-    **_each(
+    **_repeat_row(
         "ssh sftp ftp lftp telnet nc ncat netcat socat mosh aria2c http https xh yt-dlp lynx w3m links elinks dig "
         "nslookup host ping ping6 traceroute tracepath mtr whois nmap gh glab hub aws gcloud gsutil az kubectl helm "
         "doctl flyctl heroku vercel netlify twine rclone s3cmd ansible ansible-playbook sendmail mail mutt autossh "
         "sshfs sshpass ssh-copy-id ssh-keyscan websocat grpcurl ab wrk iperf iperf3 openvpn wg ngrok cloudflared",
         _CONNECTS,
     ),
-    **_each(
+    **_repeat_row(
         "psql mysql mariadb redis-cli mongosh mongo pg_dump mysqldump",
         Program(does="", network=r"~(?:-h|--host|postgres|mysql:|redis:|mongodb).*"),
     ),
     "openssl": Program(does="", network="s_client"),
     # packages of the system, containers, infrastructure
-    **_each("apt apt-get yum dnf zypper brew port snap flatpak", _SYSTEM_PACKAGES),
+    **_repeat_row("apt apt-get yum dnf zypper brew port snap flatpak", _SYSTEM_PACKAGES),
     "apk": Program(does="", network="add update upgrade fetch"),
-    **_each(
+    **_repeat_row(
         "docker podman nerdctl",
         Program(
             "D",
@@ -136,11 +136,13 @@ PROJECT: dict[str, Program] = {
             "compose/create compose/start compose/watch compose/publish compose/down",
         ),
     ),
-    **_each("terraform tofu pulumi", Program(does="", network="init apply plan destroy refresh up")),
-    **_each("rustup nvm pyenv rbenv asdf mise volta", Program(does="", network="install update self toolchain use")),
-    **_each("hg svn bzr", Program(does="", network="pull push clone update checkout co up incoming")),
+    **_repeat_row("terraform tofu pulumi", Program(does="", network="init apply plan destroy refresh up")),
+    **_repeat_row(
+        "rustup nvm pyenv rbenv asdf mise volta", Program(does="", network="install update self toolchain use")
+    ),
+    **_repeat_row("hg svn bzr", Program(does="", network="pull push clone update checkout co up incoming")),
     # Python
-    **_each(
+    **_repeat_row(
         "pip pip3",
         Program(
             "vqh",
@@ -150,7 +152,7 @@ PROJECT: dict[str, Program] = {
             network="install download search wheel index",
         ),
     ),
-    **_each("python python3 python2 pypy3", replace(_BUILDS, role="module")),
+    **_repeat_row("python python3 python2 pypy3", replace(_BUILDS, role="module")),
     "uv": Program(
         "qvn",
         "",
@@ -161,9 +163,9 @@ PROJECT: dict[str, Program] = {
         fetches="run build tool venv",
     ),
     "uvx": _RUNS_TOOL,
-    **_each("poetry pdm pipenv hatch rye", _PYTHON_ENVIRONMENTS),
-    **_each("pipx conda mamba", Program(does="", network="install upgrade create update search run inject")),
-    **_each(
+    **_repeat_row("poetry pdm pipenv hatch rye", _PYTHON_ENVIRONMENTS),
+    **_repeat_row("pipx conda mamba", Program(does="", network="install upgrade create update search run inject")),
+    **_repeat_row(
         "pytest py.test tox nox coverage unittest ruff black isort flake8 pylint mypy pyright basedpyright pyre "
         "bandit autopep8 yapf pre-commit sphinx-build mkdocs build hatchling pdoc cython",
         _BUILDS,
@@ -173,11 +175,11 @@ PROJECT: dict[str, Program] = {
     "pnpm": replace(_NODE, network=f"- {_NODE_VERBS}", fetches="exec", role="tool"),
     "yarn": replace(_NODE, network=f"- {_NODE_VERBS}", fetches="exec", role="tool"),
     "bun": replace(_NODE, network=_NODE_VERBS, fetches="exec", role="tool"),
-    **_each("npx bunx pnpx", _RUNS_TOOL),
+    **_repeat_row("npx bunx pnpx", _RUNS_TOOL),
     "deno": replace(
         _BUILDS, network="install add cache update upgrade publish", fetches="run test check bench compile"
     ),
-    **_each(
+    **_repeat_row(
         "node tsx ts-node tsc vue-tsc eslint prettier biome oxlint standard stylelint markdownlint "
         "markdownlint-cli2 jest vitest mocha ava playwright cypress karma c8 nyc webpack vite rollup esbuild "
         "parcel swc babel turbo nx lerna tsup next nuxt astro svelte-check ng gulp grunt storybook knip depcheck",
@@ -201,29 +203,29 @@ PROJECT: dict[str, Program] = {
         fetches="build check test run b c t r clippy doc bench fix nextest d",
         runs="config",
     ),
-    **_each(
+    **_repeat_row(
         "gofmt goimports golangci-lint staticcheck gotestsum rustc rustfmt clippy-driver make gmake cmake ctest "
         "ninja meson bazel bazelisk gcc g++ cc c++ clang clang++ ld clang-format clang-tidy cppcheck scons just "
         "task",
         _BUILDS,
     ),
     # Java, Ruby, PHP, Swift, .NET and others
-    **_each(
+    **_repeat_row(
         "mvn gradle",
         replace(_BUILDS, network="deploy publish", fetches="install package compile test build verify check"),
     ),
-    **_each("mvnw gradlew java javac kotlinc kotlin scala scalac sbt ant ktlint checkstyle", _BUILDS),
-    **_each("bundle bundler", replace(_BUILDS, network=f"- {_INSTALL} push require outdated")),
-    **_each("gem composer", replace(_BUILDS, network=f"{_INSTALL} push require outdated")),
-    **_each("ruby rake rspec rubocop minitest rails", _BUILDS),
-    **_each("php phpunit phpstan psalm php-cs-fixer phpcs phpcbf pest artisan pint", _BUILDS),
+    **_repeat_row("mvnw gradlew java javac kotlinc kotlin scala scalac sbt ant ktlint checkstyle", _BUILDS),
+    **_repeat_row("bundle bundler", replace(_BUILDS, network=f"- {_INSTALL} push require outdated")),
+    **_repeat_row("gem composer", replace(_BUILDS, network=f"{_INSTALL} push require outdated")),
+    **_repeat_row("ruby rake rspec rubocop minitest rails", _BUILDS),
+    **_repeat_row("php phpunit phpstan psalm php-cs-fixer phpcs phpcbf pest artisan pint", _BUILDS),
     "swift": replace(_BUILDS, network="package/update package/resolve", fetches="build test run"),
-    **_each("xcodebuild swiftlint swiftformat swiftc", _BUILDS),
+    **_repeat_row("xcodebuild swiftlint swiftformat swiftc", _BUILDS),
     "dotnet": replace(_BUILDS, network="restore add nuget tool workload", fetches="build test run publish pack format"),
     "msbuild": _BUILDS,
     "mix": replace(_BUILDS, network="deps.get deps.update hex.publish"),
-    **_each("flutter dart", replace(_BUILDS, network="pub upgrade", fetches="test build run")),
-    **_each("zig elixir stack cabal ghc lua perl", _BUILDS),
+    **_repeat_row("flutter dart", replace(_BUILDS, network="pub upgrade", fetches="test build run")),
+    **_repeat_row("zig elixir stack cabal ghc lua perl", _BUILDS),
 }
 
 VERSIONS: dict[str, str] = {

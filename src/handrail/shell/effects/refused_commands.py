@@ -90,7 +90,7 @@ def find_danger(script: Script) -> Danger | None:
 
 def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
     """Yield each refused part with the number of its command; -1 stands for text that was not parsed."""
-    places = _places(script)
+    places = _find_places(script)
     moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
     moved = moved or any(name in script.elsewhere for name in PLACES)
     for index, run in enumerate(script.runs):
@@ -102,12 +102,12 @@ def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
             yield -1, Danger("unread", seen.group(), "the script cannot be read to its end, and this stands in it")
 
 
-def _text_of(run: Command) -> str:
+def _get_text(run: Command) -> str:
     return " ".join(word.source for word in run.words)[:200]
 
 
 def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | None:
-    text = _text_of(run)
+    text = _get_text(run)
     base = run.base
     if base is None or (moved and run.words and run.words[0].fixed is None):
         return Danger("computed", text, "the name of a command is computed")
@@ -120,8 +120,8 @@ def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | Non
         return Danger("power", text, f"{base} stops the machine")
     if base in ("systemctl", "loginctl") and any(verb in _POWER_VERBS for verb in operands[:3]):
         return Danger("power", text, f"{base} stops the machine")
-    if base == "rm" and _recursive(fixed):
-        for word in _after_options(words):
+    if base == "rm" and _is_recursive(fixed):
+        for word in _drop_options(words):
             if _is_root(word, places):
                 return Danger("delete", text, f"it deletes {word.source} with everything in it")
     if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in _starts(words)):
@@ -181,7 +181,7 @@ def _is_device(path: str, places: list[str]) -> bool:
     return False
 
 
-def _recursive(fixed: list[str | None]) -> bool:
+def _is_recursive(fixed: list[str | None]) -> bool:
     for text in fixed:
         if text == "--":
             return False
@@ -195,7 +195,7 @@ def _recursive(fixed: list[str | None]) -> bool:
     return False
 
 
-def _after_options(words: tuple[Word, ...]) -> list[Word]:
+def _drop_options(words: tuple[Word, ...]) -> list[Word]:
     out: list[Word] = []
     ended = False
     for word in words:
@@ -206,12 +206,12 @@ def _after_options(words: tuple[Word, ...]) -> list[Word]:
     return out
 
 
-def _places(script: Script) -> list[str]:
+def _find_places(script: Script) -> list[str]:
     """The fixed directories that the script goes to: relative paths may start there."""
     paths = []
     for run in script.runs:
         if run.base in ("cd", "pushd", "chroot") and len(run.words) > 1:
-            targets = _after_options(run.words[1:])
+            targets = _drop_options(run.words[1:])
             if targets and targets[0].fixed and targets[0].fixed.startswith("/"):
                 paths.append(targets[0].fixed)
             elif targets and targets[0].parts and _is_home(targets[0]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from handrail.shell.effects.arguments import arguments
+from handrail.shell.effects.arguments import make_arguments
 from handrail.shell.effects.interpret import judge_program
 from handrail.shell.parser.script import Command, Script, Word
 
@@ -22,25 +22,29 @@ def respell(script: Script, alias: str, real: str) -> str | None:
     mentions = script.source.count(alias)
     if not mentions or script.error is not None or script.stopped or not _PLAIN.fullmatch(real):
         return None
-    proven = sum(_files_read(command, alias) for command in script.commands if not command.via)
+    proven = sum(_count_files_read(command, alias) for command in script.commands if not command.via)
     return script.source.replace(alias, real) if proven == mentions else None
 
 
-def _files_read(command: Command, alias: str) -> int:
+def _count_files_read(command: Command, alias: str) -> int:
     """How many words of this command are files below ``alias`` that it reads."""
-    redirected = [each.target for each in command.redirections if each.operator == "<" and _below(each.target, alias)]
-    words = [word for word in command.words[1:] if _below(word, alias)]
-    ruling = judge_program(command.base, arguments(command.words[1:], {}, None)) if command.base and words else None
+    redirected = [
+        each.target for each in command.redirections if each.operator == "<" and _is_below(each.target, alias)
+    ]
+    words = [word for word in command.words[1:] if _is_below(word, alias)]
+    ruling = (
+        judge_program(command.base, make_arguments(command.words[1:], {}, None)) if command.base and words else None
+    )
     if ruling is None or ruling.tier != "read_only" or ruling.doubt:
         return len(redirected)
     read = [file.path for file in ruling.files if file.action == "read" and not file.glob]
-    return len(redirected) + sum(read.count(word.fixed or "") == _times(words, word) for word in words)
+    return len(redirected) + sum(read.count(word.fixed or "") == _count_word(words, word) for word in words)
 
 
-def _times(words: list[Word], word: Word) -> int:
+def _count_word(words: list[Word], word: Word) -> int:
     return sum(other.fixed == word.fixed for other in words)
 
 
-def _below(word: Word, alias: str) -> bool:
+def _is_below(word: Word, alias: str) -> bool:
     text = word.fixed
     return text is not None and (text == alias or text.startswith(alias + "/")) and word.source.strip("'\"") == text

@@ -142,39 +142,39 @@ def parse_options(row: Program, args: Sequence[Arg]) -> ParsedOptions:
             out.operands.extend(args[at:])
             break
         elif text.startswith("--"):
-            at = _long(row, out, text, args, at)
+            at = _parse_long_option(row, out, text, args, at)
         elif text.startswith("-") and text != "-":
             if row.numbers and text[1:].isdigit():
                 continue
-            at = _short(row, out, text, args, at)
+            at = _parse_short_options(row, out, text, args, at)
         else:
             out.operands.append(arg)
     return out
 
 
-def _fixed(text: str) -> Arg:
+def _make_fixed(text: str) -> Arg:
     return Arg(text, (Value(text),))
 
 
-def _long(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
+def _parse_long_option(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
     name, sign, value = text[2:].partition("=")
     kind = row.names.get(name)
     if kind is None or (sign and kind not in "=?"):
         out.unknown = out.unknown or text
-        out.options.append((name, _fixed(value) if sign else None))
+        out.options.append((name, _make_fixed(value) if sign else None))
         return at
     if kind == "=" and not sign:
         _take(row, out, name, args, at)
         return at + 1
-    out.options.append((name, _fixed(value) if sign else None))
+    out.options.append((name, _make_fixed(value) if sign else None))
     return at
 
 
-def _short(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
+def _parse_short_options(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
     for index, letter in enumerate(text[1:], start=2):
         if letter in row.takes:
             if text[index:]:
-                out.options.append((letter, _fixed(text[index:])))
+                out.options.append((letter, _make_fixed(text[index:])))
                 return at
             _take(row, out, letter, args, at)
             return at + 1

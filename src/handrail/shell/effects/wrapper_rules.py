@@ -11,7 +11,7 @@ from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
 
 JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"}
-"""The commands that `wrapper` judges."""
+"""The commands that `judge_wrapper` judges."""
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
 _INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
 LISTERS = ("find", "ls", "git", "rg", "grep", "fd", "fdfind")
@@ -37,7 +37,7 @@ def runs_words(run: Command) -> bool:
     return run.base in (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".")
 
 
-def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
+def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     """Judge one of `JUDGED` itself. One that cannot be opened is a doubt of the script."""
     if base in ("alias", "unalias", "source", ".", "trap"):
         sourced = args[0].files("read") if base in ("source", ".") and args else ()
@@ -49,14 +49,14 @@ def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         files = script.files("read") if base in SHELLS and script is not None and "script file" in doubt else ()
         return Ruling(why=doubt, doubt=doubt, files=tuple(files))
     if base == "env":
-        return _env(args, bool(inner))
+        return _judge_env(args, bool(inner))
     if base == "command" and not inner:
         parsed = parse_options(Program("vVp", "", "", "texts"), args)
         return READ_ONLY if not parsed.unknown else Ruling(why="command with these arguments is not known")
     if base == "time":
         return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY
     if base == "xargs":
-        file = _after(args, "-a", "--arg-file")
+        file = _find_after(args, "-a", "--arg-file")
         return Ruling("read_only", files=tuple(file.files("read")) if file else ())
     if base in SHELLS and not inner and args:
         alone = len(args) == 1 and args[0].text == "--version"
@@ -73,7 +73,7 @@ def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     return Ruling(why=f"{base} changes how a command runs")
 
 
-def _env(args: Sequence[Arg], runs: bool) -> Ruling:
+def _judge_env(args: Sequence[Arg], runs: bool) -> Ruling:
     if not runs:
         alone = [arg.text for arg in args] in (["--version"], ["--help"])
         return READ_ONLY if alone else Ruling(why="it shows the environment with its secrets")
@@ -91,7 +91,7 @@ def _has(args: Sequence[Arg], *names: str) -> bool:
     return any((arg.text or "").startswith(names) for arg in args)
 
 
-def _after(args: Sequence[Arg], *names: str) -> Arg | None:
+def _find_after(args: Sequence[Arg], *names: str) -> Arg | None:
     for index, arg in enumerate(args[:-1]):
         if arg.text in names:
             return args[index + 1]

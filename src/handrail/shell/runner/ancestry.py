@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from handrail.shell.runner.process_tree import limit_mark, look, variable_marks
+from handrail.shell.runner.process_tree import limit_mark, look, read_marks
 
 _MOST = 1000
 
 
-def ancestors(pid: int) -> Iterator[int]:
+def iterate_ancestors(pid: int) -> Iterator[int]:
     """The parent of a process, its parent, and so on, without the first process of the machine."""
     for _ in range(_MOST):
         process = look(pid)
@@ -26,12 +26,12 @@ def ancestors(pid: int) -> Iterator[int]:
 def runs_above(pid: int) -> frozenset[int]:
     """The marks of all runs that a process belongs to."""
     marks: set[int] = set()
-    for one in (pid, *ancestors(pid)):
-        marks |= limit_mark(one) | variable_marks(one)
+    for one in (pid, *iterate_ancestors(pid)):
+        marks |= limit_mark(one) | read_marks(one)
     return frozenset(marks)
 
 
-def gained_nothing(pid: int) -> bool:
+def has_given_up_privileges(pid: int) -> bool:
     """Whether a process has given up new privileges for good, as every command inside a boundary has."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as file:
         return file.read(8192).partition(b"\nNoNewPrivs:")[2].split(None, 1)[:1] == [b"1"]

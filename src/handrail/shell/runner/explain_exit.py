@@ -87,11 +87,11 @@ def explain_exit_code(line: str, code: int) -> str:
     if code == 126:
         return f"{name}: found, but it cannot be run" if name else "a command was found, but it cannot be run"
     if 128 < code < 128 + signal.NSIG:
-        return f"ended by {signal_name(code - 128)}" if code - 128 in signal.valid_signals() else ""
+        return f"ended by {name_signal(code - 128)}" if code - 128 in signal.valid_signals() else ""
     return ""
 
 
-def signal_name(number: int) -> str:
+def name_signal(number: int) -> str:
     """Such as SIGTERM."""
     try:
         return signal.Signals(number).name

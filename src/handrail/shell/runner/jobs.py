@@ -76,7 +76,7 @@ class Jobs:
     def start(self, order: CommandOrder, timeout: float | None = None) -> Job:
         """Start a command in the background."""
         with self._lock:
-            self._room()
+            self._make_room()
             return self._add(self._runs.start(order), timeout)
 
     def keep(self, run: Run, timeout: float | None = None, shown: int = 0) -> Job:
@@ -85,12 +85,12 @@ class Jobs:
         Its first ``shown`` bytes count as read. If there are too many jobs the caller has to see to its end.
         """
         with self._lock:
-            self._room()
+            self._make_room()
             job = self._add(run, timeout)
             job.offset = shown
             return job
 
-    def _room(self) -> None:
+    def _make_room(self) -> None:
         running = sum(job.running for job in self._jobs.values())
         if running >= MOST_RUNNING:
             raise TooManyJobs(running=running, most=MOST_RUNNING)
@@ -173,7 +173,7 @@ def _find_character_end(fd: int, start: int, end: int) -> int:
     if not raw or raw.endswith(b"\n"):
         return end
     line = raw[raw.rfind(b"\n") + 1 :].replace(b"\r", b" ")  # a return is no reason to wait
-    cut = output.whole(b" " + line) - 1
+    cut = output.find_cut(b" " + line) - 1
     return end - (len(line) - cut)
 
 
@@ -231,5 +231,5 @@ def _read_matching_lines(
 
 
 def _clean_lines(fd: int, start: int, end: int) -> Iterator[tuple[int, str]]:
-    for behind, raw in output.pieces(fd, start, end):
+    for behind, raw in output.read_pieces(fd, start, end):
         yield behind, output.clean(raw)

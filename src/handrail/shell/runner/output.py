@@ -44,7 +44,7 @@ _C1 = re.compile("[\x80-\x9f]")
 
 def clean(raw: bytes) -> str:
     """One line, or a piece of one, as a reader would see it."""
-    plain = _plain(raw)
+    plain = _decode_plain(raw)
     if plain is not None:
         return plain
     text = raw.decode("utf-8", "replace")
@@ -53,11 +53,11 @@ def clean(raw: bytes) -> str:
     if "\x1b" in text:  # erasing stays for now: it says what a carriage return leaves behind
         text = _ESCAPES.sub(lambda match: match[0] if _ERASE.fullmatch(match[0]) else "", text)
     if "\r" in text or "\b" in text or "\x1b" in text:
-        text = _overwritten(text)
+        text = _overwrite(text)
     return _CONTROLS.sub(_show_control, text) + end
 
 
-def _plain(raw: bytes) -> str | None:
+def _decode_plain(raw: bytes) -> str | None:
     """The text, if nothing has to be done to it: any number of lines."""
     if _CONTROL_BYTES.search(raw):
         return None
@@ -68,7 +68,7 @@ def _plain(raw: bytes) -> str | None:
     return None if not text.isascii() and _C1.search(text) else text
 
 
-def _overwritten(text: str) -> str:
+def _overwrite(text: str) -> str:
     """Apply the carriage returns, backspaces and erasures of a line."""
     line, at = list[str](), 0
     for match in _MOVES.finditer(text):
@@ -113,7 +113,7 @@ class OutputView:
         return self.head + (gap if self.truncated else "") + self.tail
 
 
-def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def read_pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """The lines between two offsets, each with the offset behind it; long ones in pieces."""
     held, at = b"", start
     while at < end:
@@ -129,14 +129,14 @@ def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
             begin = newline
         held = held[begin:]
         if len(held) >= PIECE:
-            cut = whole(held)
+            cut = find_cut(held)
             yield at - len(held) + cut, held[:cut]
             held = held[cut:]
     if held:
         yield at, held
 
 
-def whole(raw: bytes) -> int:
+def find_cut(raw: bytes) -> int:
     """Where ``raw`` can be cut so that neither a character nor, as a rule, an escape sequence is torn."""
     back = raw.rfind(b"\r", 1, len(raw) - 1) + 1  # what stands before it will hardly be seen
     if back > len(raw) // 2:
@@ -162,22 +162,22 @@ def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) 
             return OutputView(text, size=size)
         gap = text[head : len(text) - tail]
         left, torn = len(gap.encode("utf-8")), not gap.endswith("\n")
-        return OutputView(text[:head], text[len(text) - tail :], left, _lines(gap), size, torn)
+        return OutputView(text[:head], text[len(text) - tail :], left, _count_lines(gap), size, torn)
     first, at, rest = _read_beginning(fd, start, end, head)
     last, back, before = _read_end(fd, at, end, tail)
     lines = _count(fd, at, back)
     cut = rest + before
     omitted = max(1, back - at + len(cut.encode("utf-8")))
     torn = bool(cut) and not cut.endswith("\n")
-    return OutputView(first, last, omitted, None if lines is None else lines + _lines(cut), size, torn)
+    return OutputView(first, last, omitted, None if lines is None else lines + _count_lines(cut), size, torn)
 
 
 def _read_all(fd: int, start: int, end: int) -> str:
-    plain = _plain(os.pread(fd, end - start, start)) if end > start else ""
-    return "".join(clean(raw) for _, raw in pieces(fd, start, end)) if plain is None else plain
+    plain = _decode_plain(os.pread(fd, end - start, start)) if end > start else ""
+    return "".join(clean(raw) for _, raw in read_pieces(fd, start, end)) if plain is None else plain
 
 
-def _lines(gap: str) -> int:
+def _count_lines(gap: str) -> int:
     return gap.count("\n") + (not gap.endswith("\n")) if gap else 0
 
 
@@ -186,7 +186,7 @@ def _read_beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int,
     parts, length, at = list[str](), 0, start
     if most <= 0:
         return "", start, ""
-    for behind, raw in pieces(fd, start, min(end, start + WHOLE // 2)):
+    for behind, raw in read_pieces(fd, start, min(end, start + WHOLE // 2)):
         at = behind
         parts.append(clean(raw))
         length += len(parts[-1])
@@ -204,8 +204,8 @@ def _read_end(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
     while True:
         back = max(start, end - min(reach, WHOLE // 2))
         if back > start:
-            back += _line_start(os.pread(fd, 2 * PIECE, back))
-        lines = [(at - len(raw), clean(raw)) for at, raw in pieces(fd, back, end)]
+            back += _find_line_start(os.pread(fd, 2 * PIECE, back))
+        lines = [(at - len(raw), clean(raw)) for at, raw in read_pieces(fd, back, end)]
         if sum(len(text) for _, text in lines) >= most or back <= start or reach >= WHOLE // 2:
             break
         reach *= 4
@@ -218,7 +218,7 @@ def _read_end(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
     return text[-most:], back, text[:-most]
 
 
-def _line_start(raw: bytes) -> int:
+def _find_line_start(raw: bytes) -> int:
     """Where a line begins in ``raw``, or at least a character."""
     if newline := raw.find(b"\n") + 1:
         return newline

@@ -109,7 +109,7 @@ def clock() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 2 if LINUX else 0
 
 
-def everything() -> dict[int, Process]:
+def list_processes() -> dict[int, Process]:
     """All processes of the machine that can be seen."""
     if not LINUX:
         return {}
@@ -120,12 +120,12 @@ def everything() -> dict[int, Process]:
     return processes
 
 
-def adopted() -> list[int] | None:
+def list_adopted() -> list[int] | None:
     """Where orphans go: the children of our first thread; None where the kernel does not tell."""
-    return children(os.getpid())
+    return list_children(os.getpid())
 
 
-def children(pid: int) -> list[int] | None:
+def list_children(pid: int) -> list[int] | None:
     """The children of the first thread of a process; None where the kernel does not tell."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
@@ -134,7 +134,7 @@ def children(pid: int) -> list[int] | None:
         return None
 
 
-def command_line(pid: int) -> str:
+def read_command_line(pid: int) -> str:
     """The command line of a process, or its name in brackets if there is none."""
     for name in ("cmdline", "comm"):
         try:
@@ -156,7 +156,7 @@ def name_running(processes: Iterable[Process]) -> list[tuple[int, str]]:
     until, named = time.monotonic() + _EXEC_SECONDS, list[tuple[int, str]]()
     for pid in sorted(process.pid for process in processes):
         while (now := look(pid)) and not now.exiting:
-            line = command_line(pid)
+            line = read_command_line(pid)
             if not line.startswith("[") or time.monotonic() > until:
                 named.append((pid, line))
                 break
@@ -249,13 +249,13 @@ class Mark:
             resource.prlimit(pid, resource.RLIMIT_RTTIME, (self._first, hard))
         except (OSError, ValueError):
             return False
-        for child in children(pid) or ():  # such as of a sandbox; the shell itself is still waiting at its gate
+        for child in list_children(pid) or ():  # such as of a sandbox; the shell itself is still waiting at its gate
             self.set(child)
         return True
 
     def on(self, pid: int) -> bool:
         """Whether the process carries this mark."""
-        return any(self._first <= number <= self._last for find in (limit_mark, variable_marks) for number in find(pid))
+        return any(self._first <= number <= self._last for find in (limit_mark, read_marks) for number in find(pid))
 
 
 def limit_mark(pid: int) -> set[int]:
@@ -266,7 +266,7 @@ def limit_mark(pid: int) -> set[int]:
     return set()
 
 
-def variable_marks(pid: int) -> set[int]:
+def read_marks(pid: int) -> set[int]:
     """The marks that a process was given in its environment: of the run, and of those around it."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         start = f"{VARIABLE}=".encode()
@@ -337,9 +337,9 @@ class Tree:
                 os.killpg(self.shell, number)
 
 
-def living(trees: Iterable[Tree]) -> list[Process]:
+def list_living(trees: Iterable[Tree]) -> list[Process]:
     """The live processes of these trees. Dead ones are reaped, except shells, whose status somebody waits for."""
-    trees, now, alive = list(trees), everything(), dict[int, Process]()
+    trees, now, alive = list(trees), list_processes(), dict[int, Process]()
     for tree in trees:
         for process in tree.members(now):
             if not process.dead:
@@ -355,7 +355,7 @@ def _find_overlooked(trees: Sequence[Tree]) -> list[Process]:
     That takes milliseconds, the list of our children only microseconds.
     """
     for _ in range(2):
-        orphans = [process for pid in adopted() or () if (process := look(pid)) and not process.dead]
+        orphans = [process for pid in list_adopted() or () if (process := look(pid)) and not process.dead]
         alive = [process for process in orphans if any(tree.owns(process) for tree in trees)]
         if alive:
             return alive
@@ -371,7 +371,7 @@ def end(trees: Sequence[Tree], grace: float, idle: Callable[[float], None] = tim
         return _end_groups(trees, grace, idle)
     reported, own = set[tuple[int, int]](), os.getpid()
     until, pause = time.monotonic() + grace, 0.002
-    while alive := living(trees):
+    while alive := list_living(trees):
         if len(alive) > _MANY:
             break
         first = not reported
@@ -395,7 +395,7 @@ def _kill(trees: Sequence[Tree], idle: Callable[[float], None]) -> list[Process]
     for tree in trees:  # before anything is looked at: whoever forks without end would outgrow the looking
         tree.group(signal.SIGSTOP)
     until, pause = time.monotonic() + _KILL_SECONDS, 0.001
-    alive = living(trees)
+    alive = list_living(trees)
     while alive and time.monotonic() < until:
         stopped = set[tuple[int, int]]()
         while fresh := [process for process in alive if process.key not in stopped]:
@@ -404,7 +404,7 @@ def _kill(trees: Sequence[Tree], idle: Callable[[float], None]) -> list[Process]
             for process in fresh:
                 send(process, signal.SIGSTOP)
                 stopped.add(process.key)
-            alive = living(trees)
+            alive = list_living(trees)
             if time.monotonic() > until:
                 break
         for tree in trees:
@@ -413,7 +413,7 @@ def _kill(trees: Sequence[Tree], idle: Callable[[float], None]) -> list[Process]
             send(process, signal.SIGKILL)
         idle(pause)
         pause = min(2 * pause, 0.05)
-        alive = living(trees)
+        alive = list_living(trees)
     return alive
 
 
@@ -480,7 +480,7 @@ class NamespacedShell:
     @classmethod
     def find(cls, outer: int, gate: int) -> NamespacedShell | None:
         """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
-        first = (children(outer) or [0])[0]
+        first = (list_children(outer) or [0])[0]
         try:
             over = os.pidfd_open(outer)
         except OSError:
@@ -490,7 +490,7 @@ class NamespacedShell:
             waiting.register(gate, select.POLLOUT)
             waiting.register(over, select.POLLIN)
             waiting.poll(_START_SECONDS * 1000)
-            below = [pid for pid in children(first) or () if number_inside(pid) == _FIRST_FORK]
+            below = [pid for pid in list_children(first) or () if number_inside(pid) == _FIRST_FORK]
             return cls(outer, first, below[0]) if first and below else None
         except OSError:
             return None
@@ -510,7 +510,7 @@ class NamespacedShell:
         swept: tuple[LeftoverProcess, ...] = ()
         if occupied:
             known = (self.outer, self._first, self._shell)
-            alive = [each for each in tree.members(everything()) if not each.dead and each.pid not in known]
+            alive = [each for each in tree.members(list_processes()) if not each.dead and each.pid not in known]
             stragglers = sorted((number_inside(pid), line) for pid, line in name_running(alive))
             swept = tuple(LeftoverProcess(number, line) for number, line in stragglers if number)
         self._go(signal.SIGCONT)
@@ -518,7 +518,7 @@ class NamespacedShell:
 
     def _is_occupied(self) -> bool:
         """Whether anything but the shell is left. What has lost its parent inside is a child of the first process."""
-        below = (look(pid) for pid in children(self._first) or () if pid != self._shell)
+        below = (look(pid) for pid in list_children(self._first) or () if pid != self._shell)
         return any(process is not None and not process.dead for process in below)
 
     def over(self) -> None:
@@ -538,7 +538,7 @@ class HeldShell(NamespacedShell):
         self._process = process
         self.outer = self._first = process.pid
         self.end = process.take_command_end()
-        self._shell = pid_of(self.end)
+        self._shell = get_pid(self.end)
         process.hold()
 
     def _go(self, number: int) -> None:
@@ -549,7 +549,7 @@ class HeldShell(NamespacedShell):
         """The init was waited for, and nothing is left."""
 
 
-def pid_of(pidfd: int) -> int:
+def get_pid(pidfd: int) -> int:
     """The process that a descriptor stands for; 0 if it was reaped."""
     with open(f"/proc/self/fdinfo/{pidfd}", "rb", buffering=0) as file:
         numbers = file.read(4096).partition(b"\nPid:")[2].split(None, 1)

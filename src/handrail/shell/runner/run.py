@@ -134,7 +134,7 @@ class Run:
     def __init__(self, order: CommandOrder, mark: Mark, adopting: bool, shells: Callable[[], set[int]]) -> None:
         self.order = order
         self.ended: CommandEnd | None = None
-        self._shells = shells
+        self._list_shells = shells
         self._reason: Reason = ""
         self._survivors: tuple[LeftoverProcess, ...] = ()
         self._closing = self._closed = self._followed = False
@@ -254,7 +254,7 @@ class Run:
                 self.end("timeout")
             elif cancel is not None and cancel.is_set():
                 self.end("cancelled")
-            elif self._step(_shorter(left, _SLICE if cancel or self._pidfd < 0 else None)):
+            elif self._step(_take_shorter(left, _SLICE if cancel or self._pidfd < 0 else None)):
                 self._finish()
         self._done.wait()
         return self.ended
@@ -373,7 +373,7 @@ class Run:
             duration = time.monotonic() - self.started
             swept = self._namespace.leave(self.tree, SETTLE, self.idle) if self._namespace else ()
             self._settle()
-            strays = self._strays()  # before the status is taken: so long the shell's number is its own
+            strays = self._list_strays()  # before the status is taken: so long the shell's number is its own
             code = self._popen.wait()
             if self._namespace:
                 self._namespace.over()
@@ -381,7 +381,7 @@ class Run:
             line, number = self.order.command, (code if code >= 0 else 128 - code)
             self.ended = CommandEnd(
                 exit_code=code if code >= 0 else None,
-                signal=explain_exit.signal_name(-code) if code < 0 else "",
+                signal=explain_exit.name_signal(-code) if code < 0 else "",
                 reason=self._reason,
                 duration=duration,
                 output_bytes=self.bytes,
@@ -407,19 +407,19 @@ class Run:
             while not self._eof and (left := until - time.monotonic()) > 0:
                 self.idle(min(left, 0.005))
 
-    def _strays(self) -> tuple[LeftoverProcess, ...]:
+    def _list_strays(self) -> tuple[LeftoverProcess, ...]:
         if not process_tree.LINUX or (self._eof and (self._namespace or not self._has_orphans())):
             return ()
         return self._name_processes(
-            [process for process in process_tree.living([self.tree]) if process.pid != self.pid]
+            [process for process in process_tree.list_living([self.tree]) if process.pid != self.pid]
         )
 
     def _has_orphans(self) -> bool:
         """Whether an orphan of this command came to us: cheap, since nearly no command leaves one."""
-        orphans = process_tree.adopted() if self.tree.adopting else None
+        orphans = process_tree.list_adopted() if self.tree.adopting else None
         if orphans is None:
             return True
-        skipped = self._shells() if orphans else ()
+        skipped = self._list_shells() if orphans else ()
         processes = (process_tree.look(pid) for pid in orphans if pid not in skipped and pid != self.pid)
         ours = [process for process in processes if process is not None and self.tree.owns(process)]
         # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
@@ -477,7 +477,7 @@ def _pad_to_pipe_size(gate: int, preamble: str) -> bytes:
     return raw + b"#" * (room - len(raw))
 
 
-def _shorter(one: float | None, other: float | None) -> float | None:
+def _take_shorter(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else min(one, other)
 
 
@@ -526,7 +526,7 @@ class Runs:
             self._watch.start(order.shell)
         adopting = process_tree.adopt_orphans()
         try:
-            run = Run(order, Mark(self._registry, number), adopting, self._shells)
+            run = Run(order, Mark(self._registry, number), adopting, self._list_shells)
         except BaseException:
             process_tree.release_orphans()
             raise
@@ -568,7 +568,7 @@ class Runs:
         if known is not None:
             process_tree.release_orphans()
 
-    def _shells(self) -> set[int]:
+    def _list_shells(self) -> set[int]:
         with self._lock:
             return {run.pid for run in self._held.values()}
 
@@ -581,7 +581,7 @@ class Runs:
             self._tidied = now
             ended = [(number, run) for number, run in self._held.items() if run.ended is not None and run.silent]
         for number, run in ended:
-            if not process_tree.living([run.tree]):
+            if not process_tree.list_living([run.tree]):
                 self._forget(number)
 
     def close(self) -> None:

@@ -32,15 +32,15 @@ from handrail.shell.sandbox.confinement import (
     Confinement,
     Protection,
     TooWide,
+    choose_maskable,
     is_directory,
     is_inside,
-    maskable,
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
-from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
+from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, get_version
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
-from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, protections
+from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, plan_protections
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
 
@@ -63,7 +63,7 @@ class BubblewrapBoundary:
             raise OSError("bubblewrap is not installed")
         self.confinement = confinement
         self._program = program
-        self._filtered = seccomp.supported()
+        self._filtered = seccomp.is_supported()
         self._tools: ConfinedThreads | None = None
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
@@ -74,7 +74,7 @@ class BubblewrapBoundary:
             self._agents: dict[str, ThreadPoolExecutor | None] = {}
             self._choosing = threading.Lock()
             self._try()
-            if version() >= LEAST:
+            if get_version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
                     self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
@@ -91,7 +91,7 @@ class BubblewrapBoundary:
 
         def listen() -> int:
             forgo_privileges()
-            return seccomp.install_listener(seccomp.connecting())
+            return seccomp.install_listener(seccomp.build_connect_filter())
 
         supervisor = Supervisor(thread.submit(listen).result(), reach, self.confinement.services, agent)
         undo.callback(supervisor.close)
@@ -157,14 +157,14 @@ class BubblewrapBoundary:
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                mounts = self._mounts(level, named, protection, logins)
+                mounts = self._list_mounts(level, named, protection, logins)
                 return start_process([self._program, *mounts, *options, "--", *args], **how)
 
             started = thread.submit(start).result()
             while ours:
                 os.close(ours.pop())
             with kill_on_failure(started):
-                inner = _child(info)
+                inner = _read_child(info)
                 if inner:  # the process inside that waits at the gate; it starts the command
                     set_limits(inner, self.confinement.limits)
             gate.open()
@@ -177,13 +177,13 @@ class BubblewrapBoundary:
     def _filter(self, network: Network, agent: bool) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
-            return seccomp.program(network, private=True)
+            return seccomp.build_program(network, private=True)
         if network == "loopback":
             supervised = self._supervised is not None
-            return seccomp.program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
-        return seccomp.program(network, families=seccomp.ALL if self.confinement.network == "on" else seccomp.IP)
+            return seccomp.build_program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
+        return seccomp.build_program(network, families=seccomp.ALL if self.confinement.network == "on" else seccomp.IP)
 
-    def _mounts(
+    def _list_mounts(
         self,
         network: Network,
         aliases: Sequence[tuple[str, str]],
@@ -200,11 +200,11 @@ class BubblewrapBoundary:
         if network != "on":
             yield "--unshare-net"
         if anew:
-            yield from _tops()
+            yield from _list_top()
         elif "/" in (*confinement.readable, *confinement.writable):
             yield from ("--bind" if "/" in confinement.writable else "--ro-bind", "/", "/")
         else:
-            yield from _links(confinement.readable)
+            yield from _list_links(confinement.readable)
         yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
         for path in KEPT_IN_RUN:
             yield from ("--ro-bind-try", path, path)
@@ -216,9 +216,9 @@ class BubblewrapBoundary:
                 trees.setdefault(os.path.realpath(prefix), "--ro-bind")
         for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
             yield from (trees[path], path, path)
-        for pin in protections(confinement, protection):
+        for pin in plan_protections(confinement, protection):
             yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
-        for path in self._hidden(trees, logins):
+        for path in self._list_hidden(trees, logins):
             directory = is_directory(path)
             if directory:
                 yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
@@ -229,11 +229,11 @@ class BubblewrapBoundary:
                 yield from ("--ro-bind-try", real, alias)
             yield from ("--remount-ro", "/")
 
-    def _hidden(self, trees: Iterable[str], logins: Logins) -> Iterator[str]:
+    def _list_hidden(self, trees: Iterable[str], logins: Logins) -> Iterator[str]:
         """Options that hide the paths which would be visible otherwise."""
         confinement = self.confinement
         bound = [tree for tree in trees if tree != "/"]
-        for path in maskable((*confinement.hidden, *confinement.hidden_now(logins)), confinement.writable):
+        for path in choose_maskable((*confinement.hidden, *confinement.list_hidden(logins)), confinement.writable):
             elsewhere = any(is_inside(path, os.path.realpath(top)) for top in OVERLAID)
             if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path
@@ -243,7 +243,7 @@ class BubblewrapBoundary:
         self._close.close()
 
 
-def _tops() -> Iterator[str]:
+def _list_top() -> Iterator[str]:
     """Everything at the top of the tree, one by one."""
     with os.scandir("/") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -253,7 +253,7 @@ def _tops() -> Iterator[str]:
                 yield from ("--ro-bind-try", entry.path, entry.path)
 
 
-def _links(readable: Sequence[str]) -> Iterator[str]:
+def _list_links(readable: Sequence[str]) -> Iterator[str]:
     """The links at the top, such as `/bin`, which lead into what is readable."""
     with os.scandir("/") as entries:
         for entry in entries:
@@ -261,7 +261,7 @@ def _links(readable: Sequence[str]) -> Iterator[str]:
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
 
 
-def _child(info: int) -> int | None:
+def _read_child(info: int) -> int | None:
     """The process inside, as bubblewrap tells it; None if it failed before it had one."""
     received = b""
     waiting = select.poll()

@@ -106,7 +106,7 @@ class Confinement:
             if isinstance(value, tuple) and any("\0" in path for path in value):
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
 
-    def hidden_now(self, logins: Logins) -> list[str]:
+    def list_hidden(self, logins: Logins) -> list[str]:
         """All further paths that a command is not to read, asked for at its start."""
         masked = list(self.masked() if self.masked else ())[:MOST_MASKED]
         credentials = self.credentials() if self.credentials else ()
@@ -114,7 +114,7 @@ class Confinement:
             credentials = [path for path in credentials if not logins.shows(path)]
         return [*masked, *credentials]
 
-    def protected_now(self, protection: Protection) -> list[str]:
+    def list_protected(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""
         paths = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
         if self.guarded and protection != "nothing":
@@ -134,7 +134,7 @@ def is_inside(path: str, tree: str) -> bool:
     return path == tree or path.startswith(tree.rstrip("/") + "/")
 
 
-def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[str, ...]:
+def list_usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[str, ...]:
     """Files that run outside the sandbox later, and so must not be changed from inside: git hooks, start-up files.
 
     A repository is protected if it is there at the start, at the top of a writable tree. Repositories further down, and
@@ -153,7 +153,7 @@ def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[s
     return tuple(path for path in paths if any(is_inside(os.path.realpath(path), root) for root in roots))
 
 
-def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
+def choose_maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
     """Real paths that can be hidden: none that holds a writable tree, and none that lies inside another one of them."""
     roots, kept = tuple(writable), list[str]()
     for path in sorted(set(map(os.path.realpath, paths))):
@@ -183,7 +183,7 @@ class TooWide(ValueError):
     """Hiding these paths would take more rules than are sensible."""
 
 
-def parent_directories(path: str) -> Iterator[str]:
+def iterate_parents(path: str) -> Iterator[str]:
     """Every directory that holds a path, the nearest first."""
     while path != (path := os.path.dirname(path)):
         yield path
@@ -206,13 +206,13 @@ def split_trees(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384)
             trees.append(here)
         else:
             split.append(here)
-            todo += _below(here)
+            todo += _walk_below(here)
         if len(trees) + len(todo) > most:
             raise TooWide(f"to hide {', '.join(without)} takes over {most} rules")
     return trees, split
 
 
-def _below(directory: str) -> Iterator[str]:
+def _walk_below(directory: str) -> Iterator[str]:
     try:
         with os.scandir(directory) as entries:
             # A link gives no access of its own: what counts is the place that it leads to.

@@ -68,11 +68,11 @@ def scrub_environment(
 
 def is_harmless(name: str, value: str = "") -> bool:
     """Whether a variable looks neither like a secret nor like something that runs a program."""
-    return _harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
+    return _is_harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
 
 
 @lru_cache(maxsize=512)
-def _harmless_name(name: str) -> bool:
+def _is_harmless_name(name: str) -> bool:
     if name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE"):
         return True
     return not (_SECRET.search(name) or _UNASKED.match(name))

@@ -63,7 +63,7 @@ class FilterProxy:
         if not self._free.acquire(blocking=False):
             raise ConnectionRefusedError
         try:
-            ours, theirs = _connected_pair()
+            ours, theirs = _connect_pair()
         except BaseException:
             self._free.release()
             raise
@@ -124,7 +124,7 @@ def connect_to(host: Host) -> socket.socket:
     The address is checked that the connection is made to, and the name is not resolved again.
     """
     failed: OSError = OSError("it has no address")
-    for address in _addresses(host):
+    for address in _find_addresses(host):
         place = ipaddress.ip_address(address[0].partition("%")[0])
         inward = place.is_loopback or place.is_unspecified or place.is_link_local or place.is_multicast
         mapped = place.ipv4_mapped if isinstance(place, ipaddress.IPv6Address) else None
@@ -146,7 +146,7 @@ def _is_named_so(host: Host) -> bool:
     return is_loopback(host.name)
 
 
-def _addresses(host: Host) -> Iterator[tuple[str, int]]:
+def _find_addresses(host: Host) -> Iterator[tuple[str, int]]:
     for _, _, _, _, address in socket.getaddrinfo(host.name, host.port, type=socket.SOCK_STREAM):
         yield str(address[0]), int(address[1])
 
@@ -209,7 +209,7 @@ def _describe(refused: _RefusedRequest) -> bytes:
     return f"{head}Connection: close\r\n\r\n".encode("ascii", "replace") + body
 
 
-def _connected_pair() -> tuple[socket.socket, socket.socket]:
+def _connect_pair() -> tuple[socket.socket, socket.socket]:
     """Two ends of a TCP connection. Whoever else connects meanwhile is turned away."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -59,7 +59,7 @@ class KnownRemotes:
     def hosts(self) -> frozenset[str]:
         """By name; read by git when they are first needed."""
         if self._hosts is None:
-            self._hosts = frozenset(host.name for text in self._settings if text for host in _hosts_in(text))
+            self._hosts = frozenset(host.name for text in self._settings if text for host in _find_hosts(text))
         return self._hosts
 
 
@@ -74,7 +74,7 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
     for place in places:
         own, trusted = _list_settings(place)
         settings = {**trusted, **own}
-        addresses = _addresses(settings, remote, push, place)
+        addresses = _find_addresses(settings, remote, push, place)
         rewritten = [_rewrite(address, settings, push) for address in addresses]
         hosts = [parse_git_address(address) for address in rewritten]
         if addresses and all(map(_is_directory, rewritten)):
@@ -123,12 +123,12 @@ def _list_settings(place: str) -> tuple[dict[str, str], dict[str, str]]:
     return own, trusted
 
 
-def _addresses(settings: Mapping[str, str], remote: str, push: bool, place: str) -> list[str]:
+def _find_addresses(settings: Mapping[str, str], remote: str, push: bool, place: str) -> list[str]:
     """The addresses of a remote: by its name, by itself, or of the branch that is checked out."""
     if remote == EVERY_REMOTE:
         names = [key[7:-4] for key in settings if re.fullmatch(r"remote\..*\.url", key, re.DOTALL)]
         return [settings[f"remote.{name}.url"] for name in names[:_MOST_REMOTES]]
-    name = remote or _default_remote(settings, push, place)
+    name = remote or _find_default_remote(settings, push, place)
     if push and f"remote.{name}.pushurl" in settings:
         return [settings[f"remote.{name}.pushurl"]]
     known = settings.get(f"remote.{name}.url")
@@ -137,7 +137,7 @@ def _addresses(settings: Mapping[str, str], remote: str, push: bool, place: str)
     return [remote] if remote and not os.path.exists(os.path.join(place, remote)) else []
 
 
-def _default_remote(settings: Mapping[str, str], push: bool, place: str) -> str:
+def _find_default_remote(settings: Mapping[str, str], push: bool, place: str) -> str:
     env = with_settings({}, scrub_environment())
     code, head = run_git(["-c", "safe.directory=*", "symbolic-ref", "--short", "-q", "HEAD"], place, env)
     branch = os.fsdecode(head).strip() if not code else ""
@@ -168,13 +168,13 @@ def _runs_more(place: str, hooks: bool) -> bool:
     if code or len(lines) != 2:
         return True
     common = os.path.join(place, lines[0])
-    if any(True for _ in _entries(os.path.join(common, "modules"))):
+    if any(True for _ in _list_entries(os.path.join(common, "modules"))):
         return True
-    names = [name for name in _entries(os.path.join(common, "hooks")) if not name.endswith(".sample")]
+    names = [name for name in _list_entries(os.path.join(common, "hooks")) if not name.endswith(".sample")]
     return bool(names) if hooks else "reference-transaction" in names
 
 
-def _entries(directory: str) -> Iterator[str]:
+def _list_entries(directory: str) -> Iterator[str]:
     try:
         with os.scandir(directory) as entries:
             yield from (entry.name for entry in entries)
@@ -200,7 +200,7 @@ def _read_settings(root: str) -> bytes:
         return b""
 
 
-def _hosts_in(text: bytes) -> Iterator[Host]:
+def _find_hosts(text: bytes) -> Iterator[Host]:
     """The hosts of all remotes in the text of settings, also after the user's own replacements."""
     import tempfile  # slow to import, and only needed where something is fetched
 
@@ -212,15 +212,15 @@ def _hosts_in(text: bytes) -> Iterator[Host]:
     _, ours = run_git(["config", "--list", "-z"], "/", env)
     if code:
         return
-    trusted = dict(_pairs(ours))
-    for key, value in list(_pairs(listed))[:10_000]:
+    trusted = dict(_split_pairs(ours))
+    for key, value in list(_split_pairs(listed))[:10_000]:
         if re.fullmatch(r"remote\..*\.url", key, re.DOTALL):
             for address in (value, _rewrite(value, trusted, False)):
                 if host := parse_git_address(address):
                     yield host
 
 
-def _pairs(listed: bytes) -> Iterator[tuple[str, str]]:
+def _split_pairs(listed: bytes) -> Iterator[tuple[str, str]]:
     for entry in os.fsdecode(listed).split("\0"):
         key, _, value = entry.partition("\n")
         if key:

@@ -166,7 +166,7 @@ def _look(place: str, verbs: frozenset[str], base: Mapping[str, str], inspected:
     if code:
         inspected.doubt("git cannot list the settings of the repository")
         return []
-    own, trusted, obeyed = _entries(listed)
+    own, trusted, obeyed = _parse_entries(listed)
     if not own:
         code, _ = run_git(["-c", "safe.directory=*", "rev-parse", "--git-dir"], place, env)
         if code:
@@ -181,10 +181,10 @@ def _look(place: str, verbs: frozenset[str], base: Mapping[str, str], inspected:
         inspected.fires = inspected.fires or "diff.submodule"
     if not obeyed and (inspected.fires or len(inspected.overrides) > before):
         inspected.doubt("this git does not take settings from its environment")
-    return _layout(place, {**trusted, **own}, with_settings(inspected.overrides, base), inspected)
+    return _inspect_layout(place, {**trusted, **own}, with_settings(inspected.overrides, base), inspected)
 
 
-def _entries(listed: bytes) -> tuple[dict[str, str], dict[str, str], bool]:
+def _parse_entries(listed: bytes) -> tuple[dict[str, str], dict[str, str], bool]:
     """The last value of each setting: of the repository, of trusted files; and whether git obeys the environment."""
     own: dict[str, str] = {}
     trusted: dict[str, str] = {}
@@ -226,7 +226,7 @@ def _judge(key: str, value: str, trusted: Mapping[str, str], verbs: frozenset[st
             inspected.overrides[match[1] + name] = "false"
 
 
-def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], inspected: Inspected) -> list[str]:
+def _inspect_layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], inspected: Inspected) -> list[str]:
     """Look at the files of a repository: its work tree must be where its `.git` is, and submodules are followed."""
     asked = [
         "--absolute-git-dir",
@@ -250,7 +250,7 @@ def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], ins
         inspected.fires = inspected.fires or "the hook post-index-change"
     if not lines[4:]:
         return []
-    holder = _holder(place)
+    holder = _find_holder(place)
     if not holder or os.path.realpath(holder) != top:
         inspected.doubt("the repository says that its files are in another directory")
     if not _has_gitlinks(directory, index):
@@ -269,7 +269,7 @@ def _promises(settings: Mapping[str, str]) -> bool:
     return "extensions.partialclone" in settings or any(re.fullmatch(r"remote\..*\.promisor", key) for key in settings)
 
 
-def _holder(place: str) -> str:
+def _find_holder(place: str) -> str:
     """The nearest directory with a `.git` in it, from here upwards."""
     here = place
     while not os.path.lexists(os.path.join(here, ".git")):

@@ -62,14 +62,14 @@ def _list_replaced(top: str, target: str, env: Mapping[str, str]) -> list[str]:
     """Files that the target has and this commit has not: what git ignores is replaced without a word."""
     words = ["diff", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--diff-filter=A", "-z", "HEAD"]
     names: list[str] = []
-    for revision in [target, *_remote_branches(top, target, env)]:
+    for revision in [target, *_list_remote_branches(top, target, env)]:
         code, listed = run_git([*_SAFE, *words, revision, "--"], top, env)
         if not code:
             names += [os.fsdecode(name) for name in listed.split(b"\0") if name]
     return [name for name in names if os.path.lexists(os.path.join(top, name))]
 
 
-def _remote_branches(top: str, target: str, env: Mapping[str, str]) -> list[str]:
+def _list_remote_branches(top: str, target: str, env: Mapping[str, str]) -> list[str]:
     """`git checkout name` makes a branch of a remote's branch of that name."""
     words = ["for-each-ref", "--count=20", "--format=%(objectname)", f"refs/remotes/*/{target}"]
     code, listed = run_git([*_SAFE, *words], top, env)

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from handrail.shell.sandbox.confinement import Confinement, parent_directories, split_trees
+from handrail.shell.sandbox.confinement import Confinement, iterate_parents, split_trees
 from handrail.shell.sandbox.system_call_numbers import NUMBERS
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def _call(what: str, number: int, *arguments: object) -> int:
     return result
 
 
-def version() -> int:
+def get_version() -> int:
     """The version of landlock that this kernel offers; 0 for none."""
     if sys.platform != "linux":
         return 0
@@ -114,7 +114,7 @@ class RulesetCache:
 
         ``also_hidden``: further paths that must not be readable, besides those of the confinement.
         """
-        self.version = version()
+        self.version = get_version()
         if self.version < LEAST:
             raise OSError(f"landlock version {LEAST} is needed, the kernel has {self.version}")
         known = (1 << (16 if self.version >= 5 else 15)) - 1
@@ -127,7 +127,7 @@ class RulesetCache:
         self._making = threading.Lock()
         # Raw disks are files too, so of the devices only the harmless ones are allowed.
         hidden = {*self.hidden, "/dev"}
-        before = {above: _changed_at(above) for path in hidden for above in parent_directories(path)}
+        before = {above: _get_change_time(above) for path in hidden for above in iterate_parents(path)}
         trees, split = split_trees(confinement.readable, hidden)
         self._split = {path: before[path] for path in split}
         self._places = [
@@ -140,7 +140,7 @@ class RulesetCache:
             rights = READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
             self._places.append(("/dev/shm", rights, False))  # noqa: S108
         for tree in (*confinement.writable, tmp, *(confinement.own if tools else ())):
-            self._held[tree] = _opened(tree)
+            self._held[tree] = _open_path(tree)
 
     def outdated(self) -> bool:
         """Whether another directory stands where one may be written: rights belong to files, not to names."""
@@ -155,7 +155,7 @@ class RulesetCache:
 
     def stale(self) -> bool:
         """Whether a directory that holds a hidden path has changed: its new entries have no rights yet."""
-        return self.outdated() or any(_changed_at(path) != then for path, then in self._split.items())
+        return self.outdated() or any(_get_change_time(path) != then for path, then in self._split.items())
 
     def close(self) -> None:
         for fd in (*self._held.values(), *self._shared.values()):
@@ -200,7 +200,7 @@ class RulesetCache:
         try:
             for path, rights, itself in (*self._places, *((tree, _READING, False) for tree in trees)):
                 # Opened and closed one by one: a full home directory must not use up all descriptors.
-                fd = _opened(path, itself=itself)
+                fd = _open_path(path, itself=itself)
                 if fd >= 0:
                     try:
                         self._add(ruleset, fd, rights)
@@ -239,7 +239,7 @@ def restrict(ruleset: int) -> None:
     _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
 
 
-def _opened(path: str, *, itself: bool = False) -> int:
+def _open_path(path: str, *, itself: bool = False) -> int:
     """A descriptor that only names the file; -1 if it is not there, or not for us: then it needs no right."""
     try:
         return os.open(path, os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if itself else 0))
@@ -247,7 +247,7 @@ def _opened(path: str, *, itself: bool = False) -> int:
         return -1
 
 
-def _changed_at(directory: str) -> int:
+def _get_change_time(directory: str) -> int:
     try:
         return os.stat(directory).st_mtime_ns
     except OSError:
@@ -267,9 +267,9 @@ class ConfinedThreads:
         self._here = threading.local()
         self._lock = threading.Lock()
         self._past = contextlib.ExitStack()
-        self._rules, self._threads = self._begun()
+        self._rules, self._threads = self._begin()
 
-    def _begun(self) -> tuple[RulesetCache, ThreadPoolExecutor]:
+    def _begin(self) -> tuple[RulesetCache, ThreadPoolExecutor]:
         rules = self._make()
         self._past.callback(rules.close)
         pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (rules,))
@@ -287,7 +287,7 @@ class ConfinedThreads:
         with self._lock:
             if self._rules.outdated():
                 self._threads.shutdown(wait=False)  # what runs there goes on to its end
-                self._rules, self._threads = self._begun()
+                self._rules, self._threads = self._begin()
             waiting = self._threads.submit(copy_context().run, work)
         return waiting.result()
 

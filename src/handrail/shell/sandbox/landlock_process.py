@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar, Unpack
 
-from handrail.shell.runner.ancestry import ancestors
+from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
-from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside, maskable
+from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, is_inside
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
-from handrail.shell.sandbox.mount_aliases import all_names
+from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, set_limits
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
@@ -38,7 +38,7 @@ class LandlockBoundary:
     namespaced = False
 
     def __init__(self, confinement: Confinement) -> None:
-        if not seccomp.supported():
+        if not seccomp.is_supported():
             raise OSError("there is no filter on system calls for this kind of machine")
         self._shell = shutil.which("bash")
         if self._shell is None:
@@ -78,10 +78,10 @@ class LandlockBoundary:
         if confinement.credentials:
             # Not single files, such as .npmrc: programs fail on what they may not read, and a mask is not to be had.
             denied += (path for path in confinement.credentials() if os.path.isdir(path) and not logins.shows(path))
-        paths = all_names(maskable(denied, confinement.writable))
+        paths = find_all_names(choose_maskable(denied, confinement.writable))
         return [path for path in paths if not any(is_inside(path, root) for root in self.confinement.writable)]
 
-    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, logins: Logins) -> int:
+    def _make_ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, logins: Logins) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
         named = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
         if (logins.files or logins.all_files) and self.confinement.credentials:
@@ -115,7 +115,7 @@ class LandlockBoundary:
         reach: Reach | None = "shared" if level == "loopback" and self.supervises else None
         if level == "on" and logins.agent and self._listens:
             reach, given[AGENT] = "all", logins.agent
-        ruleset = self._ruleset(args, written, level == "on", logins)
+        ruleset = self._make_ruleset(args, written, level == "on", logins)
         outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
 
@@ -125,7 +125,7 @@ class LandlockBoundary:
                 restrict(ruleset)
                 if reach == "all":  # two filters: the second one hands over, and the first one still refuses
                     seccomp.install(self._filter(level, agent=True))
-                    listeners.append(seccomp.install_listener(seccomp.connecting()))
+                    listeners.append(seccomp.install_listener(seccomp.build_connect_filter()))
                 elif reach:
                     listeners.append(seccomp.install_listener(self._filter(level)))
                 else:
@@ -160,12 +160,12 @@ class LandlockBoundary:
     def _filter(self, network: Network, *, agent: bool = False) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         families = seccomp.ALL if self.confinement.network == "on" else seccomp.IP
-        spared = (os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED))
+        spared = (os.getpid(), *itertools.islice(iterate_ancestors(os.getpid()), _MOST_SPARED))
         if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
-            return seccomp.program(network, private=True, spared=spared)
+            return seccomp.build_program(network, private=True, spared=spared)
         if network == "loopback" and not self.supervises:
             network = "off"
-        return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")
+        return seccomp.build_program(network, families=families, spared=spared, supervised=network == "loopback")
 
     def close(self) -> None:
         self._close.close()

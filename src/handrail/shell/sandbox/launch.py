@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from handrail.shell.runner.process_tree import VARIABLE
 from handrail.shell.sandbox.mount_plan import Mount, as_data
-from handrail.shell.sandbox.system_call_numbers import system_call
+from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions, start_process
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
@@ -99,7 +99,7 @@ class Launcher:
                     "network": own_network,
                     "capabilities": capabilities,
                     "listen": listen,
-                    "numbers": {name: system_call(name) for name in _NUMBERS},
+                    "numbers": {name: get_call_number(name) for name in _NUMBERS},
                 }
             )
             self.pid = self._process.pid

@@ -91,7 +91,7 @@ def find_logins(programs: Iterable[str], environ: Mapping[str, str] | None = Non
     """The credentials of these programs in this user's home directory, and the agent if one of them uses it."""
     env = os.environ if environ is None else environ
     rows = [_ROWS[name] for name in _follow(programs)]
-    files = dict.fromkeys(path for row in rows for name in row.files.split() for path in _places(name, env))
+    files = dict.fromkeys(path for row in rows for name in row.files.split() for path in _list_places(name, env))
     agent = env.get(AGENT, "") if any(AGENT in row.variables for row in rows) else ""
     return Logins(tuple(map(os.path.realpath, files)), agent if agent.startswith("/") else "")
 
@@ -115,7 +115,7 @@ def _follow(programs: Iterable[str]) -> dict[str, None]:
     return known
 
 
-def _places(name: str, environ: Mapping[str, str]) -> Iterator[str]:
+def _list_places(name: str, environ: Mapping[str, str]) -> Iterator[str]:
     yield os.path.join(os.path.expanduser("~"), name)
     configured = environ.get("XDG_CONFIG_HOME", "")
     if name.startswith(".config/") and configured.startswith("/"):

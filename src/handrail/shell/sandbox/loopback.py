@@ -31,7 +31,7 @@ from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
 from handrail.shell.sandbox.local_services import LocalServices, is_served
 from handrail.shell.sandbox.renames import prepare_rename, rename_calls
-from handrail.shell.sandbox.system_call_numbers import NUMBERS, system_call
+from handrail.shell.sandbox.system_call_numbers import NUMBERS, get_call_number
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE, _AT_NUMBER = 1, 1
@@ -144,10 +144,10 @@ class _Call:
             with contextlib.suppress(OSError):
                 prepare_rename(self._thread, self._name, self._arguments, self._require_waiting)
             raise _Unhandled
-        wanted = self._address() if self._name != "listen" else b""
-        with _as_socket(self._descriptor()) as asked:
+        wanted = self._read_address() if self._name != "listen" else b""
+        with _as_socket(self._get_descriptor()) as asked:
             is_tcp = asked.family in (socket.AF_INET, socket.AF_INET6) and asked.type == socket.SOCK_STREAM
-            address = _loopback(wanted, bind=self._name == "bind", sock=asked) if wanted and is_tcp else None
+            address = _parse_loopback(wanted, bind=self._name == "bind", sock=asked) if wanted and is_tcp else None
             if self._reach == "all":
                 self._connect_anywhere(asked, wanted)
             elif self._reach == "own":
@@ -155,9 +155,9 @@ class _Call:
             elif not is_tcp:
                 raise _Unhandled  # a pair, or netlink: it leads nowhere
             elif self._name == "connect":
-                self._connect_shared(asked, address or _disallowed())
+                self._connect_shared(asked, address or _make_disallowed())
             elif self._name == "bind":
-                asked.bind(_unprivileged(address or _disallowed()))
+                asked.bind(_make_unprivileged(address or _make_disallowed()))
             else:
                 if asked.getsockname()[1] == 0:  # the kernel would choose a port on every address
                     asked.bind(("127.0.0.1", 0) if asked.family == socket.AF_INET else ("::1", 0))
@@ -245,7 +245,7 @@ class _Call:
         )
         fcntl.ioctl(self._listener, _ADD, request)
 
-    def _address(self) -> bytes:
+    def _read_address(self) -> bytes:
         _, place, length = self._arguments[:3]
         size = min(length & 0xFFFFFFFF, _LONGEST_ADDRESS)
         with open(f"/proc/{self._thread}/mem", "rb", buffering=0) as memory:
@@ -255,7 +255,7 @@ class _Call:
             raise _Refused(errno.EINVAL)
         return read
 
-    def _descriptor(self) -> int:
+    def _get_descriptor(self) -> int:
         """The socket of the command, as a descriptor of ours."""
         with open(f"/proc/{self._thread}/status", "rb", buffering=0) as file:
             process = int(file.read(4096).partition(b"\nTgid:")[2].split(None, 1)[0])
@@ -275,7 +275,7 @@ class _Call:
         fcntl.ioctl(self._listener, _VALID, struct.pack("=Q", self._id))
 
 
-def _loopback(raw: bytes, *, bind: bool, sock: socket.socket) -> _Address | None:
+def _parse_loopback(raw: bytes, *, bind: bool, sock: socket.socket) -> _Address | None:
     """An address of loopback; None for any other. To be bound, "every address" means every address of loopback."""
     (family,) = struct.unpack_from("=H", raw)
     if family == socket.AF_INET and len(raw) >= 8:
@@ -306,7 +306,7 @@ def _connect(sock: socket.socket, address: bytes) -> None:
 def _open_in(root: int, path: bytes) -> int:
     """A descriptor that only names a file, found below ``root`` as a process finds it whose root that is."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
-    number = ctypes.c_long(system_call("openat2"))
+    number = ctypes.c_long(get_call_number("openat2"))
     fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
     if fd < 0:
         raise _Refused(ctypes.get_errno())
@@ -320,11 +320,11 @@ def _is_in_network(pid: int, network: str) -> bool:
     return False
 
 
-def _disallowed() -> _Address:
+def _make_disallowed() -> _Address:
     raise _Refused(errno.EACCES)
 
 
-def _unprivileged(address: _Address) -> _Address:
+def _make_unprivileged(address: _Address) -> _Address:
     """An address that the command may bind to by itself: this process may be root's."""
     first = 1024
     with contextlib.suppress(OSError, ValueError), open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "rb") as file:
@@ -353,14 +353,14 @@ def _as_socket(fd: int) -> socket.socket:
 
 def works() -> bool:
     """Whether calls of commands can be answered here; tried in a thread that ends at once."""
-    if sys.platform != "linux" or not seccomp.supported() or not _may_look_into_children():
+    if sys.platform != "linux" or not seccomp.is_supported() or not _may_look_into_children():
         return False
     tried: list[bool] = []
 
     def attempt() -> None:
         try:
             forgo_privileges()
-            os.close(seccomp.install_listener(seccomp.connecting()))
+            os.close(seccomp.install_listener(seccomp.build_connect_filter()))
         except OSError:  # an old kernel, or a Handrail around us that answers already
             tried.append(False)
         else:

@@ -13,10 +13,10 @@ _MOST_BYTES = 4 << 20
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
-def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
+def find_all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
     """``paths``, and every further path by which another mount shows the same files."""
     names = dict.fromkeys(paths)
-    table = _table(mounts)
+    table = _read_table(mounts)
     for path in list(names):
         holding = [mount for mount in table if is_inside(path, mount[2])]
         if not holding:
@@ -31,7 +31,7 @@ def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _table(mounts: str) -> list[tuple[str, str, str]]:
+def _read_table(mounts: str) -> list[tuple[str, str, str]]:
     """Device, root on the device, and mount point of every mount; empty where the kernel has no such table."""
     try:
         with open(mounts, "rb") as file:
@@ -39,8 +39,8 @@ def _table(mounts: str) -> list[tuple[str, str, str]]:
     except OSError:
         return []
     rows = [line.split(b" ", 5) for line in lines]
-    return [(row[2].decode("ascii", "replace"), _plain(row[3]), _plain(row[4])) for row in rows if len(row) > 5]
+    return [(row[2].decode("ascii", "replace"), _unescape(row[3]), _unescape(row[4])) for row in rows if len(row) > 5]
 
 
-def _plain(field: bytes) -> str:
+def _unescape(field: bytes) -> str:
     return os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8) & 0xFF]), field))

@@ -116,23 +116,23 @@ def as_data(mounts: Iterable[Mount]) -> list[tuple[object, ...]]:
     ]
 
 
-def base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
+def plan_base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
     """The view of a confinement, the same for all its commands.
 
     ``roots`` takes the place of the writable trees: a draft mounts an overlay there.
     """
     drafts = [Bind(confinement.drafts, DRAFTS, read_only=False)] if confinement.drafts else []
     return [
-        *_system(confinement),
-        *_private(tmp),
-        *_trees(confinement, tmp, roots),
-        *_hidden(confinement),
-        *_aliases(confinement),
+        *_plan_system(confinement),
+        *_plan_private(tmp),
+        *_plan_trees(confinement, tmp, roots),
+        *_plan_hidden(confinement),
+        *_plan_aliases(confinement),
         *drafts,
     ]
 
 
-def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount]:
+def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount]:
     """The mounts that show a draft to one command: the overlay covers what is hidden inside the workspace as well."""
     inside = os.path.join(DRAFTS, draft.name)
     # Nothing is written to the disk when the command ends: a keep does that, for the files that are kept.
@@ -144,7 +144,7 @@ def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount
         yield Hide(path)
 
 
-def _system(confinement: Confinement) -> Iterator[Mount]:
+def _plan_system(confinement: Confinement) -> Iterator[Mount]:
     """The trees of the system, one by one, so that a name at the top can be added."""
     whole = "/" in (*confinement.readable, *confinement.writable)
     with os.scandir("/") as listing:
@@ -160,13 +160,13 @@ def _system(confinement: Confinement) -> Iterator[Mount]:
         yield Bind(path, path, optional=True)
 
 
-def _private(tmp: str) -> Iterator[Mount]:
+def _plan_private(tmp: str) -> Iterator[Mount]:
     # Under both names, so that a path that a command prints is the path that the file tools know.
     yield Bind(tmp, "/tmp", read_only=False)  # noqa: S108 - that is the point
     yield Bind(tmp, tmp, read_only=False)
 
 
-def _trees(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
+def _plan_trees(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
     writable: dict[str, Mount] = {path: Bind(path, path, read_only=False) for path in confinement.writable}
     if roots is not None:
         writable = {mount.target: mount for mount in roots}
@@ -179,35 +179,35 @@ def _trees(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None) ->
         yield trees[path]
 
 
-def _hidden(confinement: Confinement) -> Iterator[Mount]:
+def _plan_hidden(confinement: Confinement) -> Iterator[Mount]:
     for path in confinement.hidden:
         if not any(is_inside(root, path) for root in confinement.writable):
             yield Hide(path)
 
 
-def _aliases(confinement: Confinement) -> Iterator[Mount]:
+def _plan_aliases(confinement: Confinement) -> Iterator[Mount]:
     if "/" in confinement.readable and "/" not in confinement.writable:
         for alias, real in confinement.aliases:
             yield Bind(real, alias, optional=True)
 
 
-def protections(confinement: Confinement, protection: Protection) -> Iterator[Pin]:
+def plan_protections(confinement: Confinement, protection: Protection) -> Iterator[Pin]:
     """Read-only mounts for protected paths that exist; the directories on the way cannot be renamed."""
     pinned: set[str] = set()
-    for entry in confinement.protected_now(protection):
+    for entry in confinement.list_protected(protection):
         path = entry.rstrip("/")
         root = max((root for root in confinement.writable if is_inside(path, root)), key=len, default=None)
         if root is None or not os.path.lexists(path) or os.path.islink(path):
             continue
         # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
-        for directory in reversed(_special_parents(path, root)):
+        for directory in reversed(_find_special_parents(path, root)):
             if directory not in pinned:
                 pinned.add(directory)
                 yield Pin(directory, read_only=False)
         yield Pin(path)
 
 
-def _special_parents(path: str, root: str) -> list[str]:
+def _find_special_parents(path: str, root: str) -> list[str]:
     """The directories above a protected path that are part of it, such as `.git`; ordinary ones stay movable."""
     parents: list[str] = []
     above = os.path.dirname(path)

@@ -31,7 +31,7 @@ class Switches:
 
     @classmethod
     def read(cls) -> Switches:
-        return cls(_value(_APPARMOR) == "1", _value(_DEBIAN) == "0")
+        return cls(_read_value(_APPARMOR) == "1", _read_value(_DEBIAN) == "0")
 
 
 def explain(error: SetUpFailed, switches: Switches | None = None) -> NoNamespaces:
@@ -88,7 +88,7 @@ def explain_draft(error: SetUpFailed, workspace: str) -> NoDraft:
     return NoDraft(error.errno, why or explain(error).why, workspace)
 
 
-def _value(path: str) -> str:
+def _read_value(path: str) -> str:
     with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
         return file.read().strip()
     return ""

@@ -28,18 +28,26 @@ from handrail.shell.sandbox.confinement import (
     Protection,
     ResourceLimits,
     TooWide,
-    maskable,
+    choose_maskable,
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
-from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
+from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, get_version
 from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.local_services import is_served
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
-from handrail.shell.sandbox.mount_plan import DRAFTS, DraftLayers, Hide, Mount, base_view, draft_mounts, protections
+from handrail.shell.sandbox.mount_plan import (
+    DRAFTS,
+    DraftLayers,
+    Hide,
+    Mount,
+    plan_base_view,
+    plan_draft_mounts,
+    plan_protections,
+)
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.renames import rename_calls
-from handrail.shell.sandbox.system_call_numbers import system_call
+from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions
 
 T = TypeVar("T")
@@ -55,7 +63,7 @@ class NamespaceBoundary:
 
     def __init__(self, confinement: Confinement, roots: Sequence[Mount] | None = None) -> None:
         """``roots``: mounts in the place of the writable trees, as a draft has them."""
-        self._filtered = seccomp.supported()
+        self._filtered = seccomp.is_supported()
         if not self._filtered:
             raise NoNamespaces("there is no table of system calls for this kind of machine", "x86_64 or arm64")
         self.confinement = confinement
@@ -78,7 +86,7 @@ class NamespaceBoundary:
             undo.callback(self._remove_empty_aliases)
             undo.callback(self._close_launchers)
             self._try()
-            if version() >= LEAST:
+            if get_version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
                     self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
@@ -123,40 +131,40 @@ class NamespaceBoundary:
         if agent:
             given[AGENT] = agent
         start = Start(
-            mounts=list(self._mounts(protection, logins, draft)),
-            limits=_limits(self.confinement.limits),
+            mounts=list(self._list_mounts(protection, logins, draft)),
+            limits=_list_limits(self.confinement.limits),
             capabilities=self._capabilities,
             filter=self._filter(level, bool(agent)),
         )
         how |= {"env": given, "cwd": os.path.realpath(how.get("cwd") or os.getcwd())}
         try:
-            return self._launcher(level != "on", agent).start(args, start, **how)
+            return self._get_launcher(level != "on", agent).start(args, start, **how)
         except LauncherGone:  # somebody has ended it; whatever it started is gone too
-            return self._launcher(level != "on", agent, anew=True).start(args, start, **how)
+            return self._get_launcher(level != "on", agent, anew=True).start(args, start, **how)
 
     def _filter(self, network: Network, agent: bool) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         if network == "loopback":
-            return seccomp.program(network, private=True, families=seccomp.ALL if self.supervises else seccomp.IP)
+            return seccomp.build_program(network, private=True, families=seccomp.ALL if self.supervises else seccomp.IP)
         if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
-            return seccomp.program(network, private=True)
+            return seccomp.build_program(network, private=True)
         shared = network == "on" and self.confinement.network == "on"
-        return seccomp.program(network, families=seccomp.ALL if shared else seccomp.IP)
+        return seccomp.build_program(network, families=seccomp.ALL if shared else seccomp.IP)
 
-    def _launcher(self, own_network: bool, agent: str, anew: bool = False) -> Launcher:
+    def _get_launcher(self, own_network: bool, agent: str, anew: bool = False) -> Launcher:
         """The launcher for this kind of network; a new one where another directory stands at a writable path now.
 
         ``agent``: the only unix socket of this machine that its commands reach.
         """
         with self._lock:
-            identities = [_identity(path) for path in self.confinement.writable]
+            identities = [_get_identity(path) for path in self.confinement.writable]
             known = self._launchers.get((own_network, agent))
             if known and known[1] == identities and not anew:
                 return known[0]
             self._make_aliases()
             self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
-            listen = self._listening(own_network, agent)
-            view = base_view(self.confinement, self.tmp, self._roots)
+            listen = self._make_listening_filter(own_network, agent)
+            view = plan_base_view(self.confinement, self.tmp, self._roots)
             launcher = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
             self._past.callback(launcher.close)  # an older one stays while its commands run
             if launcher.listener >= 0:
@@ -166,11 +174,11 @@ class NamespaceBoundary:
             self._launchers[own_network, agent] = launcher, identities
             return launcher
 
-    def _listening(self, own_network: bool, agent: str) -> bytes:
+    def _make_listening_filter(self, own_network: bool, agent: str) -> bytes:
         """The filter that hands calls of commands to us; empty if there is nothing to hand over."""
-        calls = [system_call("connect")] if (own_network and self.supervises) or agent else []
+        calls = [get_call_number("connect")] if (own_network and self.supervises) or agent else []
         calls += rename_calls() if self.renames_directories else []
-        return seccomp.notifying(calls) if calls else b""
+        return seccomp.build_notify_filter(calls) if calls else b""
 
     def _close_launchers(self) -> None:
         with self._lock:
@@ -187,13 +195,13 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _mounts(self, protection: Protection, logins: Logins, draft: DraftLayers | None) -> Iterator[Mount]:
+    def _list_mounts(self, protection: Protection, logins: Logins, draft: DraftLayers | None) -> Iterator[Mount]:
         """Mounts of one command: its draft, read-only protected files, and paths that are hidden since the start."""
         confinement = self.confinement
         if draft:
-            yield from draft_mounts(confinement, draft)
-        yield from protections(confinement, protection)
-        for path in maskable((*self._absent, *confinement.hidden_now(logins)), confinement.writable):
+            yield from plan_draft_mounts(confinement, draft)
+        yield from plan_protections(confinement, protection)
+        for path in choose_maskable((*self._absent, *confinement.list_hidden(logins)), confinement.writable):
             yield Hide(path)
         if confinement.drafts:
             yield Hide(DRAFTS)
@@ -203,7 +211,7 @@ class NamespaceBoundary:
         self._close.close()
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _get_identity(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)
     except OSError:
@@ -211,7 +219,7 @@ def _identity(path: str) -> tuple[int, int]:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
 
 
-def _limits(limits: ResourceLimits) -> list[tuple[int, int]]:
+def _list_limits(limits: ResourceLimits) -> list[tuple[int, int]]:
     wanted = {
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_FSIZE: limits.file_bytes,

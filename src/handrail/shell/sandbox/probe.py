@@ -84,21 +84,21 @@ class Layer:
 
 def probe() -> list[Layer]:
     """Each layer, proven by trying it. Costs a few started programs, and leaves nothing behind."""
-    return [_namespaces(), _bubblewrap(), _landlock(), _seccomp()]
+    return [_probe_namespaces(), _probe_bubblewrap(), _probe_landlock(), _probe_seccomp()]
 
 
-def _namespaces() -> Layer:
-    return _layer("namespaces", NamespaceBoundary, _WORDS, "allow user namespaces")
+def _probe_namespaces() -> Layer:
+    return _probe_layer("namespaces", NamespaceBoundary, _WORDS, "allow user namespaces")
 
 
-def _bubblewrap() -> Layer:
+def _probe_bubblewrap() -> Layer:
     fix = "not needed where namespaces work; else install bubblewrap, and allow user namespaces"
-    return _layer("bubblewrap", BubblewrapBoundary, _WORDS, fix)
+    return _probe_layer("bubblewrap", BubblewrapBoundary, _WORDS, fix)
 
 
-def _landlock() -> Layer:
+def _probe_landlock() -> Layer:
     fix = "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)"
-    version = landlock.version()
+    version = landlock.get_version()
     if version < landlock.LEAST:
         why = (
             f"version {version} of the kernel's interface, {landlock.LEAST} is needed"
@@ -106,21 +106,21 @@ def _landlock() -> Layer:
             else "the kernel has none"
         )
         return Layer("landlock", False, why, fix)
-    proven = _layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), fix)
+    proven = _probe_layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), fix)
     why = f"version {version} of the kernel's interface; {proven.why}"
     if proven.works:
         why += "; inside the workspace it hides nothing from programs: what may not be read there is up to policy"
     return Layer(proven.name, proven.works, why, proven.fix)
 
 
-def _seccomp() -> Layer:
+def _probe_seccomp() -> Layer:
     fix = "Linux on x86_64, arm64, riscv64 or loongarch64, with CONFIG_SECCOMP_FILTER"
-    if not seccomp.supported():
+    if not seccomp.is_supported():
         return Layer("seccomp", False, "there is no filter for this kind of machine", fix)
-    return _layer("seccomp", LandlockBoundary, ("tcp", "udp", "abstract", "namespace"), fix)
+    return _probe_layer("seccomp", LandlockBoundary, ("tcp", "udp", "abstract", "namespace"), fix)
 
 
-def _layer(
+def _probe_layer(
     name: str,
     make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | LandlockBoundary],
     forbidden: Iterable[str],

@@ -119,7 +119,7 @@ class ProtectedFiles:
         self._also = [path.rstrip("/") for path in also]
         self._index = DirectoryIndex(self._roots, self._read)
         self._saved: dict[str, _Saved] = {}
-        self._tips: dict[str, list[str]] | None = None
+        self._list_tips: dict[str, list[str]] | None = None
         self._latest = Snapshot()
         self._looked = 0.0
 
@@ -140,8 +140,10 @@ class ProtectedFiles:
     def find(self) -> Snapshot:
         """The protected files as they are now."""
         snapshot = Snapshot()
-        if self._tips is None:
-            self._tips = {root: _tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
+        if self._list_tips is None:
+            self._list_tips = {
+                root: _list_tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))
+            }
         for here, listing in self._index.update().items():
             if listing.git:
                 self._add_repository(here, snapshot)
@@ -217,7 +219,7 @@ class ProtectedFiles:
             snapshot.mountable[hooks] = True
             self._add_tree(hooks, snapshot)
         for below in ("modules", "worktrees"):
-            for inner in _repositories(os.path.join(top, below)):
+            for inner in _find_repositories(os.path.join(top, below)):
                 self._add_repository(inner, snapshot)
 
     def _save(self, path: str, snapshot: Snapshot) -> None:
@@ -230,16 +232,16 @@ class ProtectedFiles:
         if known and known.stamp == stamp and time.time_ns() - status.st_ctime_ns > _TICK:
             snapshot.files[path] = known
             return
-        snapshot.files[path] = _Saved(stamp, status.st_mode, _contents(path, status.st_mode, status.st_size))
+        snapshot.files[path] = _Saved(stamp, status.st_mode, _read_contents(path, status.st_mode, status.st_size))
 
     # After the command
 
     def is_of_git(self, path: str, raw: bytes | None) -> bool:
         """Whether new contents of a protected file are those of a branch or tag; None: whether one is without it."""
-        for root, tips in (self._tips or {}).items():
+        for root, tips in (self._list_tips or {}).items():
             if tips and is_inside(path, root):
-                blobs = _blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
-                return ("" if raw is None else _blob_name(raw, len(tips[0]))) in blobs
+                blobs = _list_blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
+                return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
         return False
 
     def put_back(
@@ -260,7 +262,7 @@ class ProtectedFiles:
             if not any(is_inside(path, top) for top in mounted)
             and not self._passes(path, None, now.files[path], approved)
         ]
-        folders = [path for path in now.folders - before.folders if not approved and not _repository_of(path)]
+        folders = [path for path in now.folders - before.folders if not approved and not _find_repository(path)]
         done += [PutBack(path, "created") for path in sorted(folders, reverse=True) if _remove_empty(path)]
         for path, old in before.files.items():
             new = now.files.get(path)
@@ -273,11 +275,11 @@ class ProtectedFiles:
 
     def _passes(self, path: str, old: _Saved | None, new: _Saved | None, approved: bool) -> bool:
         """Whether a change is git's ordinary work, or approved."""
-        if approved and not _repository_of(path):
+        if approved and not _find_repository(path):
             return True
-        if new is None and not os.path.isdir(_ordinary_parent(path)):
+        if new is None and not os.path.isdir(_find_ordinary_parent(path)):
             return True  # the directory around it is gone as a whole
-        repository = _repository_of(path)
+        repository = _find_repository(path)
         if repository:  # git deletes such files only with the whole repository
             return path.endswith(".sample") if new is None else self._is_harmless(path, repository, old, new)
         return self._is_of_git(path, new)
@@ -295,30 +297,30 @@ class ProtectedFiles:
         if name == "commondir":
             return "/worktrees/" in repository and new.raw.strip() == b"../.."
         if name in ("config", "config.worktree"):
-            before, after = set(_settings(old.raw if old and old.raw else b"")), set(_settings(new.raw))
+            before, after = set(_parse_settings(old.raw if old and old.raw else b"")), set(_parse_settings(new.raw))
             added = all(_HARMLESS.fullmatch(key) and not _HELPER.match(value) for key, value in after - before)
             return added and all(_HARMLESS.fullmatch(key) or _REMOVABLE.match(key) for key, _ in before - after)
         return False
 
     def _is_of_git(self, path: str, new: _Saved | None) -> bool:
         """Whether the contents, or their absence, are those of a branch or tag that was there at the beginning."""
-        for root, tips in (self._tips or {}).items():
+        for root, tips in (self._list_tips or {}).items():
             if not tips or not is_inside(path, root):
                 continue
             name = os.path.relpath(path, _work_tree(path, root))
             if new is None:
-                _, head = run_git(["rev-parse", "HEAD"], root, _environment())
+                _, head = run_git(["rev-parse", "HEAD"], root, _make_environment())
                 current = head.decode("ascii", "replace").strip()
-                return current in tips and _blobs(root, [current], name) == {""}
+                return current in tips and _list_blobs(root, [current], name) == {""}
             if new.raw is not None and not stat.S_ISLNK(new.mode):
-                return _blob_name(new.raw, len(tips[0])) in _blobs(root, tips, name)
+                return _hash_blob(new.raw, len(tips[0])) in _list_blobs(root, tips, name)
         return False
 
     def _remove(self, path: str, before: Snapshot, keep: Callable[[str], str]) -> PutBack:
         try:
             place = self._move_link_above(path, keep) or keep(os.path.basename(path))
             if os.path.lexists(path):
-                with self._parent(path) as parent:
+                with self._open_parent(path) as parent:
                     _move_out(path, parent, place)
             above = os.path.dirname(path)
             while above not in before.folders and above not in self._roots:
@@ -340,9 +342,9 @@ class ProtectedFiles:
             place = self._move_link_above(path, keep)
             if new is not None and not place:
                 place = keep(os.path.basename(path))
-                with self._parent(path) as parent:
+                with self._open_parent(path) as parent:
                     _move_out(path, parent, place)
-            with self._parent(path, make=True) as parent:
+            with self._open_parent(path, make=True) as parent:
                 _write(os.path.basename(path), parent, old)
         except OSError as error:
             return PutBack(path, change, place, failed=error.strerror or str(error))
@@ -356,13 +358,13 @@ class ProtectedFiles:
             above = os.path.normpath(os.path.join(above, part))
             if os.path.islink(above):
                 place = keep(part)
-                with self._parent(above) as parent:
+                with self._open_parent(above) as parent:
                     _move_out(above, parent, place)
                 return place
         return ""
 
     @contextlib.contextmanager
-    def _parent(self, path: str, make: bool = False) -> Iterator[int]:
+    def _open_parent(self, path: str, make: bool = False) -> Iterator[int]:
         """The directory of a path, opened below its root without following any link."""
         root = max((root for root in self._roots if is_inside(path, root)), key=len)
         name = os.path.relpath(os.path.dirname(path), root)
@@ -388,7 +390,7 @@ class ProtectedFiles:
             os.close(top)
 
 
-def _repositories(directory: str) -> Iterator[str]:
+def _find_repositories(directory: str) -> Iterator[str]:
     """The repositories of submodules or work trees: directories with a `HEAD`."""
     for here, folders, files in os.walk(directory):
         if "HEAD" in files:
@@ -396,7 +398,7 @@ def _repositories(directory: str) -> Iterator[str]:
             yield here
 
 
-def _repository_of(path: str) -> str:
+def _find_repository(path: str) -> str:
     """The repository that a file belongs to whose settings or hooks it may be; empty if none."""
     if os.path.basename(path).lower() == ".git":
         return path
@@ -421,10 +423,10 @@ def _work_tree(path: str, root: str) -> str:
     return above
 
 
-def _ordinary_parent(path: str) -> str:
+def _find_ordinary_parent(path: str) -> str:
     """The directory in which a protected file, or the directory that it is part of, stands."""
     above = os.path.dirname(path)
-    repository = _repository_of(path)
+    repository = _find_repository(path)
     if repository and os.path.basename(path).lower() != ".git":
         return repository
     while os.path.basename(above).startswith("."):
@@ -432,7 +434,7 @@ def _ordinary_parent(path: str) -> str:
     return above
 
 
-def _contents(path: str, mode: int, size: int) -> bytes | None:
+def _read_contents(path: str, mode: int, size: int) -> bytes | None:
     try:
         if stat.S_ISLNK(mode):
             return os.fsencode(os.readlink(path))
@@ -486,20 +488,20 @@ def _write(name: str, parent: int, old: _Saved) -> None:
 # Git
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     return with_settings({}, scrub_environment())
 
 
-def _tips(root: str) -> list[str]:
+def _list_tips(root: str) -> list[str]:
     """The commits of all branches and tags, and of HEAD."""
-    _, head = run_git(["-c", "safe.directory=*", "rev-parse", "HEAD"], root, _environment())
+    _, head = run_git(["-c", "safe.directory=*", "rev-parse", "HEAD"], root, _make_environment())
     words = ["-c", "safe.directory=*", "for-each-ref", f"--count={_MOST_TIPS}", "--format=%(objectname)"]
-    _, refs = run_git(words, root, _environment())
+    _, refs = run_git(words, root, _make_environment())
     names = (head + b"\n" + refs).decode("ascii", "replace").split()
     return list(dict.fromkeys(name for name in names if re.fullmatch(r"[0-9a-f]{40,64}", name)))
 
 
-def _blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
+def _list_blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
     """The names of the objects that ``name`` stands for in these commits; empty for none."""
     if "\n" in name:
         return set()
@@ -508,7 +510,7 @@ def _blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
         done = subprocess.run(
             ["git", "-c", "safe.directory=*", "cat-file", "--batch-check"],  # noqa: S607
             cwd=root,
-            env=_environment(),
+            env=_make_environment(),
             input=os.fsencode(asked),
             capture_output=True,
             timeout=30,
@@ -520,20 +522,22 @@ def _blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
     return {line[0] if line[1:2] == ["blob"] else "" for line in lines if line}
 
 
-def _blob_name(raw: bytes, length: int) -> str:
+def _hash_blob(raw: bytes, length: int) -> str:
     kind = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
     kind.update(b"blob %d\0" % len(raw) + raw)
     return kind.hexdigest()
 
 
-def _settings(raw: bytes) -> list[tuple[str, str]]:
+def _parse_settings(raw: bytes) -> list[tuple[str, str]]:
     """The settings in a file of git's; one that git cannot read has a setting that is not harmless."""
     if not raw.strip():
         return []
     with tempfile.NamedTemporaryFile(prefix="handrail-config-") as file:
         file.write(raw)
         file.flush()
-        code, listed = run_git(["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", _environment())
+        code, listed = run_git(
+            ["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", _make_environment()
+        )
     if code:
         return [("unreadable", "")]
     entries = [entry.partition("\n") for entry in os.fsdecode(listed).split("\0") if entry]

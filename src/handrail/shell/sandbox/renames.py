@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from handrail.files.directory_renames import make_renamable
 from handrail.shell.sandbox.mount_plan import DRAFTS
-from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, system_call
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, get_call_number
 from handrail.system_calls import O_PATH, READABLE_DIRECTORY, stat_at
 
 _HERE = -100
@@ -31,7 +31,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def rename_calls(machine: str | None = None) -> dict[int, str]:
     """The system calls that rename, by their numbers on a kind of machine."""
     kind = machine or os.uname().machine
-    calls = {system_call(name, kind): name for name in ("renameat", "renameat2")}
+    calls = {get_call_number(name, kind): name for name in ("renameat", "renameat2")}
     if ARCHITECTURES[kind][1] == 0:
         calls[82] = "rename"  # newer architectures have no such call
     return calls
@@ -48,7 +48,7 @@ def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_wai
         places = [(arguments[0], arguments[1]), (arguments[2], arguments[3])]
         flags = arguments[4] if name == "renameat2" else 0
     for directory, pointer in places if flags & _EXCHANGE else places[:1]:
-        path = _absolute_path(thread, directory, _read_path(thread, pointer, require_waiting))
+        path = _make_absolute(thread, directory, _read_path(thread, pointer, require_waiting))
         above, _, last = path.rstrip(b"/").rpartition(b"/")
         if last in (b"", b".", b".."):
             continue
@@ -71,7 +71,7 @@ def _read_path(thread: int, pointer: int, require_waiting: Callable[[], None]) -
     return raw.partition(b"\0")[0]
 
 
-def _absolute_path(thread: int, directory: int, path: bytes) -> bytes:
+def _make_absolute(thread: int, directory: int, path: bytes) -> bytes:
     if path.startswith(b"/"):
         return path
     number = ctypes.c_int(directory & 0xFFFFFFFF).value
@@ -85,7 +85,7 @@ def _open_in_root(thread: int, path: bytes, require_waiting: Callable[[], None])
     try:
         require_waiting()
         how = struct.pack("=QQQ", READABLE_DIRECTORY & ~os.O_NOFOLLOW, 0, _IN_ROOT)
-        number = ctypes.c_long(system_call("openat2"))
+        number = ctypes.c_long(get_call_number("openat2"))
         fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
     finally:
         os.close(root)

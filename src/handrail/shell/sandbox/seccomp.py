@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from handrail.shell.sandbox import Network
-from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, system_call
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, get_call_number
 
 _REFUSED = tuple(
     """
@@ -53,13 +53,13 @@ class _FilterProgram(ctypes.Structure):
     _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def supported() -> bool:
+def is_supported() -> bool:
     """Whether a filter can be written for this machine."""
     return sys.platform == "linux" and os.uname().machine in ARCHITECTURES and sys.maxsize > 1 << 32
 
 
 @lru_cache(maxsize=16)
-def program(
+def build_program(
     network: Network,
     machine: str | None = None,
     families: tuple[int, ...] = ALL,
@@ -71,8 +71,8 @@ def program(
 
     ``families``: the sockets that any other network allows. ``spared``: processes whose limits cannot be changed.
     ``supervised``: TCP alone, and whoever has the listener of `install_listener` does what has an address.
-    ``private``: a network of the session's own, in which whoever has the listener of `connecting` tells which unix
-    sockets are of the session; those that send to an address without `connect` are refused.
+    ``private``: a network of the session's own, in which whoever has the listener of `build_connect_filter` tells which
+    unix sockets are of the session; those that send to an address without `connect` are refused.
     """
     name, column = ARCHITECTURES[machine or os.uname().machine]
     code: list[tuple[int, int, int, int]] = []
@@ -104,11 +104,11 @@ def program(
         tests = [(_JUMP_EQUAL, len(spared) - at, 0, pid) for at, pid in enumerate(spared)]
         when("prlimit64", (_LOAD, 0, 0, _ARGUMENT), *tests, allow, not_permitted)
     if network == "off" or private or _UNIX not in families:
-        when("socketpair", *_connected_kinds(allow, denied))
+        when("socketpair", *_allow_connected_kinds(allow, denied))
     if network == "off":
         when("socket", denied)
     elif supervised:
-        when("socket", *_tcp_alone(allow, denied))
+        when("socket", *_allow_only_tcp(allow, denied))
         for call in ("connect", "bind", "listen"):
             when(call, (_RETURN, 0, 0, _NOTIFY))
         # Data with an address that opens a connection on its way: nobody would be asked.
@@ -118,7 +118,7 @@ def program(
     elif private and _UNIX in families:
         tests = [(_JUMP_EQUAL, len(IP) + 6 - at, 0, family) for at, family in enumerate(IP)]
         unix = (_JUMP_EQUAL, len(IP) + 1, 0, _UNIX)
-        when("socket", (_LOAD, 0, 0, _ARGUMENT), unix, *tests, denied, *_connected_kinds(allow, denied))
+        when("socket", (_LOAD, 0, 0, _ARGUMENT), unix, *tests, denied, *_allow_connected_kinds(allow, denied))
     else:
         tests = [(_JUMP_EQUAL, len(families) - at, 0, family) for at, family in enumerate(families)]
         when("socket", (_LOAD, 0, 0, _ARGUMENT), *tests, denied, allow)
@@ -126,14 +126,14 @@ def program(
     return b"".join(struct.pack("=HBBI", *line) for line in code)
 
 
-def _connected_kinds(allow: _Line, denied: _Line) -> list[_Line]:
+def _allow_connected_kinds(allow: _Line, denied: _Line) -> list[_Line]:
     """For unix sockets: streams and packets, which must connect. Datagrams, and the raw kind that the kernel takes for
     them, can be sent to any address."""
     kind = (_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, 0xF)
     return [*kind, (_JUMP_EQUAL, 2, 0, _STREAM), (_JUMP_EQUAL, 1, 0, _PACKETS), denied, allow]
 
 
-def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
+def _allow_only_tcp(allow: _Line, denied: _Line) -> list[_Line]:
     """For `socket`: TCP over IPv4 and IPv6, and the netlink by which a program asks for its own addresses."""
     family, kind, protocol = (_LOAD, 0, 0, _ARGUMENT), (_LOAD, 0, 0, _ARGUMENT + 8), (_LOAD, 0, 0, _ARGUMENT + 16)
     return [
@@ -157,12 +157,12 @@ def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
     ]
 
 
-def connecting(machine: str | None = None) -> bytes:
+def build_connect_filter(machine: str | None = None) -> bytes:
     """A filter that allows all, and hands each `connect` to whoever has the listener."""
-    return notifying([system_call("connect", machine)], machine)
+    return build_notify_filter([get_call_number("connect", machine)], machine)
 
 
-def notifying(calls: Sequence[int], machine: str | None = None) -> bytes:
+def build_notify_filter(calls: Sequence[int], machine: str | None = None) -> bytes:
     """A filter that allows all, and hands the calls with these numbers to whoever has the listener."""
     name, _ = ARCHITECTURES[machine or os.uname().machine]
     allow = (_RETURN, 0, 0, _ALLOW)
@@ -176,7 +176,7 @@ def install_listener(code: bytes) -> int:
     """As `install`; returns the descriptor on which the calls arrive that the filter hands over. `OSError` if none can
     be had, as inside a command that another Handrail supervises."""
     filter_ = _FilterProgram(len(code) // 8, code)
-    number = system_call("seccomp")
+    number = get_call_number("seccomp")
     flags = ctypes.c_ulong(_NEW_LISTENER | _WAIT_KILLABLE)
     listener: int = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(1), flags, ctypes.byref(filter_))
     if listener < 0:

@@ -78,6 +78,6 @@ NUMBERS: dict[str, tuple[int, int]] = {  # x86_64, and the table that newer arch
 }
 
 
-def system_call(name: str, machine: str | None = None) -> int:
+def get_call_number(name: str, machine: str | None = None) -> int:
     """The number of a system call on this machine, or on another kind."""
     return NUMBERS[name][ARCHITECTURES[machine or os.uname().machine][1]]
