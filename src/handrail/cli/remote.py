@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.output import Stop, UsageError
+from handrail.cli.output import Stop, UsageError, warn
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -61,13 +61,16 @@ def connect(
     options: argparse.Namespace, dialect: str, matching: Any, approve: Approve | None, on_event: OnEvent | None
 ) -> Session:
     """The session of a command on another machine; raises `Stop`."""
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.remote_session import RemoteSession
 
     mode = getattr(options, "mode", None)
     with _stopping(options.at):
-        return Session.connect(
+        session = RemoteSession(
             options.at, dialect=dialect, mode=mode, matching=matching, approve=approve, on_event=on_event
         )
+    if session.sent_bundle == "pure":
+        warn("handrail is not installed there and was sent without ripgrep and compiled libraries: searches are slower")
+    return session
 
 
 def connect_for_pages(at: str) -> RemoteSession:

@@ -54,6 +54,7 @@ T = TypeVar("T")
 _POLL_SECONDS = 0.05
 _RECONNECT_SECONDS = 30.0
 """How long a call tries to reach a server again before it is answered that the connection is lost."""
+_ATTEMPTS = 5
 _PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -84,6 +85,11 @@ class RemoteSession(Session):
         self.workspace = _FarWorkspace([Root(home)])
         self.origin = Origin(str(greeting["session"]), self.dialect.name, home)
         self.server_version = str(greeting["version"])
+
+    @property
+    def sent_bundle(self) -> str:
+        """`full` or `pure` if Handrail was sent to the other machine, as it is installed here or slower; else empty."""
+        return self._link.find_connection().sent or ""
 
     def _describe_options(self, matching: Matching | None) -> dict[str, Any]:
         return {
@@ -376,18 +382,21 @@ class _Link:
                         raise
 
     def repeat(self, again: bool, make: Callable[[Connection, bool], T]) -> T:
-        """Make a request, and make it again over a new connection each time the one before was lost.
+        """Make a request, and make it again over a new connection if the one before was lost.
 
         ``make`` gets the connection, and whether the request may have been made before. Raises `ConnectionLost` if no
-        server can be reached.
+        server can be reached, or one after the other is lost over this request.
         """
-        while True:
+        for left in reversed(range(_ATTEMPTS)):
             connection = self.find_connection()
             try:
                 return make(connection, again)
             except ConnectionLost:
+                if not left:
+                    raise
                 again = True
                 self.reconnect(connection)
+        raise AssertionError("the last attempt ends above")
 
     def close(self) -> None:
         with self._lock:

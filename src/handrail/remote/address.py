@@ -4,11 +4,13 @@
     docker://CONTAINER/PATH
     kubectl://NAMESPACE/POD/PATH             ?container=NAME where the pod has several
 
-`?handrail=PROGRAM` names the program on the other side if it is not on its search path.
+`?handrail=PROGRAM` names the program on the other side if it is not on its search path. Without it, Handrail is sent to
+a machine that lacks it and has Python: `?python=PROGRAM` names that, if it is not `python3`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -19,7 +21,11 @@ from handrail.frozen import frozen
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
-_OPTIONS = {"ssh": {"handrail"}, "docker": {"handrail"}, "kubectl": {"handrail", "container"}}
+_OPTIONS = {
+    "ssh": {"handrail", "python"},
+    "docker": {"handrail", "python"},
+    "kubectl": {"handrail", "python", "container"},
+}
 
 
 @frozen
@@ -28,6 +34,8 @@ class Target:
 
     argv: tuple[str, ...]
     name: str
+    loader: tuple[str, ...] = ()
+    """The command that takes Handrail over its stdin, where the first one is not installed; empty: there is none."""
 
 
 def parse_address(address: str | Sequence[str], mode: str) -> Target:
@@ -46,43 +54,56 @@ def parse_address(address: str | Sequence[str], mode: str) -> Target:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := options.keys() - _OPTIONS[parts.scheme]:
         raise _reject(address, f"unknown option {min(unknown)}; there are {', '.join(sorted(_OPTIONS[parts.scheme]))}")
-    program = options.get("handrail") or "handrail"
+    if "handrail" in options and "python" in options:
+        raise _reject(address, "give either handrail, which is installed there, or python, to which it is sent")
     path = unquote(parts.path)
-    if parts.scheme == "ssh":
-        return Target(
-            _ssh(address, parts.username, parts.hostname, _port(address), _serve(program, mode, path)), address
-        )
     place, name = (parts.netloc, "") if parts.scheme == "docker" else (parts.netloc, path.strip("/").split("/")[0])
     if parts.scheme == "kubectl":
         path = "/" + path.lstrip("/").partition("/")[2]
-    for one in (place, name or place, options.get("container") or place):
-        if not _NAME.fullmatch(one):
-            raise _reject(address, "names start with a letter or digit, and have letters, digits, - _ and .")
-    if path in ("", "/") or "/~/" in path[:3]:
-        raise _reject(address, "the path of the workspace is missing; it is absolute here")
-    served = _serve(program, mode, path)
-    if parts.scheme == "docker":
-        return Target(("docker", "exec", "-i", place, *served), address)
-    container = ("-c", options["container"]) if options.get("container") else ()
-    return Target(("kubectl", "exec", "-i", "-n", place, name, *container, "--", *served), address)
+    if parts.scheme == "ssh":
+        port = _port(address)
+        path = _find_ssh_path(address, parts.username, parts.hostname, path)
+
+        def wrap(words: Sequence[str]) -> tuple[str, ...]:
+            number = ("-p", str(port)) if port else ()
+            where = f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
+            return ("ssh", "-T", "-o", "BatchMode=yes", *number, "--", where, shlex.join(["exec", *words]))
+
+    else:
+        for one in (place, name or place, options.get("container") or place):
+            if not _NAME.fullmatch(one):
+                raise _reject(address, "names start with a letter or digit, and have letters, digits, - _ and .")
+        if path in ("", "/") or "/~/" in path[:3]:
+            raise _reject(address, "the path of the workspace is missing; it is absolute here")
+        if parts.scheme == "docker":
+            first: tuple[str, ...] = ("docker", "exec", "-i", place)
+        else:
+            container = ("-c", options["container"]) if options.get("container") else ()
+            first = ("kubectl", "exec", "-i", "-n", place, name, *container, "--")
+
+        def wrap(words: Sequence[str]) -> tuple[str, ...]:
+            return (*first, *words)
+
+    serve = ("serve", "--stdio", "--mode", mode, "--", path)
+    if options.get("handrail"):
+        return Target(wrap((options["handrail"], *serve)), address)
+    loader = wrap((options.get("python") or "python3", "-I", "-c", _read_loader(), *serve))
+    return Target(wrap(("handrail", *serve)), address, loader)
 
 
-def _serve(program: str, mode: str, path: str) -> tuple[str, ...]:
-    return (program, "serve", "--stdio", "--mode", mode, "--", path)
+def _read_loader() -> str:
+    """The program that takes a bundle on the other machine."""
+    with open(os.path.join(os.path.dirname(__file__), "loader.py"), encoding="utf-8") as file:
+        return file.read()
 
 
-def _ssh(
-    address: str, user: str | None, host: str | None, port: int | None, served: tuple[str, ...]
-) -> tuple[str, ...]:
+def _find_ssh_path(address: str, user: str | None, host: str | None, path: str) -> str:
+    """The path as the other machine takes it; raises `ValueError` for a host, a user or a path that cannot be."""
     if not host or not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
         raise _reject(address, "a host and a user have letters, digits, - _ and . only")
-    *words, path = served
     if path in ("", "/"):
         raise _reject(address, "the path of the workspace is missing")
-    words.append(path[3:] or "." if path.startswith("/~/") or path == "/~" else path)
-    number = ("-p", str(port)) if port else ()
-    where = f"{user}@{host}" if user else host
-    return ("ssh", "-T", "-o", "BatchMode=yes", *number, "--", where, shlex.join(["exec", *words]))
+    return path[3:] or "." if path.startswith("/~/") or path == "/~" else path
 
 
 def _port(address: str) -> int | None:

@@ -12,8 +12,8 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from handrail.errors import ConnectionLost
 from handrail.remote.address import Target
@@ -27,6 +27,8 @@ _END_SECONDS = 5.0
 _MOST_WAITING = 256
 """Output and progress of one request that may wait for a slow listener."""
 _STDERR = 4096
+_NOT_FOUND = (126, 127)
+"""Exit codes of shells, ssh, docker and kubectl for a program that is not there."""
 
 
 def start_server(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -88,15 +90,28 @@ class Connection:
     def __init__(self, target: Target) -> None:
         """Raises `ConnectionLost` if the server does not start."""
         self.target = target
-        self._why = ""
+        self.sent: Literal["full", "pure"] | None = None
+        """The kind of bundle that was started, where Handrail is not installed on the other side."""
         self._lock = threading.Lock()
-        self._requests: dict[int, RemoteRequest] | None = {}
         self._numbers = itertools.count(1)
+        try:
+            self._start(target.argv)
+        except ConnectionLost:
+            if not target.loader or self._process.returncode not in _NOT_FOUND:
+                raise
+            self._start(target.loader, self._send_bundle)
+        self._reader = threading.Thread(target=self._read, name="handrail-remote", daemon=True)
+        self._reader.start()
+
+    def _start(self, argv: Sequence[str], prepare: Callable[[], None] = lambda: None) -> None:
+        """Start the command of a server and wait until it greets; raises `ConnectionLost`."""
+        self._why = ""
+        self._requests: dict[int, RemoteRequest] | None = {}
         self._stderr = bytearray()
         try:
-            self._process = start_server(target.argv)
+            self._process = start_server(argv)
         except OSError as error:
-            raise ConnectionLost(where=target.name, why=f"{target.argv[0]}: {error.strerror}") from None
+            raise ConnectionLost(where=self.target.name, why=f"{argv[0]}: {error.strerror}") from None
         assert self._process.stdin
         assert self._process.stdout
         self._stderr_reader = threading.Thread(target=self._keep_stderr, args=(self._process.stderr,), daemon=True)
@@ -105,14 +120,27 @@ class Connection:
         self._process.stdout.close()
         self._process.stdin.close()
         try:
+            prepare()
             self._pipe.wait_for_greeting(START_SECONDS)
         except PipeBroken as error:
             self._end(str(error), patience=1.0)
             self._pipe.close_source()
             self._stderr_reader.join(1.0)
             raise self.lost_error() from None
-        self._reader = threading.Thread(target=self._read, name="handrail-remote", daemon=True)
-        self._reader.start()
+
+    def _send_bundle(self) -> None:
+        """Send Handrail to the loader, unless it has it; raises `PipeBroken`."""
+        from handrail.remote.bundle import build_bundle, choose_kind, read_facts  # slow to import, and rarely needed
+
+        try:
+            facts = read_facts(self._pipe.take_line(b"\0handrail-loader-1 ", START_SECONDS))
+        except ValueError as error:
+            raise PipeBroken(f"it is not a Python for Handrail: {error}") from None
+        bundle = build_bundle(choose_kind(facts))
+        self.sent = bundle.kind
+        self._pipe.send_bytes(f"{bundle.digest} {len(bundle.data)}\n".encode("ascii"))
+        if self._pipe.take_line(b"", START_SECONDS) == b"send":
+            self._pipe.send_bytes(bundle.data)
 
     @property
     def pid(self) -> int:

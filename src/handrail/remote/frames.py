@@ -68,14 +68,30 @@ class FramePipe:
 
     def wait_for_greeting(self, seconds: float) -> None:
         """Skip what comes before the greeting; raises `PipeBroken` with its end if there is none."""
+        self._skip_to(GREETING, time.monotonic() + seconds)
+        self._split()
+
+    def take_line(self, start: bytes, seconds: float) -> bytes:
+        """A line before there are frames, without its start and all that came before; raises `PipeBroken`."""
         deadline = time.monotonic() + seconds
-        while (at := self._held.find(GREETING)) < 0:
+        self._skip_to(start, deadline)
+        return self._skip_to(b"\n", deadline)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes before there are frames; raises `PipeBroken`."""
+        with self._sending:
+            self._write(memoryview(data))
+
+    def _skip_to(self, end: bytes, deadline: float) -> bytes:
+        """The bytes before ``end``, which are taken with it."""
+        while (at := self._held.find(end)) < 0:
             if len(self._held) > _MOST_NOISE or time.monotonic() >= deadline:
                 raise PipeBroken(f"it is not a handrail server: {_display(self._held)}")
             if self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000) and not self._read():
                 raise PipeBroken(_display(self._held) if self._held.strip() else "")
-        del self._held[: at + len(GREETING)]
-        self._split()
+        skipped = bytes(self._held[:at])
+        del self._held[: at + len(end)]
+        return skipped
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message; raises `PipeBroken`, or `ValueError` if it is too long or no JSON."""
