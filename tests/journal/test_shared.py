@@ -53,7 +53,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, connections: list[str]) -> None:
     path = str(tmp_path / "journal.db")
     descriptors = len(os.listdir("/dev/fd"))
-    journals = [open_journal(path, required=False, budget=BUDGET) for _ in range(1000)]
+    journals = [open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(1000)]
     threads = [
         threading.Thread(target=lambda part: [one.record(RECORD) for one in part], args=(journals[n::8],))
         for n in range(8)
@@ -75,7 +75,7 @@ def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, 
 
 def test_the_last_user_closes_and_not_the_first(tmp_path: Path, connections: list[str]) -> None:
     path = str(tmp_path / "journal.db")
-    one, other = (open_journal(path, required=False, budget=BUDGET) for _ in range(2))
+    one, other = (open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(2))
     assert one.record(RECORD) == other.record(RECORD) == ""
     one.close()
     assert other.record(RECORD) == ""
@@ -88,7 +88,7 @@ def test_two_names_of_one_file_are_one_journal(tmp_path: Path, connections: list
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     names = [tmp_path / "real" / "j.db", tmp_path / "link" / "j.db", tmp_path / "real" / ".." / "link" / "j.db"]
-    journals = [open_journal(str(name), required=False, budget=BUDGET) for name in names]
+    journals = [open_journal(str(name), required=False, budget=BUDGET, most_calls=1_000_000) for name in names]
     assert [one.record(RECORD) for one in journals] == ["", "", ""]
     assert len(connections) == 1
     for one in journals:
@@ -97,8 +97,8 @@ def test_two_names_of_one_file_are_one_journal(tmp_path: Path, connections: list
 
 def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "journal.db").mkdir()
-    warns = open_journal(str(tmp_path / "journal.db"), required=False, budget=10)
-    requires = open_journal(str(tmp_path / "journal.db"), required=True, budget=20)
+    warns = open_journal(str(tmp_path / "journal.db"), required=False, budget=10, most_calls=1_000_000)
+    requires = open_journal(str(tmp_path / "journal.db"), required=True, budget=20, most_calls=1_000_000)
     assert (warns.budget, requires.budget) == (10, 20)
     assert warns.begin(PENDING).warning
     with pytest.raises(JournalFailed):
@@ -109,7 +109,7 @@ def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
 
 def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
-    journal = open_journal(path, required=False, budget=BUDGET)
+    journal = open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000)
     token = journal.begin(PENDING)
     journal.close()
     assert journal.record(Record(PENDING.call, (), None, result=RECORD.result, token=token)) == ""
@@ -118,7 +118,7 @@ def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Pat
 
 
 def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
-    journal = open_journal(str(tmp_path / "journal.db"), required=False, budget=BUDGET)
+    journal = open_journal(str(tmp_path / "journal.db"), required=False, budget=BUDGET, most_calls=1_000_000)
     assert journal.record(RECORD) == ""
     holds, leave = threading.Event(), threading.Event()
 
@@ -176,7 +176,7 @@ def without_tables(path: Path) -> None:
 
 def without(table: str) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
-        journal = open_journal(str(path), required=True, budget=BUDGET)
+        journal = open_journal(str(path), required=True, budget=BUDGET, most_calls=1_000_000)
         assert journal.record(RECORD) == ""
         journal.close()
         with sqlite3.connect(path) as db:
@@ -266,7 +266,7 @@ def unusable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
 @contextlib.contextmanager
 def session_on(project: Path, path: str, required: bool) -> Iterator[tuple[Session, SqliteJournal]]:
-    journal = open_journal(path, required=required, budget=BUDGET)
+    journal = open_journal(path, required=required, budget=BUDGET, most_calls=1_000_000)
     settings = Settings(durable=False, raise_bugs=True)
     with contextlib.closing(journal), Session(project, journal=journal, settings=settings) as session:
         yield session, journal

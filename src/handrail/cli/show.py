@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             row = reader.find_call(options.call)
             if row is None:
-                raise UsageError(f"unknown call {escape(options.call)}; `handrail log` lists them")
+                raise UsageError(escape(reader.describe_unknown(options.call)))
             write(as_document(plain(row, reader)) if options.json else _render_call(row, reader))
         except JournalFailed as error:
             raise journal_error(error) from None

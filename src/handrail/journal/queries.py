@@ -24,6 +24,7 @@ from handrail.journal.database import (
     lock_file,
 )
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
+from handrail.journal.retention import STAGE, read_removed
 from handrail.journal.spool import Spooled, has_spooled, parse_hash, parse_spool, read_moved, spool_path
 from handrail.policy.paths import is_within
 
@@ -327,6 +328,14 @@ class JournalReader:
                 row = self.db.execute(newest, (str(call),)).fetchone()
         return _call(row) if row else None
 
+    def describe_unknown(self, call: str | int) -> str:
+        """Why there is no such call, for the person who asked for it."""
+        with self.errors():
+            removed = read_removed(self.db).seq
+        if str(call).isdecimal() and 0 < int(str(call)[:19]) <= removed:
+            return f"call {call} is not in the journal any more: it keeps the newest ones (setting journal_calls)"
+        return f"unknown call {call}; `handrail log` lists the calls"
+
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
         query = (
@@ -379,7 +388,9 @@ class JournalReader:
                 self.db.execute("ROLLBACK")
 
     def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> BrokenEntry | None:
-        last, seq_before = ChainEntry(0, GENESIS), 0
+        removed = read_removed(self.db)
+        last, seq_before = ChainEntry(removed.n, removed.hash or GENESIS), removed.seq
+        entered = removed.n == 0
         held = anchor is None
         attempts: dict[int, int] = {}
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
@@ -390,16 +401,23 @@ class JournalReader:
                 return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_describe_anchor(row)}")
             if n != last.n + 1:
                 return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
-            content = hashed_columns(self.db, seq, stage)
+            if stage == STAGE:
+                content: list[Any] = [*read_removed(self.db, n)]
+                entered = entered or content == [*removed]
+            else:
+                content = hashed_columns(self.db, seq, stage)
             if content[0] is None:
                 return BrokenEntry(seq, "the row is missing")
             if entry_hash(last.hash, n, seq, stage, content) != digest:
                 return BrokenEntry(seq, "the row was changed")
-            attempts[seq] = attempts.get(seq, 0) + (not stage.startswith("end"))
+            if stage != STAGE:
+                attempts[seq] = int(stage.partition(" ")[2]) + 1
             last, seq_before = ChainEntry(n, digest), max(seq, seq_before)
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
         if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
             return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
+        if not entered:
+            return BrokenEntry(1, "the beginning of the journal is missing")
         if not spool_intact:
             return BrokenEntry(seq_before + 1, _SPOOL_BROKEN)
         if not held:

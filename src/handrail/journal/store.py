@@ -47,6 +47,7 @@ from handrail.journal.records import (
     replaced_contents,
     split_changes,
 )
+from handrail.journal.retention import EVERY, MOST_CALLS, remove_oldest
 
 T = TypeVar("T")
 
@@ -70,15 +71,24 @@ class SqliteJournal:
     """A journal in one file. Made and opened when the first record comes."""
 
     def __init__(
-        self, path: str, *, required: bool = False, budget: int = BUDGET, clock: Callable[[], int] = time.time_ns
+        self,
+        path: str,
+        *,
+        required: bool = False,
+        budget: int = BUDGET,
+        most_calls: int = MOST_CALLS,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.path = os.path.abspath(path)
         self.required = required
         """Whether changes that cannot be recorded are refused; if not, a failure is only reported."""
         self.budget = budget
+        self._most_calls = most_calls
         self._clock = clock
         self._writer = Writer(self.path)
         self._named: dict[tuple[str, str], str] = {}
+        self._unchecked = EVERY
+        """Calls since the size of the journal was looked at; the first call of a process looks at it, too."""
 
     @property
     def failure(self) -> str:
@@ -103,6 +113,7 @@ class SqliteJournal:
     def record(self, record: Record) -> str:
         try:
             self._record(record)
+            self._remove_oldest()
         except (sqlite3.Error, OSError) as error:
             return reason(error)
         return ""
@@ -149,6 +160,12 @@ class SqliteJournal:
         ready = self._pack_missing(replaced_contents(changes))
         self._use(lambda db: self._record_complete(db, record, changes, ready))
 
+    def _remove_oldest(self) -> None:
+        self._unchecked += 1
+        if self._unchecked >= EVERY:
+            self._unchecked = 0
+            self._use(lambda db: remove_oldest(db, self._most_calls, self.budget))
+
     def _end(self, db: Database, record: Record, token: Token) -> None:
         end = end_row(record, self._clock(), db.mask)
         committed = bool(record.changes)
@@ -162,8 +179,12 @@ class SqliteJournal:
                     "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
                     (*after_row(change, was[0], was[1], committed), token.seq, token.attempt, place),
                 )
-            db.connection.execute(f"UPDATE calls SET {_ENDED} WHERE seq = ?", (*end, token.seq))
-            head.chain(token.seq, f"end {token.attempt}")
+            update = f"UPDATE calls SET {_ENDED} WHERE seq = ?"
+            recorded = db.connection.execute(update, (*end, token.seq)).rowcount > 0
+            if recorded:
+                head.chain(token.seq, f"end {token.attempt}")
+        if not recorded:  # removed, because so many calls came after its beginning
+            self._record_complete(db, record, list(token.changes), {})
 
     def _record_complete(
         self,
@@ -304,14 +325,15 @@ def reason(error: sqlite3.Error | OSError) -> str:
     return str(error)
 
 
-def open_journal(path: str, *, required: bool, budget: int) -> SqliteJournal:
+def open_journal(path: str, *, required: bool, budget: int, most_calls: int) -> SqliteJournal:
     """The journal at ``path``; all that are open at once share one connection. Never fails: the file is opened later.
 
     ``required``: nothing may be changed that cannot be recorded; if not, each result only carries a note that says why
-    the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it.
+    the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it, and
+    the records as well; ``most_calls``: how many records it may have.
     Call `close` when no more records come.
     """
-    return _SharedJournal(path, required=required, budget=budget)
+    return _SharedJournal(path, required=required, budget=budget, most_calls=most_calls)
 
 
 class _Writers:
@@ -353,8 +375,8 @@ os.register_at_fork(after_in_child=_writers.after_fork)
 class _SharedJournal(SqliteJournal):
     """One session's view of a shared journal: its own limits, and the common connection."""
 
-    def __init__(self, path: str, *, required: bool, budget: int) -> None:
-        super().__init__(_resolve_path(path), required=required, budget=budget)
+    def __init__(self, path: str, *, required: bool, budget: int, most_calls: int) -> None:
+        super().__init__(_resolve_path(path), required=required, budget=budget, most_calls=most_calls)
         self._closing = threading.Lock()
         self._closed = False
         self._writer = _writers.acquire(self.path)

@@ -70,7 +70,12 @@ def open_undo(
     locks = Locks(os.path.join(state_directory(settings.state), "locks"), recover, settings.lock_seconds)
     saving = Saving(settings.durable, settings.hard_links)
     origin = Origin("undo", "", os.path.realpath(place.home))
-    journal = SqliteJournal(journal_path, required=settings.journaling == "require", budget=settings.journal_bytes)
+    journal = SqliteJournal(
+        journal_path,
+        required=settings.journaling == "require",
+        budget=settings.journal_bytes,
+        most_calls=settings.journal_calls,
+    )
     try:
         yield journal, UndoContext(place, locks, saving, settings.most_edit_bytes, origin)
     finally:

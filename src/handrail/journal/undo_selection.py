@@ -25,7 +25,7 @@ def choose(
         number = call if call is not None else since
         selected = reader.summarize_call(number or "")
         if selected is None:
-            raise UnknownCall(f"unknown call {number}; `handrail log` lists the calls")
+            raise UnknownCall(reader.describe_unknown(number or ""))
         first, place = selected
         return [first] if call is not None else list(reader.iterate_changing_calls(first=first.seq, workspace=place))
     if session is not None:

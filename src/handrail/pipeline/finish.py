@@ -136,7 +136,7 @@ class SessionJournal:
 
     def __init__(self, choice: Journal | str | None, state: str, settings: Settings) -> None:
         self._required = "require" in (choice, settings.journaling)
-        self._state, self._budget = state, settings.journal_bytes
+        self._state, self._settings = state, settings
         self._lock = threading.Lock()
         self._closed = False
         self._is_users = isinstance(choice, str) and (self._required or settings.journaling != "off")
@@ -150,7 +150,12 @@ class SessionJournal:
             if self._journal is None:
                 from handrail.journal.store import default_path, open_journal
 
-                journal = open_journal(default_path(self._state), required=self._required, budget=self._budget)
+                journal = open_journal(
+                    default_path(self._state),
+                    required=self._required,
+                    budget=self._settings.journal_bytes,
+                    most_calls=self._settings.journal_calls,
+                )
                 try:
                     if self._required:
                         journal.require()

@@ -79,7 +79,12 @@ class Settings:
         Literal["off", "warn", "require"],
         "Whether a session without a writable journal works silently, with a note, or not at all.",
     ] = "warn"
-    journal_bytes: Annotated[int, "Maximum size of the stored old contents in the journal."] = 1 << 30
+    journal_bytes: Annotated[
+        int, "Maximum size of the stored old contents in the journal, and of its records; the oldest are removed."
+    ] = 1 << 30
+    journal_calls: Annotated[int, "Maximum number of calls in the journal, at least 1000; the oldest are removed."] = (
+        1_000_000
+    )
     redact_values_from_env: Annotated[tuple[str, ...], "Environment variables whose values are redacted."] = ()
     redact_patterns: Annotated[
         tuple[str, ...], "Regular expressions of further secrets; if one has a group, its first group is the secret."

@@ -165,7 +165,12 @@ def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:
     if not changes.changes:
         raise DraftProblem("There is nothing to keep: the draft has no changes.")
     required = site.settings.journaling == "require"
-    journal = SqliteJournal(site.journal, required=required, budget=site.settings.journal_bytes)
+    journal = SqliteJournal(
+        site.journal,
+        required=required,
+        budget=site.settings.journal_bytes,
+        most_calls=site.settings.journal_calls,
+    )
     try:
         missed, warning = keep_and_record(journal, Origin("web", "", workspace), changes, Call(DRAFT, {"keep": name}))
     except DraftConflict as error:
