@@ -57,6 +57,7 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         artefact_bytes=8,
         journaling="require",
         journal_bytes=9,
+        journal_calls=2000,
         redact_values_from_env=("A",),
         redact_patterns=("key-[0-9]+",),
         redact_files=(str(tmp_path / "keys"),),
