@@ -33,7 +33,7 @@ def run_in_draft(draft: DraftDirectory, *command: str) -> None:
     subprocess.run(words, check=True, timeout=600)
 
 
-def fork(work: Callable[[], None]) -> int:
+def fork(work: Callable[[], object]) -> int:
     """Do something in a child process; returns its number. What it raises is printed."""
     child = os.fork()
     if child:

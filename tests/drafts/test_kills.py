@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -78,7 +80,7 @@ def count_calls(work: Callable[[], object]) -> int:
 
 
 def kill_at(work: Callable[[], object], call: int) -> None:
-    """Do something in a process that is killed before its call number ``call``."""
+    """Do something in a process that is killed before its call number ``call``, if it makes as many."""
     left = call
 
     def profile(_frame: object, event: str, function: object) -> None:
@@ -92,7 +94,7 @@ def kill_at(work: Callable[[], object], call: int) -> None:
         work()
 
     ending = os.waitpid(fork(run), 0)[1]
-    assert os.waitstatus_to_exitcode(ending) == -signal.SIGKILL, "it was over before it was killed"
+    assert os.waitstatus_to_exitcode(ending) in (0, -signal.SIGKILL), "it failed before it was killed"
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +137,8 @@ def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
 
 
 def test_a_killed_keep_of_many_files_is_finished_or_has_not_begun(tmp_path: Path) -> None:
-    """Of five equal parts one is created, one changed and one deleted file by file; two are in a new directory."""
-    count = pick(40, 10_000)
+    """Files are created, changed and deleted one by one, and most of them are in a new directory."""
+    count, most = pick(40, 2_000), pick(200, 44_000)
     workspace, draft = tmp_path / "workspace", tmp_path / "draft"
     (workspace / "d").mkdir(parents=True)
     for number in range(2 * count):
@@ -145,32 +147,38 @@ def test_a_killed_keep_of_many_files_is_finished_or_has_not_begun(tmp_path: Path
     directory = DraftDirectory.create(str(draft), str(workspace))
     command = (
         f"cd d; for n in $(seq 0 {count - 1}); do echo new > f$n; echo new > g$n; done; "
-        f"seq -f f%.0f {count} {2 * count - 1} | xargs rm; mkdir new; cd new; seq {2 * count} | xargs touch"
+        f"seq -f f%.0f {count} {2 * count - 1} | xargs rm; mkdir new; cd new; seq {most} | xargs touch"
     )
     try:
         run_in_draft(directory, "bash", "-c", command)
     except subprocess.CalledProcessError:
         pytest.skip("no overlay can be mounted here: the reason is in the output of this test")
-
-    time = (draft / "upper" / "d").stat().st_mtime_ns
+    changed = (draft / "upper" / "d").stat().st_mtime_ns
 
     def reset() -> DraftDirectory:
         """The draft once more, as if it had been created now: an undo changes times in the workspace and the draft."""
         undo(directory)
         assert describe(str(workspace), times=True) == before
         (draft / "undone.json").unlink()
-        os.utime(draft / "upper" / "d", ns=(time, time))
+        os.utime(draft / "upper" / "d", ns=(changed, changed))
         return replace(directory, info=replace(directory.info, start=read_clock(str(draft))))
 
-    calls = count_calls(partial(keep, directory))
+    began = time.monotonic()
+    keep(directory)
+    seconds = time.monotonic() - began
     after = describe(str(workspace), times=True)
     directory = reset()
     choice = random.Random(int(os.environ.get("HANDRAIL_SEED", "0")))
+    states: Counter[str] = Counter()
     for _ in range(pick(4, 200)):
-        call = choice.randrange(calls)
-        kill_at(partial(keep, directory), call)
+        child = fork(partial(keep, directory))
+        time.sleep(choice.random() * seconds)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         state = directory.state
+        states[state] += 1
         recover(directory)
-        assert describe(str(workspace), times=True) == (before if state == "open" else after), (call, state)
+        assert describe(str(workspace), times=True) == (before if state == "open" else after), state
         if state != "open":
             directory = reset()
+    print("states after the kills:", dict(states))

@@ -64,7 +64,7 @@ def test_named_drafts_outlive_a_sweep_and_others_do_not(drafts: DraftStore) -> N
     assert [draft.info.name for draft in again.list_named()] == ["kept"]
     assert len([path for path in Path(drafts.path).iterdir() if path.is_dir()]) == 1
     held = again.open_named("kept")
-    with pytest.raises(BlockingIOError):
+    with pytest.raises(BlockingIOError, match="another process works in this draft: 'kept'"):
         again.open_named("kept")
     held.drop()
     with pytest.raises(FileNotFoundError):

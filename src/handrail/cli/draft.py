@@ -272,7 +272,11 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
             missed, warning = keep_and_record(session.journal, session.origin, changes, call)
         except DraftConflict as error:
             lines = "\n  ".join(describe_conflicts(error))
-            raise Stop(f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}") from None
+            raise Stop(
+                f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}\n"
+                f"the draft is as before: `handrail draft diff {options.name}` shows it, and "
+                f"`handrail draft keep {options.name} PATH` keeps other paths of it"
+            ) from None
         except JournalFailed as error:
             raise Stop(f"nothing was kept, because it cannot be recorded: {error.why}") from None
     if missed or warning:

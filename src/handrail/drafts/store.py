@@ -148,7 +148,7 @@ class DraftStore:
         """
         for draft in self.list_named():
             if draft.info.name == name:
-                return OpenDraft(draft, _lock(draft.path))
+                return OpenDraft(draft, _lock(draft.path, name))
         raise FileNotFoundError(errno.ENOENT, "there is no draft of this name", name)
 
     def _sweep(self) -> None:
@@ -221,11 +221,14 @@ def _read_size(path: str) -> int:
     return 1 << 20
 
 
-def _lock(path: str) -> int:
+def _lock(path: str, name: str = "") -> int:
     """A descriptor that keeps others off a draft; raises `BlockingIOError` if somebody works on it."""
     fd = os.open(path, READABLE_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise BlockingIOError(errno.EWOULDBLOCK, "another process works in this draft", name or path) from None
     except BaseException:
         os.close(fd)
         raise
