@@ -298,7 +298,7 @@ class Failure:
 
 @frozen
 class Result:
-    """The result of a call. The model reads `text`; the status is `partial` if and only if there is a note."""
+    """The result of a call. The model reads `full_text`; the status is `partial` if and only if there is a note."""
 
     tool: str
     status: Status
@@ -318,6 +318,12 @@ class Result:
 
         warnings.warn("Result.touches is now Result.accesses", DeprecationWarning, stacklevel=2)
         return self.accesses
+
+    @property
+    def full_text(self) -> str:
+        """The text and those of further blocks, such as the report of a check, for a model that gets one text."""
+        more = [str(block["text"]) for block in self.blocks[1:] if block["type"] == "text"]
+        return "\n\n".join((self.text, *more)) if more else self.text
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.cli.project_commands import find_commands
+from handrail.policy.files import load
 from tests.command import handrail
 
 
@@ -133,3 +134,17 @@ def test_commands_are_those_that_the_files_name(
         (tmp_path / name).write_text(text, encoding="utf-8")
     commands = [command.pattern for command in find_commands(os.fspath(tmp_path))]
     assert len(commands) == patterns if isinstance(patterns, int) else commands == patterns
+
+
+def test_checks_are_proposed_beside_the_rules_and_both_hold(
+    tmp_path: Path, project: Path, variables: dict[str, str]
+) -> None:
+    (project / "pyproject.toml").write_text("[tool.ruff]\n", encoding="utf-8")
+    (project / "tsconfig.json").write_text("{}\n", encoding="utf-8")
+    shown = handrail("init", "--dry-run", cwd=project, variables=variables).stdout.decode("utf-8")
+    assert "*.py: ruff check --output-format concise {files}   (from pyproject.toml)" in shown
+    assert handrail("init", "--yes", cwd=project, variables=variables).returncode == 0
+    (file,) = load(str(project), variables, variables["HANDRAIL_STATE"], system=str(tmp_path / "none.toml"))
+    assert file.trusted and len(file.checks) == 2 and len(file.rules) > 2
+    assert handrail("init", "--undo", cwd=project, variables=variables).returncode == 0
+    assert not (project / "handrail.toml").exists()

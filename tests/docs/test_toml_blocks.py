@@ -14,7 +14,7 @@ from handrail.policy.files import load as load_rules
 from tests.docs.pages import Block, blocks_of
 
 CONFIG = {"settings.md", "agent.md"}
-RULES = {"policy.md"}
+RULES = {"policy.md", "checks-and-hooks.md"}
 ELSEWHERE = {
     "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals
     "dialects.md": "tests/test_dialect_docs.py",  # spoken
@@ -36,6 +36,13 @@ def test_the_configurations_say_what_the_pages_say(tmp_path: Path) -> None:
     assert loaded(page, tmp_path) == Config(Settings(hard_links="split"), (Root("/srv/shared", writable=False),))
     (agent,) = blocks_of("toml", page="agent.md")
     assert loaded(agent, tmp_path) == Config(agent=AgentSettings("qwen3-coder", "chat", 262144, 0.2, 0.8))
+
+
+def test_the_checks_and_hooks_say_what_the_page_says() -> None:
+    (page,) = blocks_of("toml", page="checks-and-hooks.md")
+    file = parse_rules(page.text)
+    assert [check.glob for check in file.checks] == ["*.py", "*.{ts,tsx}", "*.go"]
+    assert [(hook.event, len(hook.rules), hook.seconds) for hook in file.hooks] == [("before", 2, 60), ("after", 0, 10)]
 
 
 @pytest.mark.parametrize("block", blocks_of("toml", page="policy.md"), ids=str)

@@ -94,7 +94,7 @@ def test_test_counts_the_examples_and_names_what_never_decides(
     assert _run("test", *at) == 0
     real = path.resolve()
     assert capsys.readouterr().out == (
-        f"{real}: 1 rules, 3 examples pass (project, not trusted: its allow rules do not count)\n"
+        f"{real}: 1 rules, 3 examples pass (project, not trusted: its allow rules, checks and hooks do not count)\n"
     )
     path.write_text(text + '[[rules]]\naction = "read"\npath = "x/*.csv"\ntier = "ask"\n', encoding="utf-8")
     assert _run("test", *at) == 1

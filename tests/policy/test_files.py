@@ -57,6 +57,20 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "p.toml:5: not_match: git -C x push is matched; fix the rule or the example",
     ),
     "examples of nothing": ('[[rules]]\naction = "run"\ntier = "deny"\nmatch = ["x"]\n', "examples need a path"),
+    "checks": ("checks = 3\n", "p.toml:1: checks: must be a table, [checks]"),
+    "check": ('[checks]\n"*.py" = 3\n', 'p.toml:2: *.py: *.py must be a command, or a list of commands'),
+    "glob of a check": (
+        f'[checks]\n"{"{a,b}" * 11}" = "true"\n',
+        ": it expands to more than 1000 patterns",
+    ),
+    "hooks": ("hooks = 3\n", "p.toml:1: hooks: must be a list of hooks"),
+    "hook": ("hooks = [3]\n", "p.toml:1: hooks: must be tables, [[hooks]], with before or after, and run"),
+    "hook key": ('[[hooks]]\nwhen = "x"\n', "p.toml:2: when: unknown key; the keys are before, after, run, seconds"),
+    "both": ('[[hooks]]\nbefore = "*"\nafter = "*"\n', "p.toml:1: hooks: a hook has either before or after"),
+    "neither": ('[[hooks]]\nrun = "true"\n', "p.toml:1: hooks: a hook has either before or after"),
+    "no run": ('[[hooks]]\nbefore = "*"\n', "p.toml:1: run: must be a command, run by the shell in the workspace"),
+    "hook pattern": ('[[hooks]]\nafter = "Edt"\nrun = "true"\n', "p.toml:2: after: unknown tool Edt; did you"),
+    "seconds": ('[[hooks]]\nafter = "*"\nrun = "x"\nseconds = 0\n', "p.toml:4: seconds: must be a number above 0"),
     "too many": ("rules = ['deny Read(" + "{a,b}" * 11 + ")']", "it expands to more than 1000 patterns"),
 }  # fmt: skip
 

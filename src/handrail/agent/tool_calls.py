@@ -118,7 +118,7 @@ class ToolCallRunner:
             return ToolResult(call.id, call.name, _CANCELLED, ok=False)
         self._notice(CallStarted(call))
         result = self._caller(call.name, call.arguments, id=call.id, cancel=cancel)
-        text = result.text + self._suggest_next(call, result)
+        text = result.full_text + self._suggest_next(call, result)
         self._notice(_report_end(call, result, text, result.time_ms / 1000))
         images = tuple(block for block in result.blocks if block["type"] == "image")
         return ToolResult(call.id, call.name, text, result.ok, images)

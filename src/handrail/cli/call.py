@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
         write(as_document(as_json(result)))
     else:
-        text = safe(result.text) if on_terminal(sys.stdout) else result.text
+        text = safe(result.full_text) if on_terminal(sys.stdout) else result.full_text
         write(text if text.endswith("\n") else text + "\n")
     if options.diff:
         show_diff(result.data.get("diff", ""))

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
+from handrail.policy.files import PROJECT
 from handrail.text.display import escape
+from handrail.text.toml_lines import write_value
 
 _ABOUT = """\
 Look at this project and this machine, and propose what makes the first day easy: rules for the test and build commands
-that the project names, and the clients to connect. Each proposal is shown and asked about; nothing is written without a
-yes. At the end you read how to undo it.
+that the project names, checks of edited files, and the clients to connect. Each proposal is shown and asked about;
+nothing is written without a yes. At the end you read how to undo it.
 
 Without a terminal, or with --dry-run, the proposals are only shown; --yes takes all of them."""
 
@@ -33,7 +35,7 @@ exit codes: 0 done, 1 something could not be written, 2 wrong usage"""
 
 _HEAD = """\
 # Rules of this project for Handrail (written by `handrail init`).
-# Its deny rules hold at once; its allow rules hold for whoever has run `handrail policy trust`.
+# Its deny rules hold at once; its allow rules and checks hold for whoever has run `handrail policy trust`.
 """
 
 
@@ -114,37 +116,64 @@ def _answers_yes() -> bool:
 
 def _find_proposals(root: str) -> list[tuple[Proposal, Callable[[], None]]]:
     proposals = []
-    if rules := _propose_rules(root):
-        proposals.append(rules)
+    if not os.path.lexists(os.path.join(root, PROJECT)):
+        proposals += [proposal for proposal in (_propose_rules(root), _propose_checks(root)) if proposal]
     return proposals + _propose_clients()
 
 
 def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
-    """A `handrail.toml` with the commands of the project, trusted for this user; none if there is such a file."""
+    """Rules for the commands of the project, trusted for this user."""
     from handrail.cli.project_commands import find_commands
-    from handrail.policy.files import PROJECT, PolicyError, parse_rules, trust
 
-    path = os.path.join(root, PROJECT)
     commands = find_commands(root)
-    if not commands or os.path.lexists(path):
+    if not commands:
         return None
     rows = [f'  "allow Bash({command.pattern})",  # {command.source}\n' for command in commands]
-    text = f"{_HEAD}rules = [\n{''.join(rows)}]\n"
-    parse_rules(text, source=path, root=root)  # what cannot be read back is not proposed
-
-    def make() -> None:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
-        try:
-            trust(root, find_state(), digest)
-        except PolicyError as error:
-            raise Stop(str(error)) from None
-        _remember(root, digest)
-
     title = f"Write {PROJECT}: these commands of the project run without a question, with or without a sandbox"
     details = tuple(f"{command.pattern}   (from {command.source})" for command in commands)
+    make = partial(_write_rules, root, f"rules = [\n{''.join(rows)}]\n")
     return Proposal("rules", title, details, "handrail init --undo"), make
+
+
+def _propose_checks(root: str) -> tuple[Proposal, Callable[[], None]] | None:
+    """Checks of edited files, which run in the sandbox."""
+    from handrail.cli.project_commands import find_checks
+
+    checks = find_checks(root)
+    if not checks:
+        return None
+    rows = [f"{write_value(check.glob)} = {write_value(check.command)}  # {check.source}\n" for check in checks]
+    title = f"Write {PROJECT}: after edits these checks run in the background, and the model reads new problems"
+    details = tuple(f"{check.glob}: {check.command}   (from {check.source})" for check in checks)
+    make = partial(_write_rules, root, f"[checks]\n{''.join(rows)}")
+    return Proposal("checks", title, details, "handrail init --undo"), make
+
+
+def _write_rules(root: str, part: str) -> None:
+    """Write a part of the project's rules, below what this command has just written, and trust them."""
+    from handrail.policy.files import PolicyError, parse_rules, trust
+
+    path = os.path.join(root, PROJECT)
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+    except FileNotFoundError:
+        before = ""
+    if before and _read_memory(root) != _hash(before):
+        raise Stop(f"{escape(path)} was written meanwhile; it stays as it is")
+    text = (before or _HEAD) + part
+    parse_rules(text, source=path, root=root)  # what cannot be read back is not written
+    with open(path, "w" if before else "x", encoding="utf-8") as file:
+        file.write(text)
+    try:
+        trust(root, find_state(), _hash(text))
+    except PolicyError as error:
+        raise Stop(str(error)) from None
+    _remember(root, _hash(text))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
@@ -196,15 +225,20 @@ def _remember(root: str, digest: str) -> None:
         file.write(digest)
 
 
-def _undo(root: str) -> int:
-    from handrail.policy.files import PROJECT
-
-    path = os.path.join(root, PROJECT)
+def _read_memory(root: str) -> str:
+    """The hash of the rules that init has written; empty if it has written none."""
     try:
         with open(_memory(root), encoding="utf-8") as file:
-            digest = file.read()
+            return file.read()
     except FileNotFoundError:
-        raise Stop(f"`handrail init` has written no rules in {escape(root)}; nothing was changed") from None
+        return ""
+
+
+def _undo(root: str) -> int:
+    path = os.path.join(root, PROJECT)
+    digest = _read_memory(root)
+    if not digest:
+        raise Stop(f"`handrail init` has written no rules in {escape(root)}; nothing was changed")
     try:
         with open(path, "rb") as file:
             same = hashlib.sha256(file.read()).hexdigest() == digest

@@ -185,8 +185,13 @@ def _test(options: argparse.Namespace) -> int:
         return 0
     for file in files:
         examples = sum(len(rule.match) + len(rule.not_match) for rule in file.rules)
-        state = ", locked" if file.locked else "" if file.trusted else ", not trusted: its allow rules do not count"
-        write(f"{escape(file.path)}: {len(file.rules)} rules, {examples} examples pass ({file.origin}{state})\n")
+        untrusted = ", not trusted: its allow rules, checks and hooks do not count"
+        state = ", locked" if file.locked else "" if file.trusted else untrusted
+        commands = "".join(
+            f", {len(some)} {name}" for name, some in (("checks", file.checks), ("hooks", file.hooks)) if some
+        )
+        counts = f"{len(file.rules)} rules, {examples} examples pass{commands}"
+        write(f"{escape(file.path)}: {counts} ({file.origin}{state})\n")
     root, home = os.path.realpath(options.workspace), os.path.realpath(os.path.expanduser("~"))
     never = find_ineffective_rules(files, root, home)
     for rule, why in never:
@@ -202,7 +207,10 @@ def _trust(options: argparse.Namespace) -> int:
         raise UsageError(f"there is no {PROJECT} in {escape(os.path.realpath(options.workspace))}")
     loosening = [rule for rule in file.rules if rule.tier == "allow"]
     write("".join(f"{rule.source}: {rule.text}\n" for rule in loosening))
-    write(f"{escape(file.path)}: {len(loosening)} rules allow something; SHA-256 {file.sha256}\n")
+    write("".join(f"check of {escape(check.glob)}: {escape(check.command)}\n" for check in file.checks))
+    write("".join(f"{escape(hook.source)}: hook {hook.event} calls: {escape(hook.command)}\n" for hook in file.hooks))
+    runs = f", {len(file.checks) + len(file.hooks)} commands run in the sandbox" if file.checks or file.hooks else ""
+    write(f"{escape(file.path)}: {len(loosening)} rules allow something{runs}; SHA-256 {file.sha256}\n")
     if file.trusted:
         write("Already trusted.\n")
         return 0

@@ -1,4 +1,4 @@
-"""The test, build and lint commands of a project, as its own files name them.
+"""The test, build and lint commands of a project, as its own files name them, and checks of edited files.
 
 Only commands that somebody runs many times a day are returned, never ones that install, publish, deploy or delete.
 """
@@ -42,6 +42,29 @@ def find_commands(root: str) -> list[ProjectCommand]:
         for command in find(root):
             commands.setdefault(command.pattern, command)
     return list(commands.values())[:_MOST_COMMANDS]
+
+
+@frozen
+class ProjectCheck:
+    """A command that reports the problems of edited files, and the file of the project that names it."""
+
+    glob: str
+    command: str
+    source: str
+
+
+def find_checks(root: str) -> list[ProjectCheck]:
+    """The fast checks of the project whose output has a file in each line."""
+    tools = _parse_toml(_read(root, "pyproject.toml")).get("tool")
+    checks = []
+    if isinstance(tools, dict) and "ruff" in tools:
+        checks.append(ProjectCheck("*.py", "ruff check --output-format concise {files}", "pyproject.toml"))
+    if os.path.isfile(os.path.join(root, "tsconfig.json")):
+        command = "npx --no-install tsc --noEmit --pretty false"
+        checks.append(ProjectCheck("*.{ts,tsx}", command, "tsconfig.json"))
+    if os.path.isfile(os.path.join(root, "go.mod")):
+        checks.append(ProjectCheck("*.go", "go vet ./...", "go.mod"))
+    return checks
 
 
 def _make(root: str) -> Iterator[ProjectCommand]:

@@ -78,6 +78,14 @@ def replace_contents(draft: DraftDirectory, spare: DraftDirectory, contents: Map
         os.rename(os.path.join(spare.upper, path), os.path.join(draft.upper, path))
 
 
+def write_contents(draft: DraftDirectory, contents: Mapping[str, bytes]) -> None:
+    """Give files of the workspace other contents in a new draft, whatever has become of them; raises `OSError`."""
+    mover = _Mover(draft.info.workspace, draft.upper, draft.info.workspace)
+    for path, raw in contents.items():
+        mover.write(path, raw)
+    mover.copy_directory_metadata()
+
+
 class _Mover:
     """Moves entries between two upper layers, under the same paths."""
 
@@ -105,6 +113,15 @@ class _Mover:
         with open(copy, "xb") as file:
             shutil.copystat(original, copy)
             copy_owner(os.stat(original), copy)
+            file.write(raw)
+
+    def write(self, path: str, raw: bytes) -> None:
+        """Create the file in the target, which need not be in the source."""
+        if os.path.isfile(os.path.join(self._source, path)):
+            self.copy(path, raw)
+            return
+        self._make_parents(path)
+        with open(os.path.join(self._target, path), "xb") as file:
             file.write(raw)
 
     def delete(self, path: str) -> None:

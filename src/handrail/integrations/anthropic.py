@@ -70,7 +70,7 @@ def _build_result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBl
 
 
 def _build_content(result: Result) -> list[Any]:
-    return wire.result_content(result.text, images_of(result))
+    return wire.result_content(result.full_text, images_of(result))
 
 
 def runnable_tools(

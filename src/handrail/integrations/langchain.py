@@ -47,7 +47,7 @@ class LangChainTool(BaseTool):
     def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
         """Return the text for the model, and the result for programs."""
         shown = images_of(result)
-        content: Any = [{"type": "text", "text": result.text}, *map(dict, shown)] if shown else result.text
+        content: Any = [{"type": "text", "text": result.full_text}, *map(dict, shown)] if shown else result.full_text
         facts = {name: value for name, value in as_json(result).items() if name not in ("text", "blocks")}
         if result.ok or not result.id:  # who calls a tool by hand, without the id of a call, gets the content alone
             return content, facts

@@ -51,7 +51,7 @@ def _parse_chat_calls(call: ChatCall) -> Sequence[RequestedCall]:
 
 def _build_messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletionMessageParam]:
     messages: list[ChatCompletionMessageParam] = [
-        {"role": "tool", "tool_call_id": call, "content": result.text} for call, result in replies
+        {"role": "tool", "tool_call_id": call, "content": result.full_text} for call, result in replies
     ]
     shown: list[Any] = [
         wire.chat_image_message(call, images) for call, result in replies if (images := images_of(result))
@@ -89,6 +89,6 @@ def _parse_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
 def _build_output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInputItemParam:
     if call.type != "function_call":
         return openai_hosted.output(call, results)
-    item: Any = wire.function_output(call.call_id, results[0].text, images_of(results[0]))
+    item: Any = wire.function_output(call.call_id, results[0].full_text, images_of(results[0]))
     typed: ResponseInputItemParam = item
     return typed

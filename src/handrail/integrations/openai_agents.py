@@ -43,4 +43,4 @@ def run_config(session: AnySession, **options: Any) -> RunConfig:
 
 def _build_output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
     images = [ToolOutputImage(image_url=data_url(one)) for one in images_of(result)]
-    return [ToolOutputText(text=result.text), *images] if images else result.text
+    return [ToolOutputText(text=result.full_text), *images] if images else result.full_text

@@ -55,7 +55,7 @@ class HandrailToolset(AbstractToolset[Any]):
         arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
         result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")
         images = [BinaryContent.from_data_uri(data_url(one)) for one in images_of(result)]
-        return [result.text, *images] if images else result.text
+        return [result.full_text, *images] if images else result.full_text
 
 
 class _Text(dict[str, Any]):

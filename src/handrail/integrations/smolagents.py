@@ -42,7 +42,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
         arguments = dict(zip(self.inputs, positional, strict=False)) | named  # code of an agent may leave names out
         result = self._session.call(self.name, arguments)
         self.unseen += images_of(result)
-        return result.text
+        return result.full_text
 
 
 def tools(session: AnySession) -> list[Tool]:

@@ -70,6 +70,13 @@ class ResultRenderer:
             judged.received, ran.previous.accesses, status, text, outcome.blocks, data=data, notes=tuple(notes)
         )
 
+    def add_block(self, result: Result, notes: Sequence[NoteFacts]) -> Result:
+        """Add a block of its own for facts that are not about this call; its text and status stay."""
+        if not notes:
+            return result
+        text = replace_surrogates("\n".join(self._note(note).text for note in notes))
+        return replace(result, blocks=(*result.blocks, {"type": "text", "text": text}))
+
     def _note(self, note: NoteFacts) -> Note:
         return Note(note.code, self._dialect.templates.fill(f"notes.{note.code}", note))
 

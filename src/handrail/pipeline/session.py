@@ -71,8 +71,10 @@ from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
+    from handrail.pipeline.checks import Checks
     from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
+    from handrail.pipeline.hooks import RuleHooks
     from handrail.pipeline.options import ConnectOptions
     from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
@@ -230,6 +232,8 @@ class Session:
             command_host = self._command_host
         if self._draft_process:
             self._draft_process.close()
+        if checks := self.__dict__.get("_checks"):  # unless no call has needed them
+            checks.close()
         if command_host:
             command_host.close()
         self._services.search.close()
@@ -421,8 +425,12 @@ class Session:
     def _perform(self, received: Received, progress: Progress) -> Done:
         """Prepare, approve and run a call; start again if its effects no longer match what was shown."""
         services = self._services
+        hooked: tuple[Call, tuple[Access, ...]] | None = None
         for _ in range(ATTEMPTS):
             judged = self._prepare(received, progress)
+            if self._hooks and judged.verdict.decision != "deny" and hooked != (judged.call, judged.accesses):
+                self._hooks.run_before(judged)
+                hooked = judged.call, judged.accesses
             approved = progress.reach(services.approvals.approve(judged))
             consent = approved.consent
             if consent and consent.answer.arguments is not None:
@@ -468,6 +476,12 @@ class Session:
             result = self._services.redaction.result(result)
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
+        if self._hooks:
+            self._hooks.run_after(progress.received.call, progress.accesses, result)
+        if self._checks:
+            result = self._renderer.add_block(result, self._checks.take_notes())
+            done = progress.find(Done)
+            self._checks.note_changes(done.changes if done else (), _list_changed_files(result))
         if self._is_reported(progress.received):
             self._events.report_end(progress.received.call, result, progress.received.on_event)
         return result
@@ -500,6 +514,26 @@ class Session:
         from handrail.pipeline.events import Events
 
         return Events(*self._callbacks)
+
+    @cached_property
+    def _hooks(self) -> RuleHooks | None:
+        """The hooks of rule files that count; None if there are none."""
+        hooks = [hook for file in self._rules if file.trusted for hook in file.hooks]
+        if not hooks or self._closed:
+            return None
+        from handrail.pipeline.hooks import RuleHooks
+
+        return RuleHooks(hooks, self.workspace, self.command_host)
+
+    @cached_property
+    def _checks(self) -> Checks | None:
+        """The checks of rule files that count; None if there are none."""
+        checks = [check for file in self._rules if file.trusted for check in file.checks]
+        if not checks or self._closed:
+            return None
+        from handrail.pipeline.checks import Checks
+
+        return Checks(checks, self.workspace.home, self.command_host, self._find_policy, self._services.hide)
 
     @cached_property
     def _own_files(self) -> OwnFiles:
@@ -537,6 +571,12 @@ class Session:
     def _require_open(self) -> None:
         if self._closed:
             raise SessionOver
+
+
+def _list_changed_files(result: Result) -> list[str]:
+    """The files that a command in a draft has changed, below the workspace."""
+    changes = result.data.get("changes")
+    return [str(change["path"]) for change in changes] if isinstance(changes, list) else []
 
 
 def _is_logging() -> bool:

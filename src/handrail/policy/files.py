@@ -5,6 +5,7 @@
     ~/.config/handrail/approved.toml   rules saved by the answer "always"
     handrail.toml                      the project's: it can deny, and allows nothing until it is trusted
 
+A file may also have checks and hooks (`checks_and_hooks.py`); those of a project count once it is trusted.
 A missing file is fine. A mistake raises `PolicyError` with file, line and fix, and no session is opened.
 """
 
@@ -17,12 +18,15 @@ import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.frozen import frozen
 from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
 from handrail.text.display import escape
 from handrail.text.toml_lines import Key, lines_of
+
+if TYPE_CHECKING:
+    from handrail.policy.checks_and_hooks import FileCheck, Hook
 
 SYSTEM = "/etc/handrail/policy.toml"
 PROJECT = "handrail.toml"
@@ -47,6 +51,8 @@ class PolicyFile:
     sha256: str = ""
     text: str = field(default="", repr=False, compare=False)
     """As it was read: a remote session sends it to its server."""
+    checks: tuple[FileCheck, ...] = ()
+    hooks: tuple[Hook, ...] = ()
 
 
 def user_file(environ: Mapping[str, str]) -> str:
@@ -86,7 +92,8 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
         raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
     reader = _RuleReader(path, origin, lines_of(text), root, trusted)
     rules, locked = reader.read(table)
-    return PolicyFile(path, origin, tuple(rules), locked, trusted, text=text)
+    checks, hooks = reader.read_commands(table)
+    return PolicyFile(path, origin, tuple(rules), locked, trusted, text=text, checks=checks, hooks=hooks)
 
 
 def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[str] = ".") -> PolicyFile:
@@ -185,7 +192,7 @@ class _RuleReader:
         return f"{escape(self._path)}:{self._lines[key]}" if key else escape(self._path)
 
     def read(self, table: Mapping[str, Any]) -> tuple[list[Rule], bool]:
-        known = ["rules", "permissions", *(["locked"] if self._origin == "system" else [])]
+        known = ["rules", "permissions", "checks", "hooks", *(["locked"] if self._origin == "system" else [])]
         for key in table:
             if key == "locked" and key not in known:
                 raise self.wrong((key,), f"only the system file {SYSTEM} can be locked; leave it out")
@@ -196,6 +203,17 @@ class _RuleReader:
             raise self.wrong(("locked",), "must be true or false")
         rules = [self._rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
         return rules + self._permissions(table.get("permissions", {})), locked
+
+    def read_commands(self, table: Mapping[str, Any]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
+        if "checks" not in table and "hooks" not in table:
+            return (), ()
+        from handrail.policy.checks_and_hooks import BadCommandTable, parse_checks, parse_hooks  # in few files
+
+        try:
+            checks = parse_checks(table.get("checks", {}))
+            return checks, parse_hooks(self._list(table, ("hooks",)), self._place, project=self._project)
+        except BadCommandTable as error:
+            raise self.wrong(error.key, str(error)) from None
 
     def _permissions(self, table: Any) -> list[Rule]:
         if not isinstance(table, dict):
@@ -220,7 +238,7 @@ class _RuleReader:
     def _list(self, table: Mapping[str, Any], key: Key) -> Sequence[Any]:
         value = table.get(str(key[-1]), [])
         if not isinstance(value, list):
-            raise self.wrong(key, "must be a list of rules")
+            raise self.wrong(key, f"must be a list of {'hooks' if key == ('hooks',) else 'rules'}")
         return value
 
     def _rule(self, key: Key, value: Any) -> Rule:

@@ -79,7 +79,7 @@ def _search_files(readable: Callable[[str], bool]) -> ShellPatterns:
     return ShellPatterns(readable)
 
 
-class _Rules:
+class RuleSet:
     """The rules of one tier, sorted by action."""
 
     def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
@@ -225,9 +225,9 @@ class RulePolicy:
 
         return [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
 
-    def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
+    def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> RuleSet:
         # Where a disk may take either case for the same name, a refusal must too.
-        return _Rules(rules, self._roots, self._home, deep=deep, fold=deep and sys.platform == "darwin")
+        return RuleSet(rules, self._roots, self._home, deep=deep, fold=deep and sys.platform == "darwin")
 
     @property
     def hides(self) -> Sequence[str]:

@@ -26,9 +26,9 @@ class AgentSettings:
     price_in: Annotated[float | None, "The price of a million input tokens, in any currency."] = None
     price_out: Annotated[float | None, "The price of a million output tokens."] = None
     before_call: Annotated[
-        tuple[str, ...], "Hooks, `TOOLS: COMMAND`, that run before calls and can deny them: see docs/agent.md."
+        tuple[str, ...], "Deprecated: hooks, `TOOLS: COMMAND`, before calls; see docs/checks-and-hooks.md."
     ] = ()
-    after_call: Annotated[tuple[str, ...], "Hooks, `TOOLS: COMMAND`, that run after calls."] = ()
+    after_call: Annotated[tuple[str, ...], "Deprecated: hooks, `TOOLS: COMMAND`, after calls."] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)

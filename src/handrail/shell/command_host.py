@@ -25,7 +25,7 @@ from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
-from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, Runs, find_shell
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Reason, Run, Runs, find_shell
 from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
@@ -48,9 +48,11 @@ from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
-from handrail.shell.start_process import ProcessOptions
+from handrail.shell.start_process import ProcessOptions, Spawn, start_process
 
 _GIT = re.compile(r"\bgit\b")
+_MOST_OWN_OUTPUT = 1 << 20
+"""Bytes; a check or a hook that prints more is ended."""
 
 
 @frozen
@@ -127,6 +129,18 @@ class RefusedConnections:
     """Hosts that it asked its proxy for, each as `host:port`."""
     ports: tuple[int, ...] = ()
     """Ports of this machine that something outside of the sandbox serves."""
+
+
+@frozen
+class OwnCommandEnd:
+    """How a command of the user's or the project's own ended: a check or a hook."""
+
+    exit_code: int | None
+    """None if a signal ended it."""
+    reason: Reason
+    """Why it was ended from here; empty if it was not."""
+    output: str
+    """The beginning of its output."""
 
 
 class CommandHost:
@@ -372,6 +386,55 @@ class CommandHost:
         if ended is not None:
             self._over(run)
         return run, ended
+
+    def run_own(
+        self,
+        command: str,
+        cwd: str,
+        seconds: float,
+        *,
+        confined: bool = True,
+        input: bytes = b"",
+        cancel: threading.Event | None = None,
+        draft: OpenDraft | None = None,
+    ) -> OwnCommandEnd:
+        """A check or a hook, until it ends: in the sandbox without the network, or else as the user's own program."""
+        spawn: Spawn = start_process
+        env: Mapping[str, str] = os.environ
+        if confined:
+            boundary = self.boundary
+            env = make_unattended(scrub_environment(keep=self._options.keep_env))
+            spawn = partial(boundary.spawn, network="off", protection="everything")
+            if draft and isinstance(boundary, NamespaceBoundary):
+                spawn = partial(boundary.spawn, network="off", draft=_get_layers(draft))
+        self._shell = self._shell or find_shell()
+        order = CommandOrder(
+            command,
+            self._elsewhere(),
+            env,
+            cwd,
+            spawn,
+            self._shell,
+            namespaced=confined and self.boundary.namespaced,
+            budget=_MOST_OWN_OUTPUT,
+            input=input,
+        )
+        try:
+            run = self._runs.start(order)
+        except RuntimeError:
+            if self._closed:  # meanwhile, by another thread
+                raise _over() from None
+            raise
+        try:
+            ended = run.wait(seconds, cancel)
+            assert ended is not None
+            with open(order.log, "rb") as file:
+                printed = file.read(_MOST_OWN_OUTPUT).decode("utf-8", "replace")
+            return OwnCommandEnd(ended.exit_code, ended.reason, printed)
+        finally:
+            self._over(run)
+            with contextlib.suppress(OSError):
+                os.unlink(order.log)
 
     def _place_removed(self, name: str) -> str:
         """A place for a protected file that is taken out of the workspace."""

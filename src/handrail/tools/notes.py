@@ -324,3 +324,21 @@ class AnswerLost(NoteFacts):
 
     code = "answer_lost"
     paths: str
+
+
+class NewProblems(NoteFacts):
+    """A check of the project reports problems that were not there before; a block of its own below a result."""
+
+    code = "new_problems"
+    command: str
+    problems: str
+    unsure: bool | None = None
+    """Whether some may be older."""
+
+
+class CheckFailed(NoteFacts):
+    """A check of the project could not be run."""
+
+    code = "check_failed"
+    command: str
+    why: str

@@ -24,7 +24,7 @@ _MOST_REASON = 2_000
 
 
 @frozen
-class Hook:
+class ToolHook:
     """A command and the tools whose calls it is run for."""
 
     tools: tuple[str, ...]
@@ -34,13 +34,13 @@ class Hook:
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
 
-def parse_hook(text: str) -> Hook:
+def parse_hook(text: str) -> ToolHook:
     """Read `TOOLS: COMMAND`; raises `UsageError`."""
     tools, colon, command = text.partition(":")
     names = tuple(name.strip() for name in tools.split("|"))
     if not colon or not command.strip() or not all(names):
         raise UsageError(f"the hook {escape(text)!r} must be TOOLS: COMMAND, such as 'Edit|Write: ./check-path'")
-    return Hook(names, command.strip())
+    return ToolHook(names, command.strip())
 
 
 class Hooks:
@@ -66,7 +66,7 @@ class Hooks:
             if hook.concerns(call.tool):
                 self._run(hook, {**_describe(call), "result": as_json(result)})
 
-    def _run(self, hook: Hook, value: dict[str, Any]) -> tuple[int, str]:
+    def _run(self, hook: ToolHook, value: dict[str, Any]) -> tuple[int, str]:
         try:
             ended = subprocess.run(  # noqa: S602 - the person's own command, from their configuration
                 hook.command,

@@ -20,7 +20,7 @@ from handrail.cli.common import (
     open_dialect,
     require_directory,
 )
-from handrail.cli.output import UsageError
+from handrail.cli.output import UsageError, warn
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ def _choose_model(
     if plan.is_remote and (plan.before_call or plan.after_call):
         raise UsageError("before_call and after_call of [agent] check calls on this machine, and do not work with --at")
     require_reachable(model, plan.api, environ)
+    if plan.before_call or plan.after_call:
+        warn("handrail: [agent] before_call and after_call will go; write [[hooks]] in policy.toml instead")
     return plan
 
 

@@ -21,6 +21,7 @@ import os
 import select
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import weakref
@@ -109,11 +110,12 @@ class CommandOrder:
     spawn: Spawn = start_process
     shell: str = "bash"
     stdin: bool = False
-    """Whether something will be written to it; otherwise its stdin is empty."""
+    """Whether something will be written to it; otherwise its stdin is `input`."""
     namespaced: bool = False
     """Whether it is started in a PID namespace of its own, which ends with the shell."""
     budget: int = BUDGET
     grace: float = GRACE
+    input: bytes = b""
 
 
 SETTLE = 0.1
@@ -178,7 +180,12 @@ class Run:
         args, passed, raw = [order.shell, "-c", order.command], list[int](), os.fsencode(order.command)
         with contextlib.ExitStack() as ours:
             given = subprocess.DEVNULL
-            if order.stdin:
+            if order.input:  # from a file: nobody has to write while the command runs
+                source = ours.enter_context(tempfile.TemporaryFile())
+                source.write(order.input)
+                source.seek(0)
+                given = source.fileno()
+            elif order.stdin:
                 given, self.stdin = os.pipe()
                 ours.callback(os.close, given)
                 undo.callback(os.close, self.stdin)
