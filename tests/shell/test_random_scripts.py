@@ -106,6 +106,8 @@ def test_time_before_a_compound_command_in_a_substitution_is_not_proven(keyword:
         "env =1 p0",
         "p0 <(p1 >&'$(hidden)' <<< '')",
         "p0 $(p1 <& '$(hidden)')",
+        "p0 $(((7)) | case a in\nx) ! p1 # (\n;;\nesac)y p2",
+        'p0 "$((p1) | p2 # )\n)"',
     ],
 )
 def test_constructs_that_bash_parses_in_its_own_way_are_not_proven(script: str) -> None:

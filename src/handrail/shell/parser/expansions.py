@@ -21,6 +21,8 @@ Only up to the brace: with anything behind it, `${!name@Q}` and `${!name[@]:0}` 
 """
 _PARAMETER = re.compile(r"#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
 """The parameter in front of a subscript or an offset; its own value is not evaluated."""
+_UNPAIRED = re.compile(r"[#`]|<<|\bcase\b")
+"""In commands with one of these, a parenthesis may stand alone."""
 _SPECIAL = "@*#?-$!0123456789"
 
 # Bash evaluates the value of every variable that an arithmetic expression names, and expands a `$(...)` in a subscript
@@ -125,10 +127,14 @@ class ExpansionParser(Lexer):
 
     def _parse_parenthesis(self) -> Kind:
         """`$((...))` or `$(...)`; the first if it can be, as bash does."""
-        if self.peek(2) == "((" and self.parse_arithmetic_command():
+        start, doubled = self.at, self.peek(2) == "(("
+        if doubled and self.parse_arithmetic_command():
             return "arithmetic"
         self.at += 1
         self._parse_commands("substitution")
+        if doubled and _UNPAIRED.search(self.text, start, self.at):
+            # Bash has counted parentheses by then, those in comments and patterns too, and takes the text up to there.
+            raise CannotParse("a substitution that begins like arithmetic")
         return "command"
 
     def process(self) -> Part:
