@@ -277,10 +277,11 @@ def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]
         accessed = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
         if not accessed:
             return names
-        prefix = text.removesuffix("*")
-        return (
-            [] if _MAGIC.search(prefix) else _globs_except(prefix, [spare.removeprefix(prefix) for spare in accessed])
-        )
+        prefix, _, suffix = text.partition("*")
+        if _MAGIC.search(prefix + suffix):
+            return []
+        words = [spare.removeprefix(prefix).removesuffix(suffix) for spare in accessed]
+        return _globs_except(prefix, words, suffix)
     if spared or root is None:
         return []
     if text.startswith("/"):
@@ -291,17 +292,17 @@ def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]
     return [f"/{one}" for one in expand_braces(text.removeprefix("./"))]
 
 
-def _globs_except(prefix: str, words: Sequence[str]) -> list[str]:
-    """Return globs for all names that start with ``prefix`` and do not continue like one of the words."""
+def _globs_except(prefix: str, words: Sequence[str], suffix: str) -> list[str]:
+    """Return globs for all names that start and end like this, and have none of the words between."""
     globs: list[str] = []
     if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
         return []
     starts = sorted({word[:end] for word in words for end in range(len(word) + 1)})
     for start in starts:
         if start not in words:
-            globs.append(prefix + start)
-        nexts = sorted({word[len(start)] for word in words if word.startswith(start) and len(word) > len(start)})
-        globs.append(f"{prefix}{start}[!{''.join(nexts)}]*" if nexts else f"{prefix}{start}?*")
+            globs.append(prefix + start + suffix)
+        nexts = "".join(sorted({word[len(start)] for word in words if word.startswith(start) and word != start}))
+        globs.append(prefix + start + (f"[!{nexts}]" if nexts else "?") + "*" + suffix)
     return globs
 
 
