@@ -16,12 +16,15 @@ import pytest
 
 from handrail import Answer, Session, Settings
 from handrail.model import Result
+from handrail.policy.modes import Mode
 from tests import sizes
 from tests.shell.own_places import BOUNDARIES
 
 T = TypeVar("T")
 
 _SEED = 20_261
+_MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full") if sizes.LONG else ("accept-edits",)
+"""In the first two nothing of this is run."""
 _SECRET = "hush-hush-4711"
 _EVIL = "evil"
 
@@ -69,6 +72,7 @@ _WAYS = {
     " os.path.lexists(P) and os.remove(P); os.link('t', P)",
     "move the parent": "import os; d = os.path.dirname(P); os.rename(d, d + '.aside'); os.makedirs(d);"
     " open(P, 'w').write('evil')",
+    "remove the parent": "import os, shutil; shutil.rmtree(os.path.dirname(P))",
     "link the parent": "import os, shutil; d = os.path.dirname(P); os.path.isdir(d) and os.rename(d, d + '.aside');"
     " os.makedirs('evil.d', exist_ok=True); open('evil.d/' + os.path.basename(P), 'w').write('evil');"
     " os.symlink(os.path.abspath('evil.d'), d)",
@@ -144,8 +148,9 @@ def test_protected_files_are_as_before_after_every_attack(work: Path, sandbox: s
     _make_tree(work)
     before = _protected(work)
     with _session(work, sandbox, mode="accept-edits", rules=[parsed]) as session:
-        for path, way in attacks:
+        for (path, way), mode in itertools.product(attacks, _MODES):
             (work / "attack.py").write_text(f"P = {path!r}\n{_WAYS[way]}\n", encoding="utf-8")
+            session.set_mode(mode)
             result = _bash(session, "python3 attack.py")
             after = _protected(work)
             if way == "truncate" and path.endswith(".git/config") and not after[path]:
@@ -316,7 +321,8 @@ def test_secrets_are_not_read_by_computed_names(work: Path, sandbox: str, monkey
             (top / name).parent.mkdir(parents=True, exist_ok=True)
             (top / name).write_text(_SECRET, encoding="utf-8")
     with _session(work, sandbox, mode="accept-edits") as session:
-        for where, name, way in leaks:
+        for (where, name, way), mode in itertools.product(leaks, _MODES):
+            session.set_mode(mode)
             path = (home if where == "home" else work) / name
             code = f"D, N, R = {str(path.parent)!r}, {path.name!r}, {path.name[::-1]!r}\n{_READS[way]}\n"
             (work / "attack.py").write_text(code, encoding="utf-8")

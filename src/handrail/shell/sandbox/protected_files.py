@@ -277,12 +277,22 @@ class ProtectedFiles:
         """Whether a change is git's ordinary work, or approved."""
         if approved and not _find_repository(path):
             return True
-        if new is None and not os.path.isdir(_find_ordinary_parent(path)):
+        if new is None and not os.path.isdir(self._find_ordinary_parent(path)):
             return True  # the directory around it is gone as a whole
         repository = _find_repository(path)
         if repository:  # git deletes such files only with the whole repository
             return path.endswith(".sample") if new is None else self._is_harmless(path, repository, old, new)
         return self._is_of_git(path, new)
+
+    def _find_ordinary_parent(self, path: str) -> str:
+        """The directory in which a protected file, or the directory that it is part of, stands."""
+        above = os.path.dirname(path)
+        repository = _find_repository(path)
+        if repository and os.path.basename(path).lower() != ".git":
+            return repository
+        while os.path.basename(above).startswith(".") or self.is_protected(above):
+            above = os.path.dirname(above)
+        return above
 
     def _is_harmless(self, path: str, repository: str, old: _Saved | None, new: _Saved) -> bool:
         name = os.path.relpath(path, repository)
@@ -419,17 +429,6 @@ def _work_tree(path: str, root: str) -> str:
     """The directory of the repository around a path: a clone or a further work tree has the names of the first one."""
     above = os.path.dirname(path)
     while above != root and not os.path.lexists(os.path.join(above, ".git")):
-        above = os.path.dirname(above)
-    return above
-
-
-def _find_ordinary_parent(path: str) -> str:
-    """The directory in which a protected file, or the directory that it is part of, stands."""
-    above = os.path.dirname(path)
-    repository = _find_repository(path)
-    if repository and os.path.basename(path).lower() != ".git":
-        return repository
-    while os.path.basename(above).startswith("."):
         above = os.path.dirname(above)
     return above
 
