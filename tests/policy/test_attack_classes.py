@@ -10,6 +10,8 @@ import base64
 import itertools
 import os
 import shlex
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -359,6 +361,22 @@ def test_an_output_file_is_seen_in_every_spelling_of_its_option(mode: Mode, proj
             if session.prepare("Bash", {"command": command}).verdict.decision == "allow"
         ]
     assert unasked == []
+
+
+def test_no_option_writes_a_protected_file_or_one_outside(held: Session, project: _Project) -> None:
+    subprocess.run(["git", "init", "-q", str(project.work)], check=True)
+    places = [project.work / name for name in OUTPUT_PLACES if not name.startswith(("..", "{"))]
+    new = project.outside / "new"
+    written = []
+    for command in spread(_outputs(), 7):
+        held.call("Bash", {"command": command.replace("{out}", str(project.outside)), "timeout": 10})
+        written += [(command, str(path)) for path in (*places, new) if os.path.lexists(path)]
+        for path in (*places, new):
+            if path.is_dir():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+        project.fill()
+    assert written == []
 
 
 @pytest.mark.parametrize("mode", ["read-only", "ask"])

@@ -9,6 +9,10 @@ from __future__ import annotations
 Row = tuple[str, str, str]
 
 READ_ONLY: list[Row] = [
+    ("git grep -f patterns", "read ./**, read patterns", ""),
+    ("git ls-files -X patterns", "read patterns", ""),
+    ("TZ=Europe/Berlin date", "", ""),
+    ("ps -e -o pid,args", "", ""),
     ("ls -la", "read .", ""),
     ("cat f", "read f", ""),
     ("head -n 20 f", "read f", ""),

@@ -350,14 +350,22 @@ class RulePolicy:
 
     def _judge_reached(self, access: Access) -> Verdict | None:
         """Judge the files that a command reaches without naming them; None if that changes nothing."""
-        if access.action == "read" and access.sees == "names":
-            return None
-        if self._behind_mask(access):
-            return None
         paths, whole = [access.path], True
         if access.glob:
             paths, whole = self._reach.matches(*self._start(access.target))
         worst = _ALLOWED
+        for path in paths if access.passed else ():
+            if odd := self._reach.odd_name(path, split=access.passed == "words"):
+                why = f"{escape(self._shorten_path(odd))} would not reach the command as the name of one file"
+                worst = stricter(worst, Verdict("ask", "hidden files", why))
+        if access.action == "read" and access.sees == "names":
+            return worst
+        for path in paths if access.links else ():
+            worst = stricter(worst, self._judge_links(access, os.path.realpath(path)))
+        if self._behind_mask(access):
+            for path in paths if access.glob and self._defaults.tiers["outside_read"] != "allow" else ():
+                worst = stricter(worst, self._judge_linked(self._shorten_path(path), os.path.realpath(path)))
+            return worst
         for path in paths:
             real = os.path.realpath(path)
             for one in dict.fromkeys((path, real)) if access.glob else ():
@@ -378,6 +386,31 @@ class RulePolicy:
             return worst
         why = f"{escape(access.target)} matches more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
+
+    def _judge_links(self, access: Access, directory: str) -> Verdict | None:
+        """Judge the files that links below a directory lead to; None if all may be read."""
+        if self._masked() and self._defaults.tiers["outside_read"] == "allow":
+            return None
+        worst = _ALLOWED
+
+        def enter(link: str, real: str) -> bool:
+            nonlocal worst
+            if access.links == "files" and os.path.isdir(real):
+                return False
+            worst = stricter(worst, self._judge_linked(self._shorten_path(link), real))
+            if access.links == "all" and not self._masked() and (inner := self._reach.below(real).path):
+                worst = stricter(worst, self._holds(access, self._shorten_path(inner)))
+            return worst is _ALLOWED
+
+        if not self._reach.follow_links(directory, enter):
+            why = f"{escape(access.target)} holds more than {self._reach.most} files: a link may lead outside"
+            worst = stricter(worst, Verdict("ask", "hidden files", why))
+        return None if worst is _ALLOWED else worst
+
+    def _judge_linked(self, name: str, real: str) -> Verdict:
+        """Judge the file that a name leads to by its place."""
+        access = Access("read", name, real, by_command=True)
+        return self._by_mode(self._place(access), access)
 
     def _through_process(self, access: Access) -> Verdict | None:
         if self._masked():

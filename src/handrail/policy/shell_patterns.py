@@ -19,6 +19,8 @@ from handrail.policy.paths import FOREIGN
 MOST_ENTRIES = 50_000
 _MOST_KEPT = 20_000
 _MAGIC = re.compile(r"[*?\[]")
+_ODD = re.compile(r"""-|\s|.*(?:\s-|\s\Z|\s\.\.(?:\s|\Z)|['"\\])|\.\.\s""", re.DOTALL)
+"""A name that is an option, or that `xargs` splits into an option, a path from the root or a way up."""
 
 
 @frozen
@@ -30,6 +32,9 @@ class DirectoryEntries:
     folders: tuple[str, ...]
     refused: tuple[str, ...]
     """The files and directories that may not be read."""
+    links: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    """Names that are no plain words: as an argument one of them may be an option, or several words."""
 
 
 @frozen
@@ -65,7 +70,9 @@ class ShellPatterns:
         refused = tuple(name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link))
         if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._known = {}
-        result = self._known[directory] = DirectoryEntries(stamp, files, folders, refused)
+        links = tuple(name for name, _, is_link in entries if is_link)
+        odd = tuple(name for name, _, _ in entries if _ODD.match(name))
+        result = self._known[directory] = DirectoryEntries(stamp, files, folders, refused, links, odd)
         return result
 
     def _shows(self, path: str, is_link: bool) -> bool:
@@ -89,18 +96,31 @@ class ShellPatterns:
 
     def all_below(self, directory: str, *, hidden: bool = True) -> Iterator[PatternMatches]:
         """Everything below a directory that may not be read; the last one says if the bound was met."""
-        left, waiting = self.most, deque([directory])
+        for here, listing in self._walk(directory, hidden=hidden):
+            if listing is None:
+                yield PatternMatches(whole=False)
+                return
+            for name in listing.refused:
+                if hidden or not name.startswith("."):
+                    yield PatternMatches(os.path.join(here, name))
+
+    def _walk(
+        self, directory: str, *, hidden: bool = True, enter: Callable[[str, str], bool] | None = None
+    ) -> Iterator[tuple[str, DirectoryEntries | None]]:
+        """A directory and those below it, the nearest first; the last one is None if the bound was met.
+
+        ``enter``: gets each link with the path that it leads to, and decides whether to go on there.
+        """
+        left, waiting, seen = self.most, deque([directory]), {directory}
         while waiting:
             here = waiting.popleft()
             listing = self.listing(here)
             if listing is None:
                 continue
             left -= len(listing.files) + len(listing.folders)
-            for name in listing.refused:
-                if hidden or not name.startswith("."):
-                    yield PatternMatches(os.path.join(here, name))
+            yield here, listing
             if left < 0:
-                yield PatternMatches(whole=False)
+                yield here, None
                 return
             refused = set(listing.refused)
             waiting.extend(
@@ -108,6 +128,23 @@ class ShellPatterns:
                 for name in listing.folders
                 if name not in FOREIGN and name not in refused and (hidden or not name.startswith("."))
             )
+            for link in listing.links if enter else ():
+                real = os.path.realpath(os.path.join(here, link))
+                if enter and real not in seen and enter(os.path.join(here, link), real):
+                    waiting.append(real)
+                seen.add(real)
+
+    def follow_links(self, directory: str, enter: Callable[[str, str], bool]) -> bool:
+        """Follow the links below a directory; returns whether all were followed. ``enter`` is as in `_walk`."""
+        return all(listing is not None for _, listing in self._walk(directory, enter=enter))
+
+    def odd_name(self, directory: str, *, split: bool) -> str:
+        """The first path below a directory that is no plain argument; ``split``: `xargs` splits it into words."""
+        for here, listing in self._walk(directory):
+            for name in listing.odd if listing else ():
+                if split or name.startswith("-"):
+                    return os.path.join(here, name)
+        return ""
 
     def matches(self, start: str, pattern: str) -> tuple[list[str], bool]:
         """Expand a shell pattern below a directory; also returns whether the result is complete."""

@@ -47,7 +47,7 @@ from handrail.tools.notes import (
     Swept,
     TooMuchOutput,
 )
-from handrail.tools.shared import git_call, network_call, patch_call
+from handrail.tools.shared import git_call, network_call, patch_call, pattern_call
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 if TYPE_CHECKING:
@@ -238,6 +238,8 @@ def accesses(args: Args) -> list[Access]:
             into=file.into,
             sees=file.sees,
             how=file.how,
+            links=file.links,
+            passed=file.passed,
         )
         for file in effects.files
     ]
@@ -253,13 +255,18 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
     if args.effects.possible_network:
         again = [*again, *network_call.needed_ports(args.effects, ctx)]
-    if not (args.effects.git or args.effects.tools or args.effects.network):
+    if not (args.effects.git or args.effects.tools or args.effects.network or args.effects.patterns):
         return again
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
         return [*again, *network_call.seek(args.effects, None, ctx)]
-    return [*again, *git_call.seek(args.effects, where, _place(args)), *network_call.seek(args.effects, where, ctx)]
+    return [
+        *again,
+        *git_call.seek(args.effects, where, _place(args)),
+        *pattern_call.seek(args.effects, where, _place(args)),
+        *network_call.seek(args.effects, where, ctx),
+    ]
 
 
 def _ask_for_network(args: Args, ctx: Context[Limits]) -> list[Access]:

@@ -47,7 +47,11 @@ def accesses(args: Args) -> list[Access]:
         return []
     files = find_effects(args.text).files  # the directory is not known, but rules about names still hold
     named = [
-        Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how)
+        Access(
+            *(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how),
+            links=file.links,
+            passed=file.passed,
+        )
         for file in files
     ]
     return [Access("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]

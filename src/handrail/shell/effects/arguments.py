@@ -31,6 +31,8 @@ CommandTier = Literal["read_only", "ordinary", "destructive"]
 FileAction = Literal["read", "write", "delete"]
 Visibility = Literal["contents", "names", "unhidden"]
 """How much a command shows of a file that it reads."""
+Links = Literal["", "files", "all"]
+Passed = Literal["", "names", "words"]
 
 
 @frozen
@@ -53,6 +55,10 @@ class FileEffect:
     """How much of it is shown, if it is read."""
     how: Literal["", "moved", "modes"] = ""
     """`moved`: it is deleted here because it is moved to a place beside; `modes`: only its permissions are written."""
+    links: Links = field(default="", compare=False)
+    """Which links below it are followed, if it is read: those to files, or those to directories as well."""
+    passed: Passed = field(default="", compare=False)
+    """Names below it become arguments of the command, each as a whole, or in words as `xargs` splits them."""
 
 
 @frozen
@@ -76,10 +82,14 @@ class Value:
     glob: bool = False
     home: bool = False
     below: bool = False
+    """Files below it are meant, which `find` or `xargs` names."""
+    links: Links = ""
+    passed: Passed = ""
 
     def file(self, action: FileAction, *, below: bool = False, into: str = "") -> FileEffect:
         path = self.text if self.home or not self.text.startswith("~") else "./" + self.text
-        return FileEffect(action, path, self.glob, below or self.below, into)
+        links: Links = "all" if self.below and below else self.links
+        return FileEffect(action, path, self.glob, below or self.below, into, links=links, passed=self.passed)
 
 
 @frozen

@@ -30,6 +30,7 @@ from handrail.shell.effects.arguments import (
     CommandTier,
     Directories,
     FileEffect,
+    Links,
     Places,
     Ruling,
     Value,
@@ -51,6 +52,7 @@ from handrail.shell.effects.git_runs import GitRun, find_loss, find_unsteadiness
 from handrail.shell.effects.interpret import (
     ANY,
     DELETES_BY_OPTION,
+    PRINTERS,
     NetworkUse,
     describe_unknown,
     find_harm,
@@ -62,10 +64,11 @@ from handrail.shell.effects.interpret import (
     judge_network,
     judge_program,
 )
-from handrail.shell.effects.languages import find_starts
+from handrail.shell.effects.languages import find_follows, find_starts
 from handrail.shell.effects.mentions import find_mentions
-from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
+from handrail.shell.effects.programs import HARMLESS_BEFORE, PROGRAMS, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
+from handrail.shell.effects.rows import find_option_signs
 from handrail.shell.effects.wrapper_rules import (
     JUDGED,
     LISTERS,
@@ -82,11 +85,21 @@ from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "find_effects"]
 
 _BEFORE = re.compile(HARMLESS_BEFORE)
+_NAMES_FILES = re.compile(r"LANGUAGE|LANG|LC_[A-Z]+|TERM")
+"""Variables whose value, with a slash in it, leads programs to a file with their messages and formats."""
 _STEERS = re.compile(STEERING)
 _QUIET = re.compile(QUIET_DEVICES)
+_WHOLE_NAMES = re.compile(r"-[rtx]*0[rtx]*|--null")
+"""An option with which `xargs` does not split names."""
 _SYSTEM_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"))
+_REACH = {
+    "sees": ("names", "unhidden", "contents"),
+    "links": ("", "files", "all"),
+    "passed": ("", "names", "words"),
+}
+"""How far a command reaches from a file that it reads, the least first."""
 _ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
 
 
@@ -121,6 +134,16 @@ class ToolUse:
 
 
 @frozen
+class PatternUse:
+    """A command that takes a file name for an option, if its pattern matches one that begins like an option."""
+
+    text: str
+    signs: str
+    """The first letters of such names."""
+    places: Places
+
+
+@frozen
 class Effects:
     """The effects of a command line."""
 
@@ -135,6 +158,8 @@ class Effects:
     """Where each command that uses the network by nature goes, as far as it is known."""
     tools: tuple[ToolUse, ...] = ()
     """Commands that run a tool of the project, and use the network if it is not installed."""
+    patterns: tuple[PatternUse, ...] = ()
+    """Commands that only look, unless a pattern among their words matches a file with the name of an option."""
     git: tuple[GitRun, ...] = ()
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
@@ -178,6 +203,7 @@ class _Judge:
         self.possible_network: list[str] = []
         self.destinations: dict[str, Destination] = {}
         self.tools: list[ToolUse] = []
+        self.patterns: list[PatternUse] = []
         self.outward: list[tuple[str, ...]] | None = None
         self.steered: bool | None = None
         """Whether the script sets variables that decide which hosts are contacted."""
@@ -212,6 +238,7 @@ class _Judge:
             tuple(dict.fromkeys(self.possible_network)),
             self.destinations,
             tuple(dict.fromkeys(self.tools)),
+            tuple(dict.fromkeys(self.patterns)),
             tuple(self.git),
             looks,
             unread,
@@ -233,6 +260,9 @@ class _Judge:
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and not is_writer(base):
             self.unknown = True
+        if base not in PRINTERS and ruling.tier == "read_only":
+            signs = find_option_signs(PROGRAMS.get(base or ""), args)
+            self.patterns += [PatternUse(text, signs, places)] if signs else []
         ruling = _join_rulings(ruling, self._judge_around(run, base, text))
         if base:
             use = judge_network(base, args)
@@ -349,11 +379,15 @@ class _Judge:
         if base == "find":
             starts = find_starts(args) or [Arg(".", (Value("."),))]
             known = all(arg.values is not None for arg in starts)
-            self.inputs[via] = (
-                tuple(replace(value, below=True) for arg in starts for value in arg.values or ()) if known else None
-            )
+            links: Links = "all" if find_follows(args) else "files"
+            values = (value for arg in starts for value in arg.values or ())
+            self.inputs[via] = tuple(replace(value, below=True, links=links) for value in values) if known else None
         elif base == "xargs":
-            self.inputs[via] = self._find_listed_files(index)
+            whole = any(_WHOLE_NAMES.fullmatch(arg.text or "") for arg in args)
+            listed = self._find_listed_files(index)
+            self.inputs[via] = listed and tuple(
+                replace(value, passed="names" if whole else "words") for value in listed
+            )
 
     def _find_listed_files(self, index: int) -> tuple[Value, ...] | None:
         """The files that come down a pipe, if a command that lists files is at its head."""
@@ -376,14 +410,16 @@ class _Judge:
         if base not in LISTERS or any(re.match(MAKES_NAMES, text) for text in texts):
             return None
         if base == "git":
-            return (Value(".", below=True),) if "ls-files" in texts or "--name-only" in texts else None
+            here = (Value(".", below=True, links="files"),)
+            return here if "ls-files" in texts or "--name-only" in texts else None
         if base in ("grep", "rg") and not any(re.match(r"-\w*l|--files", text) for text in texts):
             return None
         ruling = judge_program(base, args)
         if ruling is None or ruling.doubt:
             return None
-        named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in ruling.files)
-        return tuple(dict.fromkeys((Value(".", below=True), *named)))
+        links: Links = "all" if any(file.links == "all" for file in ruling.files) else "files"
+        named = (Value(file.path, file.glob, file.path.startswith("~"), True, links) for file in ruling.files)
+        return tuple(dict.fromkeys((Value(".", below=True, links=links), *named)))
 
     def _judge_around(self, run: Command, base: str | None, text: str) -> Ruling:
         """Judge the assignments and redirections around the words."""
@@ -394,6 +430,8 @@ class _Judge:
                 ruling = replace(ruling, doubt=f"{item.name} changes what paths mean")
             if run.words and not _BEFORE.fullmatch(item.name) and (item.name, fixed) not in _PLAIN_BEFORE:
                 ruling = _join_rulings(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
+            elif _NAMES_FILES.fullmatch(item.name) and (fixed is None or "/" in fixed):
+                ruling = _join_rulings(ruling, Ruling(why=f"{item.name} names a file that decides what programs print"))
             elif not run.words and _STEERS.fullmatch(item.name):
                 ruling = _join_rulings(ruling, Ruling(why=f"{item.name} changes what other commands do"))
         for name in run.indirect_sets:
@@ -439,10 +477,13 @@ class _Judge:
         return ruling
 
     def _add(self, file: FileEffect) -> None:
-        """A file once, with the most that any command sees of it."""
+        """A file once, with the most that any command sees of it and reaches from it."""
         known = self.files.setdefault(file, file)
-        if known.sees != file.sees and (known.sees == "names" or file.sees == "contents"):
-            self.files[file] = file
+        if known is not file:
+            sees, links, passed = (
+                max(getattr(known, name), getattr(file, name), key=order.index) for name, order in _REACH.items()
+            )
+            self.files[file] = replace(known, sees=sees, links=links, passed=passed)
 
     def _runs_download(self, run: Command) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""

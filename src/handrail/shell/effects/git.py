@@ -67,6 +67,7 @@ _VERBS: dict[str, Program] = {
         "before-context= function-context max-depth= and or not all-match quiet max-count= only-matching "
         "exclude-standard no-exclude-standard",
         "texts",
+        reads="f",
         numbers=True,
         closed=False,
     ),
@@ -88,6 +89,7 @@ _VERBS: dict[str, Program] = {
         "exclude= exclude-from= exclude-standard exclude-per-directory= error-unmatch full-name abbrev? debug "
         "deduplicate eol format= recurse-submodules",
         "texts",
+        reads="X exclude-from",
         closed=False,
     ),
     "ls-tree": Program(
@@ -125,6 +127,13 @@ _SECOND: dict[str, tuple[str, ...]] = {
     "submodule": ("status",),
 }
 """Verbs that only look with one of these words behind them."""
+_CLONE = Program(
+    "qvnls",
+    "bo",
+    "quiet verbose progress no-checkout bare mirror local no-local no-hardlinks shared branch= origin= depth= "
+    "single-branch no-single-branch no-tags",
+)
+"""Options of `git clone` with which it contacts nothing but its source."""
 QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
 _SHOWS_ALL = ("diff", "grep", "diff-tree", "diff-index", "diff-files", "whatchanged")
 _NETWORK = {
@@ -162,8 +171,12 @@ def find_verb(args: Sequence[Arg]) -> tuple[str | None, int, str]:
 
 
 def git_goes_out(args: Sequence[Arg]) -> bool:
-    verb, at, _ = find_verb(args)
-    if verb is None or verb not in _NETWORK:
+    verb, at, odd = find_verb(args)
+    if (
+        verb is None
+        or verb not in _NETWORK
+        or (verb == "clone" and not odd and _find_local_source(args[at:]) is not None)
+    ):
         return False
     seconds = _NETWORK[verb]
     return not seconds or (at < len(args) and args[at].text in seconds)
@@ -179,7 +192,7 @@ def judge_git(args: Sequence[Arg]) -> Ruling:
         alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
         return Ruling("read_only") if alone else Ruling(why="git without a verb")
     files, doubt = _find_files(verb, rest)
-    files += _find_outputs(verb, rest)
+    files += [*_find_outputs(verb, rest), *_find_option_reads(verb, rest)]
     if odd:
         doubt = doubt or (f"git with {odd} works elsewhere or with other settings" if files else "")
         return Ruling(why=f"{odd} changes what git does", doubt=doubt, files=tuple(files))
@@ -263,7 +276,12 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     elif verb == "clean" and not parsed.has("n", "dry-run"):
         out.append(FileEffect("delete", ".", below=True))
     elif verb == "clone":
+        source = _find_local_source(rest)
+        if source is not None:
+            parsed = parse_options(_CLONE, rest)
+            out.extend(source.files("read"))
         name = _get_base(parsed.operands[0]).removesuffix(".git") if parsed.operands else ""
+        name += ".git" if name and parsed.has("bare", "mirror") else ""
         if parsed.operands[1:]:
             out.extend(parsed.operands[1].files("write", below=True))
         elif name:
@@ -286,6 +304,21 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
 
 
+def _find_local_source(rest: Sequence[Arg]) -> Arg | None:
+    """The directory that is cloned; None if another machine or a program may be contacted for it."""
+    parsed = parse_options(_CLONE, rest)
+    if parsed.unknown or parsed.loose or not 1 <= len(parsed.operands) <= 2:
+        return None
+    source = parsed.operands[0]
+    text = source.text
+    if text is None:  # `~/project` is known, too
+        values = source.values or ()
+        return source if len(values) == 1 and values[0].home and not values[0].glob else None
+    if text.startswith("file:///"):
+        return Arg(text, (Value(text[7:]),))
+    return source if text and ":" not in text.partition("/")[0] else None
+
+
 def _find_outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
     """The file that an option names for the output of git."""
     short = ("-o",) if verb == "archive" else ()
@@ -293,6 +326,15 @@ def _find_outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
     if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
         named = rest[1]
     return named.files("write") if named else []
+
+
+def _find_option_reads(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
+    """Files that options name, to be read: patterns of `git grep -f`."""
+    row = _VERBS.get(verb)
+    if row is None or not row.reads:
+        return []
+    options = parse_options(row, rest).options
+    return [effect for name, value in options if name in row.read_names and value for effect in value.files("read")]
 
 
 def _find_value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:

@@ -52,7 +52,7 @@ _HARMS_BY_NAME: dict[str, list[Harm]] = {}
 for _harm in HARMS:
     for _program in _harm.names.split():
         _HARMS_BY_NAME.setdefault(_program, []).append(_harm)
-_PRINTERS = ("echo", "printf")
+PRINTERS = ("echo", "printf")
 _VARIABLES_IN = re.compile(r"\$\{?[!#]?([A-Za-z_][A-Za-z0-9_]*)")
 _SECRET = re.compile(PRIVATE_NAME)
 
@@ -62,7 +62,7 @@ def judge_program(base: str, args: Sequence[Arg]) -> Ruling | None:
     row = PROGRAMS.get(base)
     if row is not None and len(args) == 1 and args[0].text is not None and args[0].text in row.versions.split():
         return READ_ONLY
-    if base in _PRINTERS:
+    if base in PRINTERS:
         return _judge_printed(args)
     language = LANGUAGES.get(base)
     if language is not None:
@@ -92,7 +92,7 @@ def _judge_printed(args: Sequence[Arg]) -> Ruling:
 def is_known(base: str) -> bool:
     """Whether the table says which files a program touches."""
     row = PROGRAMS.get(base)
-    return base in (*LANGUAGES, *_PRINTERS) or (
+    return base in (*LANGUAGES, *PRINTERS) or (
         row is not None and (bool(row.words) or row.does == "looks" or row.role in _ROLES)
     )
 

@@ -72,7 +72,7 @@ _PLAIN = "pPdDnNgGhHxlz="
 _LABELS = re.compile(r"[btT:][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;}\n]|$)")
 _QUIT = re.compile(r"[qQ][ \t]*[0-9]*")
 _S_FLAGS = re.compile(r"[gpiI0-9]*")
-_AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|ARGV|ARGC|load|include|printf?[ \t]*\\)")
+_AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|load|include|printf?[ \t]*\\)")
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
 
@@ -207,6 +207,11 @@ def find_starts(args: Sequence[Arg]) -> list[Arg]:
     return out
 
 
+def find_follows(args: Sequence[Arg]) -> bool:
+    """Whether find follows links; an argument that is computed may make it."""
+    return any(arg.text in ("-L", "-follow") or (arg.text is None and arg.loose) for arg in args)
+
+
 def _find(args: Sequence[Arg]) -> Ruling:
     starts = find_starts(args)
     deletes = any(arg.text == "-delete" for arg in args)
@@ -217,6 +222,8 @@ def _find(args: Sequence[Arg]) -> Ruling:
             files += arg.files("delete" if kind == "delete" else "read", below=True)
         if not starts:
             files.append(FileEffect("delete" if kind == "delete" else "read", ".", below=True))
+    if find_follows(args):
+        files = [replace(effect, links="all") for effect in files]
     why = "find deletes what it finds" if deletes else ""
     doubt = "the directories that find searches are computed" if any(arg.values is None for arg in starts) else ""
     rest = list(args[len(starts) :])

@@ -32,7 +32,7 @@ _TPUT = (
 _SET = r"(?:[-+][euxvfCEoTn]+|pipefail|nounset|errexit|xtrace|noglob)"
 _VARIABLE = rf"(?!{PRIVATE_NAME}(?:\n|$))[A-Za-z_][A-Za-z0-9_]*"
 _PS = (
-    r"(?:(?:-[opuCUt]|o|--ppid|--pid|--user|--format)\n.*|(?!-)[aAfhjlmrsStTuUvwxX]+|-[AacdefFjlLMnNTuUvwwxyZ]+"
+    r"(?:(?:-[opuCUt]|o|--ppid|--pid|--user|--format)\n(?!.*env).*|(?!-)[aAfhjlmrsStTuUvwxX]+|-[AacdefFjlLMnNTuUvwwxyZ]+"
     r"|--forest|--no-headers|--sort=\S+|[0-9,]+)"
 )
 _IP = (
@@ -63,6 +63,7 @@ _GREP = Program(
     instead="e f regexp file",
     reads="f file exclude-from",
     below="r R recursive dereference-recursive d=recurse directories=recurse",
+    follows="R dereference-recursive",
     numbers=True,
 )
 _RG = Program(
@@ -81,6 +82,7 @@ _RG = Program(
     reads="f file",
     here=True,
     below="*",
+    follows="L follow",
     closed=False,
 )
 _FD = Program(
@@ -152,6 +154,7 @@ LOOKING: dict[str, Program] = {
         reads="path-to-ignore",
         here=True,
         below="*",
+        follows="f follow",
         closed=False,
     ),
     "cut": Program("nsz", "bcdf", "bytes= characters= delimiter= fields= complement only-delimited output-delimiter="),
@@ -194,6 +197,7 @@ LOOKING: dict[str, Program] = {
         "color? no-dereference",
         reads="X exclude-from",
         below="r recursive",
+        follows="*",
         numbers=True,
     ),
     "cmp": Program("bls", "in", "print-bytes ignore-initial= verbose bytes= quiet silent"),

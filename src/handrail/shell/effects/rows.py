@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -46,6 +46,8 @@ class Program:
     """With more operands than this it does something else."""
     below: str = ""
     """Options with which it goes down into directories, `name=value` with that value only; `*` is always."""
+    follows: str = ""
+    """Options with which it follows links on its way down; `*` is always."""
     here: bool = False
     """Without a file it looks at the directory that it runs in."""
     numbers: bool = False
@@ -99,6 +101,10 @@ class Program:
     @cached_property
     def below_names(self) -> frozenset[str]:
         return frozenset(self.below.split())
+
+    @cached_property
+    def follow_names(self) -> frozenset[str]:
+        return frozenset(self.follows.split())
 
     @cached_property
     def network_verbs(self) -> frozenset[str]:
@@ -207,6 +213,22 @@ def goes_below(row: Program, parsed: ParsedOptions) -> bool:
     )
 
 
+def follows_links(row: Program, parsed: ParsedOptions) -> bool:
+    """Whether the program follows links on its way down into directories."""
+    return "*" in row.follow_names or parsed.has(*row.follow_names)
+
+
+def find_option_signs(row: Program | None, args: Sequence[Arg]) -> str:
+    """Signs with which a file name would be taken for an option, if a pattern among the arguments may match one."""
+    signs = "-@" if row is not None and row.arguments_in_files else "-"
+    for arg in args:
+        if arg.text == "--":
+            break
+        if any(value.glob and value.text[:1] in "*?[" + signs for value in arg.values or ()):
+            return signs
+    return ""
+
+
 def has_unknown_file(row: Program, parsed: ParsedOptions) -> bool:
     """Whether an option names a file that only a running shell knows."""
     named = row.read_names | row.write_names
@@ -233,6 +255,8 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
             files += value.files("write", below=name == "T")
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
+    if deep and follows_links(row, parsed):
+        files = [replace(effect, links="all") for effect in files]
     why = doubt = ""
     if parsed.unknown:
         why = f"the option {parsed.unknown} of {base} is not known"
