@@ -440,7 +440,7 @@ def _exchange(name: str, one: int, other: int) -> None:
 def _writable(*places: tuple[int, str]) -> Iterator[None]:
     """Give this user the right to write to directories that it owns; a rename needs it.
 
-    The directories in which names change get their mode back here. The ones that move keep it until `_restore_directory`.
+    Directories in which names change get their mode back here, and those that move in `_restore_directory`.
     """
     changed: list[tuple[int, str, int]] = []
     if os.geteuid() != 0:
