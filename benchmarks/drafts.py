@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.bash import call
-from benchmarks.measure import Line, Scale, contest, faster, slower
+from benchmarks.measure import Line, Scale, Times, contest, faster, slower
 from handrail import Session, Settings
 from handrail.drafts.keep import keep, undo
 from handrail.drafts.store import DraftStore, NoDraft
+from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
 
 FILES = 20_000
 OPAQUE = f"{sys.executable} -I -S -c 'pass'"
@@ -47,10 +50,38 @@ def _commands(folder: Path, scale: Scale) -> Iterator[Line]:
             "plain write": partial(call, plain, write),
             "draft write": partial(call, drafted, write),
         }
-        times = contest(scale.rounds, contestants, each=max(3, scale.calls // 30))
+        each = max(3, scale.calls // 30)
+        times = contest(scale.rounds, contestants, each)
+        starts = _start_alone(drafted, root, scale.rounds, each)
     same = "against the same command on the workspace itself"
-    yield slower(f"A command that changes nothing in a draft, {same}", times["draft"], times["plain"], 2.2)
+    yield slower(f"The start of a process in a draft alone, {same}", starts["draft"], starts["plain"], 1.5)
+    yield slower(
+        f"A command that changes nothing in a draft, kept and dropped, {same}", times["draft"], times["plain"], 2.2
+    )
     yield slower(f"A command that creates a file in a draft, kept, {same}", times["draft write"], times["plain write"])
+
+
+def _start_alone(session: Session, root: Path, rounds: int, each: int) -> dict[str, Times]:
+    """Start a process in a draft that is there, and wait for its end: without keep and drop, and without a record."""
+    host = session.command_host()
+    words = shlex.split(OPAQUE)
+    # The kernel mounts the layers of a command's draft only once.
+    drafts = [draft for draft in (host.create_draft() for _ in range((rounds + 1) * each)) if draft]
+    unused = iter(drafts)
+    assert isinstance(host.boundary, NamespaceBoundary)
+    plain = partial(host.boundary.spawn, words, protection="nothing", cwd=root, env=scrub_environment())
+    try:
+        return contest(
+            rounds,
+            {
+                "plain": lambda: plain().wait(),
+                "draft": lambda: host.start_in_draft(words, next(unused), cwd=root).wait(),
+            },
+            each,
+        )
+    finally:
+        for draft in drafts:
+            draft.drop()
 
 
 def _copies(folder: Path, scale: Scale) -> Iterator[Line]:

@@ -295,4 +295,6 @@ def _require_suitable(workspace: str) -> None:
         if point.startswith(workspace + "/"):
             raise NoDraft(errno.EBUSY, f"there is a mount inside the workspace: {point}", workspace)
         if os.fsdecode(row[0]) == mount and row[row.index(b"-") + 1] == b"overlay":
-            raise NoDraft(errno.EINVAL, "the workspace lies on an overlay, as in a container", workspace)
+            raise NoDraft(
+                errno.EINVAL, "the workspace lies on an overlay, as in a container; put it on a volume", workspace
+            )
