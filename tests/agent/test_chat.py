@@ -307,6 +307,23 @@ def test_help_tools_log_clear_and_compact_answer(start: Start) -> None:
     assert chat.asked(len(chat.server.requests) - 1) == [("user", "afresh")]
 
 
+def test_a_resumed_conversation_shows_and_takes_back_what_it_changed_before(start: Start) -> None:
+    chat = start([*TODO, Line("Again.")], "--mode", "accept-edits")
+    chat.say("finish the README")
+    chat.sees("+DONE one", "Both are")
+    chat.leave()
+    again = start(chat.server, "--continue")
+    again.say("/diff")
+    again.sees("-TODO one", "+DONE one")
+    again.say("/rewind 1")
+    again.sees("set back", "README.md", "back to before: finish the README")
+    assert again.text == "TODO one\nTODO two\n"
+    again.type("!\r")
+    again.sees("Again.")
+    again.leave()
+    assert again.asked(3) == [("user", "finish the README!")]
+
+
 def test_rewind_and_own_commands_at_a_terminal(start: Start) -> None:
     chat = start([*TODO, Line("Again.")], "--mode", "accept-edits")
     chat.say("finish the README")

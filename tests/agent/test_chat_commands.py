@@ -14,7 +14,7 @@ from handrail.agent.messages import ToolCall, ToolResult, Turn
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import APIS, Api
 from handrail.cli.chat.attachments import load_pictures, named
-from handrail.cli.chat.changes import NoChange
+from handrail.cli.chat.changes import NoChange, undo_calls
 from handrail.cli.chat.export import export_conversation
 from handrail.cli.chat.own_command import run_own_command
 from handrail.cli.chat.rewind import list_points, require_point, rewind
@@ -54,6 +54,26 @@ def test_rewind_leaves_alone_what_somebody_else_changed_since(stage: Setting) ->
     reports = rewind(at.agent.session, at.agent.history, list_points(at.agent.history.turns)[0])
     assert [conflict.path for report in reports for conflict in report.conflicts]
     assert (at.project / "a.txt").read_text(encoding="utf-8") == "person\n" and not (at.project / "b.txt").exists()
+
+
+def test_rewind_takes_back_what_commands_have_changed_in_drafts_or_without(stage: Setting) -> None:
+    bash = ("Bash", {"command": "echo model > a.txt; rm b.txt"})
+    at = stage([Line("", [bash]), Line("ok")], mode="full")
+    for name in ("a.txt", "b.txt"):
+        (at.project / name).write_text("first\n", encoding="utf-8")
+    at.agent.run("change")
+    assert (at.project / "a.txt").read_text(encoding="utf-8") == "model\n" and not (at.project / "b.txt").exists()
+    rewind(at.agent.session, at.agent.history, list_points(at.agent.history.turns)[0])
+    assert {(at.project / name).read_text(encoding="utf-8") for name in ("a.txt", "b.txt")} == {"first\n"}
+
+
+def test_rewind_undoes_only_later_calls_where_a_server_repeats_its_ids(stage: Setting) -> None:
+    at = stage([])
+    with at.agent.session as session:
+        for n in range(3):
+            assert session.call(*write(f"{n}.txt", "x\n"), id="call_0").ok
+        assert len(undo_calls(session, ["call_0", "call_0"])) == 2
+    assert [(at.project / f"{n}.txt").exists() for n in range(3)] == [True, False, False]
 
 
 @pytest.mark.parametrize("word", ["0", "4", "x", "-1"])

@@ -1,9 +1,9 @@
 """Store conversations: one file of JSON lines each, written turn by turn.
 
-The first line describes the conversation; each further line is a turn, `{"replace": [...]}` after a compaction, or
-`{"model": ...}` after a change of the model. A line that a crash cut off is skipped when the file is read. Only one
-program at a time can use a conversation: it holds a lock on the file, which the system releases however the program
-ends.
+The first line describes the conversation; each further line is a turn, `{"replace": [...]}` after a compaction,
+`{"model": ...}` after a change of the model, or `{"session": ...}`, the name of its calls in the journal. A line that a
+crash cut off is skipped when the file is read. Only one program at a time can use a conversation: it holds a lock on
+the file, which the system releases however the program ends.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Kept:
     when: float
     first: str
     """The user's first message."""
+    session: str = ""
+    """The session of its calls in the journal; empty if that is not known."""
 
 
 class StoredConversation:
@@ -66,6 +68,10 @@ class StoredConversation:
     def set_model(self, model: str) -> None:
         """Continue with another model."""
         self._write({"model": model})
+
+    def set_session(self, session: str) -> None:
+        """Write down under which session the journal has the calls of this conversation."""
+        self._write({"session": session})
 
     def _write(self, value: dict[str, Any]) -> None:
         raw = json.dumps(value, ensure_ascii=True).encode("ascii") + b"\n"
@@ -156,6 +162,7 @@ def _describe(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
         str(about.get("dialect", "")),
         float(about.get("when", 0.0)),
         first,
+        str(about.get("session", "")),
     )
 
 
@@ -174,8 +181,8 @@ def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
                 value = json.loads(line)
                 if number == 0:
                     about = dict(value)
-                elif "role" not in value and "model" in value:
-                    about["model"] = value["model"]
+                elif "role" not in value and ("model" in value or "session" in value):
+                    about |= value
                 elif "replace" in value:
                     turns = [from_json(turn) for turn in value["replace"]]
                 else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -62,15 +63,22 @@ def undo_last(session: Session) -> UndoReport:
         raise NoChange(f"nothing was undone: {escape(str(error))}") from None
 
 
-def undo_calls(session: Session, ids: Collection[str]) -> list[UndoReport]:
-    """Undo the calls of this session with these ids that changed files and are not undone yet, the latest first."""
+def undo_calls(session: Session, ids: Sequence[str]) -> list[UndoReport]:
+    """Undo the last calls of this session, which have these ids, as far as they changed files; the latest first.
+
+    Some servers give the same id to several calls: of each id, as many of the latest calls are undone as it is given.
+    """
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.undo import CannotUndo
     from handrail.journal.undo_plan import has_changed
 
     with _open_reader(session) as reader:
-        own = {row.seq for row in reader.read_calls(session=session.origin.session) if row.call_id in ids}
+        left, own = Counter(ids), set[int]()
+        for row in reversed(reader.read_calls(session=session.origin.session)):
+            if left[row.call_id or ""] > 0:
+                left[row.call_id or ""] -= 1
+                own.add(row.seq)
         undone: set[int] = set()
         numbers = []
         for one in reader.iterate_file_changes(session=session.origin.session):

@@ -124,6 +124,8 @@ class Work:
             )
         else:
             self._session = open_session(options, self.person, on_event=self._output.notice)
+        if self.plan.session and not self.plan.is_remote:
+            self._session.resume(self.plan.session)
         return self._session
 
     def close(self) -> None:
@@ -155,6 +157,9 @@ class Work:
             if self.conversation is None:
                 store = Store(self.plan.state)
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
+            if not self.plan.session and not self.plan.is_remote:
+                self.conversation.set_session(session.origin.session)
+                self.plan = self.plan._replace(session=session.origin.session)
             history = History(system_prompt(session), self._turns, self.conversation, estimate_tools(session))
             limits = AgentLimits(steps=self.plan.steps, tokens=self.plan.tokens)
             session.name_source("handrail chat", self.plan.model)
@@ -181,6 +186,7 @@ class Work:
         if self.conversation:
             self.conversation.close()
         self._agent, self._turns, self.conversation = None, (), None
+        self.plan = self.plan._replace(session="")
         self.meter.used = 0
 
     def _open_model(self, name: str, api: Api, window: int) -> Model:

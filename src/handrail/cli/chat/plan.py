@@ -55,6 +55,8 @@ class ChatPlan(NamedTuple):
     price_out: float | None = None
     conversation: StoredConversation | None = None
     turns: Sequence[Turn] = ()
+    session: str = ""
+    """The session under which the journal has the earlier calls of a resumed conversation."""
     before_call: tuple[str, ...] = ()
     after_call: tuple[str, ...] = ()
 
@@ -130,7 +132,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
     plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")
-    return plan._replace(conversation=resumed[0], turns=resumed[3]) if resumed else plan
+    return plan._replace(conversation=resumed[0], turns=resumed[3], session=resumed[4]) if resumed else plan
 
 
 def _choose_model(
@@ -203,8 +205,8 @@ def _require_dialect(name: str) -> None:
 
 def _resume(
     options: argparse.Namespace, workspace: str, store: Store
-) -> tuple[StoredConversation, str, str, list[Turn]] | None:
-    """Load the conversation to resume, with its model, dialect and turns."""
+) -> tuple[StoredConversation, str, str, list[Turn], str] | None:
+    """Load the conversation to resume, with its model, dialect, turns and session."""
     from handrail.agent.store import NoConversation
 
     try:
@@ -221,4 +223,4 @@ def _resume(
         raise UsageError(
             f"conversation {stored.id} is about {escape(stored.workspace)}; give -w {escape(stored.workspace)}"
         )
-    return conversation, stored.model, stored.dialect, turns
+    return conversation, stored.model, stored.dialect, turns, stored.session

@@ -43,7 +43,7 @@ def rewind(session: Session, history: History, point: RewindPoint) -> list[UndoR
     Raises `NoChange` if the journal cannot be read; then nothing has changed.
     """
     later = history.turns[point.turn :]
-    ids = {call.id for turn in later for call in turn.calls}
+    ids = [call.id for turn in later for call in turn.calls]
     reports = undo_calls(session, ids) if ids else []
     history.replace(history.turns[: point.turn])
     return reports

@@ -13,6 +13,7 @@ from handrail.cli.output import UsageError
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
+    from handrail.agent.loop import Agent
     from handrail.cli.chat.opening import Work
     from handrail.journal.undo import UndoReport
 
@@ -127,7 +128,7 @@ class Slash:
     def _rewind(self, word: str) -> None:
         from handrail.cli.chat.rewind import list_points, require_point, rewind
 
-        agent = self._work.opened
+        agent = self._work.opened or (self._open_agent() if self._work.plan.turns else None)
         points = list_points(agent.history.turns) if agent else []
         if agent is None or not points:
             raise NoChange("there is no message of this chat to go back to")
@@ -146,6 +147,14 @@ class Slash:
         self.notes.clear()
         self._say(f"back to before: {' '.join(escape(point.text[:400]).split())[:90]}", "green")
         self._prefill(point.text.split("\n[@")[0])
+
+    def _open_agent(self) -> Agent:
+        from handrail.agent.providers import ModelError
+
+        try:
+            return self._work.agent()
+        except ModelError as error:
+            raise NoChange(f"the conversation cannot be continued: {escape(str(error))}") from None
 
     def _export(self, name: str) -> None:
         from handrail.cli.chat.export import export_conversation
