@@ -10,17 +10,33 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import anthropic  # noqa: F401 - here, so that the forks have it
 import openai  # noqa: F401
 import pytest
 
+from handrail.agent.loop import How
+from handrail.agent.messages import (
+    CallFinished,
+    CallStarted,
+    Compacted,
+    Event,
+    ModelReplied,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    Usage,
+    event_json,
+)
 from handrail.agent.providers import APIS
+from handrail.cli.run import CODES
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import TIMEOUT
 from tests.forked import as_fork
 
+ROOT = Path(__file__).parents[2]
 READ = ("Read", {"file_path": "README.md"})
 DONE = ("Edit", {"file_path": "README.md", "old_string": "TODO", "new_string": "DONE", "replace_all": True})
 TODO = [Line("I look first.", [READ]), Line("", [DONE]), Line("Both are **done**.")]
@@ -99,6 +115,41 @@ def test_json_is_one_event_a_line_and_nothing_else(place: Place) -> None:
     ]
     assert "".join(event["text"] for event in events if event["event"] == "said") == "I look first.Both are **done**."
     assert events[-1]["how"] == "done" and events[-1]["conversation"]
+
+
+def read_table(heading: str) -> dict[str, str]:
+    """The first two columns of a table in the page on the agent, without their marks."""
+    page = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+    rows = page.split(f"| {heading} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    return {cells[1].strip(" `"): cells[2].strip() for cells in (row.split("|") for row in rows)}
+
+
+def test_the_page_has_the_keys_of_every_event(place: Place) -> None:
+    documented = {event: set(keys.replace("`", "").split(", ")) for event, keys in read_table("event").items()}
+    call = ToolCall("1", "Read", "{}")
+    events = [
+        *(TextDelta("a"), ReasoningDelta("b"), ModelReplied("t", Usage(1, 2, 3), 1.0), CallStarted(call)),
+        *(CallFinished(call, "ok", "t", 1.0), Retrying("w", 1.0, 1), Compacted(1, 2, "notes")),
+    ]
+    assert {type(event) for event in events} == set(get_args(Event))
+    server = place.serve([Line("One.")])
+    _, out, _ = place.run(server, "run", "go", "--model", "m", "--json")
+    written = [*map(event_json, events), json.loads(out.splitlines()[-1])]
+    assert {one.pop("event"): set(one) for one in written} == documented
+    assert event_json(events[2])["usage"] == {"input": 1, "output": 2, "cached": 3}
+    assert event_json(events[3])["use"] == {"id": "1", "name": "Read", "arguments": "{}"}
+
+
+def test_the_page_has_every_exit_status() -> None:
+    assert set(map(int, read_table("exit status"))) == {*CODES.values(), 2}
+    assert set(CODES) == set(get_args(How))
+
+
+def test_a_model_that_repeats_itself_is_exit_status_4(place: Place) -> None:
+    server = place.serve(lambda _: Line("", [("LS", {"path": "."})]))
+    code, out, _ = place.run(server, "run", "for ever", "--model", "m", "--json")
+    over = json.loads(out.splitlines()[-1])
+    assert code == 4 and over["how"] == "loop" and "5 times" in over["text"]
 
 
 def test_what_must_be_asked_is_refused_where_nobody_can_be(place: Place) -> None:

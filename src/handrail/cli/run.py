@@ -17,8 +17,9 @@ _ABOUT = """\
 Give a model one task in the project. Calls that need approval are asked at the terminal; without a terminal they are
 refused, and the model continues.
 
-The model's text goes to stdout, calls and figures go to stderr. With --json, stdout is one event a line: said, asked,
-began, ended, waiting, compacted, and at the end over, with how it ended and the id of the conversation."""
+The model's text goes to stdout, calls and figures go to stderr. With --json, stdout is one event a line: said,
+reasoned, asked, began, ended, waiting, compacted, and at the end over, with how it ended and the id of the
+conversation."""
 
 _EXAMPLES = """\
 examples:
