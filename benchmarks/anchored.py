@@ -37,10 +37,10 @@ def find_changes(before: list[str], after: list[str]) -> list[Change]:
 
 def as_tags(rows: list[str], changes: list[Change]) -> list[dict[str, str]]:
     """The same changes by tags."""
-    labels = [label_line(number, lines.body(row)) for number, row in enumerate(rows, start=1)]
+    labels = [label_line(number, lines.strip_ending(row)) for number, row in enumerate(rows, start=1)]
     edits: list[dict[str, str]] = []
     for start, end, new in changes:
-        text = "".join(lines.body(row) + "\n" for row in new)
+        text = "".join(lines.strip_ending(row) + "\n" for row in new)
         text = text if text in ("", "\n") else text.removesuffix("\n") if not text.endswith("\n\n") else text
         if start == end:
             edits.append({"after": labels[start - 1] if start else "0", "text": text})
@@ -132,7 +132,7 @@ class Replay:
         at = pick_place(rows, changes, rng)
         if at is None:
             return None
-        end = lines.ending(rows[at]) or "\n"
+        end = lines.get_ending(rows[at]) or "\n"
         new = [rows[rng.randrange(len(rows))].rstrip("\r\n") + end for _ in range(rng.randint(0, 6))]
         if not rows[at].endswith(("\n", "\r")):
             return None

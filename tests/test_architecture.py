@@ -17,7 +17,7 @@ from typing import TypeGuard
 import pytest
 
 from handrail import dialects, errors, tools
-from handrail.tools.notes import all_notes
+from handrail.tools.notes import iterate_notes
 from tests.command import TIMEOUT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +40,7 @@ def modules_after(code: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(run.stdout.splitlines()[-1])}
 
 
-CODES = {kind.__name__: kind.code for kind in errors.all_failures()}
+CODES = {kind.__name__: kind.code for kind in errors.iterate_failures()}
 
 
 def needed(template: str) -> set[str]:
@@ -147,15 +147,15 @@ def test_every_tool_is_a_py_file_beside_an_md_file() -> None:
     folder = SRC / "tools"
     words = {path.stem for path in folder.glob("*.md")}
     code = {path.stem for path in folder.glob("*.py")} - {"__init__", "tool", "arguments", "functions", "notes"}
-    assert words == code == set(tools.ids())
+    assert words == code == set(tools.list_ids())
 
 
-@pytest.mark.parametrize("tool_id", tools.ids())
+@pytest.mark.parametrize("tool_id", tools.list_ids())
 def test_every_tool_is_called_as_its_file(tool_id: str) -> None:
     assert tools.load(tool_id).id == tool_id
 
 
-@pytest.mark.parametrize("tool_id", tools.ids())
+@pytest.mark.parametrize("tool_id", tools.list_ids())
 def test_every_tool_file_has_the_same_parts_in_the_same_order(tool_id: str) -> None:
     tree = ast.parse((SRC / "tools" / f"{tool_id}.py").read_text(encoding="utf-8"))
     named = []
@@ -271,7 +271,7 @@ def test_every_template_of_a_dialect_is_well_formed(name: str) -> None:
 def test_every_error_template_can_be_filled_with_the_facts_that_its_failure_requires(name: str) -> None:
     """A fact outside of `[[...]]` has no default, so that mypy checks it wherever the failure is raised."""
     messages = dialects.load(name).templates.messages
-    for kind in errors.all_failures():
+    for kind in errors.iterate_failures():
         required = {fact for fact in kind.names() if not hasattr(kind, fact)}
         assert needed(messages[f"errors.{kind.code}"]) <= required | ALWAYS_KNOWN, kind.code
 
@@ -325,10 +325,10 @@ def test_no_module_parses_the_source_of_the_package() -> None:
 @pytest.mark.parametrize("name", dialects.names())
 def test_every_note_template_can_be_filled_with_the_facts_of_its_note(name: str) -> None:
     messages = dialects.load(name).templates.messages
-    for note in all_notes():
+    for note in iterate_notes():
         assert needed(messages[f"notes.{note.code}"]) <= note.names(), note.code
     assert {key.removeprefix("notes.") for key in messages if key.startswith("notes.")} == {
-        note.code for note in all_notes()
+        note.code for note in iterate_notes()
     }
 
 

@@ -83,7 +83,7 @@ def test_the_extra_all_names_every_other_extra() -> None:
 
 
 def test_the_metadata_of_the_package_names_the_packages_of_each_extra() -> None:
-    assert extras.packages() == DECLARED
+    assert extras.list_packages() == DECLARED
 
 
 def test_every_extra_is_tried_here() -> None:
@@ -99,7 +99,7 @@ def test_the_integrations_for_plain_apis_need_no_package(extra: str, tmp_path: P
 
 @pytest.mark.parametrize(("extra", "package", "use"), USED)
 def test_what_lacks_an_extra_names_it_and_how_to_install_it(extra: str, package: str, use: str, tmp_path: Path) -> None:
-    program = HIDE.format(hidden=[extras.module_of(package)]) + use
+    program = HIDE.format(hidden=[extras.get_module(package)]) + use
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -113,7 +113,7 @@ def test_what_lacks_an_extra_names_it_and_how_to_install_it(extra: str, package:
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode != 0
     assert f"the extra {extra} is needed for {extras.USES[extra]}" in last
-    assert f"({extras.module_of(package)} is not installed): pip install 'handrail[{extra}]'" in last
+    assert f"({extras.get_module(package)} is not installed): pip install 'handrail[{extra}]'" in last
     if "handrail.cli" in use:
         assert "Traceback" not in done.stderr
 
@@ -159,7 +159,7 @@ def doctor(cwd: Path, hidden: list[str]) -> dict[str, dict[str, object]]:
 
 
 def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path) -> None:
-    every = [extras.module_of(package) for names in DECLARED.values() for package in names]
+    every = [extras.get_module(package) for names in DECLARED.values() for package in names]
     without = doctor(tmp_path, every)
     for extra, names in DECLARED.items():
         check = without[f"extra {extra}"]

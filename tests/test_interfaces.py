@@ -20,7 +20,7 @@ from handrail import Session
 from handrail.aio import AsyncSession
 from handrail.integrations import anthropic, deepagents, langchain, openai, openai_agents, pydantic_ai, smolagents
 from handrail.journal.queries import JournalReader
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from tests.command import surroundings
 from tests.integrations.acp_editor import ScriptedEditor, calls, connected, prompted
 from tests.mcp.http_server import TOKEN, call, envelope, serving
@@ -242,7 +242,7 @@ def test_an_interface_has_rules_secrets_journal_and_undo(interface: str, project
     rules = not (project / "locked.txt").exists() and not (project / "frozen.txt").exists()
     secrets = bool(text) and SECRET not in text
     written = (project / "new.txt").exists()
-    with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
+    with JournalReader(get_default_path(os.environ["HANDRAIL_STATE"])) as reader:
         rows = reader.read_calls(workspace=os.path.realpath(project))
     journal = len([row for row in rows if row.decision == "deny"]) == 3 and len(rows) >= len(CALLS)
     command(project, "undo")

@@ -128,7 +128,7 @@ class Workspace:
                     self._open_root(root, check=True)
             resolved = self._resolve_plain(named) if not alone else None
             resolved = resolved or self._as_shown(named) or self._as_absolute(named, home)
-            resolved = resolved or self._through_links(named, os.path.join(home, named))
+            resolved = resolved or self._resolve_links(named, os.path.join(home, named))
         if named.endswith("/"):
             standing = self.stat(resolved)
             if standing is None:
@@ -176,7 +176,7 @@ class Workspace:
         if not relative or self._several:
             above = self._open_root(root)[1].rstrip("/") if relative else ""
             whole = f"{above}/{inner}" if inner else above or "/"
-            containing = self._root_above(whole)
+            containing = self._find_root_above(whole)
             if containing is None:
                 return None
             root, real_root = containing
@@ -212,21 +212,21 @@ class Workspace:
                 return replace(self.resolve(os.path.normpath(spelled)), named=named)
         return None
 
-    def _through_links(self, named: str, path: str) -> WorkPath:
+    def _resolve_links(self, named: str, path: str) -> WorkPath:
         real = os.path.realpath(path)
-        above = self._root_above(real)
+        above = self._find_root_above(real)
         if above is None:
             for root in self.roots:
                 below = os.path.normpath(path) + "/"
                 if not os.path.isdir(root.path) and below.startswith(root.path + "/"):
                     raise NotFound(path=named, nearest=[]) if root.alias else RootMissing(root=root.path)
-            lexical = self._root_above(os.path.normpath(path))
+            lexical = self._find_root_above(os.path.normpath(path))
             link = lexical is not None and os.path.normpath(path) != real
             raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots if not root.alias], link=link)
         root, real_root = above
         return WorkPath(named, real, os.path.relpath(real, real_root), root)
 
-    def _root_above(self, path: str) -> tuple[Root, str] | None:
+    def _find_root_above(self, path: str) -> tuple[Root, str] | None:
         """The innermost root that holds ``path``, and its real path."""
         best: tuple[Root, str] | None = None
         for root in self.roots:
@@ -241,7 +241,7 @@ class Workspace:
         """Return the descriptor of a root and its real path; ``check``: make sure that the path still leads to it."""
         with self._lock:
             known = self._fds.get(root.path)
-            if known and (not check or _identity(root.path) == self._standing[known[0]]):
+            if known and (not check or _get_identity(root.path) == self._standing[known[0]]):
                 return known
             if known:  # moved or removed, perhaps made anew; another thread may still be using the descriptor
                 self._gone.append(self._fds.pop(root.path)[0])
@@ -409,7 +409,7 @@ def _release(fds: dict[str, tuple[int, str]], gone: list[int]) -> None:
     gone.clear()
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _get_identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -430,7 +430,7 @@ def _require_regular(path: WorkPath, status: os.stat_result) -> None:
         raise NotRegular(path=path.named, kind=kinds.get(stat.S_IFMT(status.st_mode), "not a file"))
 
 
-def itself(path: str) -> str:
+def resolve_parent(path: str) -> str:
     """Return the real path of a name without following it, if it is a link."""
     above, name = os.path.split(path.rstrip("/"))
     return os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(above), name)

@@ -13,8 +13,8 @@ from handrail.agent.history import History
 from handrail.agent.loop import Agent, AgentLimits
 from handrail.agent.messages import CallFinished, CallStarted, Event, Retrying, TextDelta, ToolCall
 from handrail.agent.prompt import system_prompt
-from handrail.approval.terminal import Display, key_prompt, offer_keys
-from handrail.cli.output import Stop, safe, write
+from handrail.approval.terminal import Display, make_key_prompt, offer_keys
+from handrail.cli.output import Stop, escape_for_terminal, write
 from handrail.journal import JournalFailed
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
@@ -214,7 +214,7 @@ class Story:
             command = question.command is not None
             answer = Answer(False, "the demo runs no commands") if command else Answer(True)
             key = "n" if command else "y"
-            prompt = key_prompt(offer_keys(question))
+            prompt = make_key_prompt(offer_keys(question))
             self._report.say(f"{prompt}{key}   (the demo answers {key})", "bold")
         self._answers.append(answer)
         self._decided |= bool(self._asked) and not answer.as_proposed
@@ -226,7 +226,7 @@ class Story:
             if not self._speaking:
                 report.say_inline("scripted model: " if self._server else "model: ", "bold")
             self._speaking = True
-            write(safe(event.text))
+            write(escape_for_terminal(event.text))
             return
         if self._speaking:
             write("\n")

@@ -13,7 +13,7 @@ from handrail import Session
 from handrail.agent.messages import ToolCall, ToolResult, Turn
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import APIS, Api
-from handrail.cli.chat.attachments import load_pictures, named
+from handrail.cli.chat.attachments import describe_named_files, load_pictures
 from handrail.cli.chat.changes import NoChange, undo_calls
 from handrail.cli.chat.export import export_conversation
 from handrail.cli.chat.own_command import run_own_command
@@ -106,7 +106,7 @@ def test_a_picture_that_a_message_names_is_sent(stage: Setting, api: Api) -> Non
     (at.project / "notes.txt").write_text("no picture", encoding="utf-8")
     text = "look at @shot.png and @notes.txt"
     pictures = load_pictures(text, str(at.project))
-    assert len(pictures) == 1 and len(named(text, str(at.project))) == 2
+    assert len(pictures) == 1 and len(describe_named_files(text, str(at.project))) == 2
     at.agent.run(text, images=pictures)
     assert base64.b64encode(raw.getvalue()).decode() in str(at.server.requests[0].body)
 

@@ -16,11 +16,11 @@ from handrail.agent.providers import family
 from handrail.cli import run
 from handrail.cli.chat import command
 from handrail.cli.chat.blocks import Blocks
-from handrail.cli.chat.completion import best
+from handrail.cli.chat.completion import rank_paths
 from handrail.cli.chat.opening import CommandOutput
 from handrail.cli.chat.slash import COMMANDS, is_command
 from handrail.cli.chat.status import Meter
-from handrail.cli.chat.summary import about, outcome
+from handrail.cli.chat.summary import describe_call, describe_outcome
 from handrail.pipeline.events import SessionEvent
 from handrail.settings import AgentSettings, Settings
 from handrail.settings.config_file import ConfigError, load
@@ -71,16 +71,19 @@ def test_the_lines_of_a_running_command_show_no_secrets_and_go_with_it(
 
 
 def test_a_summary_names_the_first_thing_that_was_given_on_one_line() -> None:
-    assert about(ToolCall("1", "Bash", '{"timeout": 3, "command": "echo a\\n\\u001b[2J"}')) == "Bash echo a \\x1b[2J"
-    assert about(ToolCall("1", "Read", "{broken")) == "Read {broken"
-    assert about(ToolCall("1", "LS", "[]")) == "LS"
-    assert len(about(ToolCall("1", "Bash", '{"command": "' + "x" * 500 + '"}'))) < 80
+    assert (
+        describe_call(ToolCall("1", "Bash", '{"timeout": 3, "command": "echo a\\n\\u001b[2J"}'))
+        == "Bash echo a \\x1b[2J"
+    )
+    assert describe_call(ToolCall("1", "Read", "{broken")) == "Read {broken"
+    assert describe_call(ToolCall("1", "LS", "[]")) == "LS"
+    assert len(describe_call(ToolCall("1", "Bash", '{"command": "' + "x" * 500 + '"}'))) < 80
 
 
 def test_the_outcome_of_a_failure_has_its_first_line() -> None:
     use = ToolCall("1", "Read", "{}")
-    assert outcome(CallFinished(use, "ok", "a\nb\n", 0.5)) == "2 lines, 4 B · 0.50 s"
-    assert outcome(CallFinished(use, "error", "no\nsuch", 0)).endswith("· no")
+    assert describe_outcome(CallFinished(use, "ok", "a\nb\n", 0.5)) == "2 lines, 4 B · 0.50 s"
+    assert describe_outcome(CallFinished(use, "error", "no\nsuch", 0)).endswith("· no")
 
 
 def test_the_meter_adds_up_and_knows_the_cost_only_where_a_price_is_known() -> None:
@@ -97,7 +100,7 @@ def test_a_path_is_no_command() -> None:
 
 
 def test_completion_prefers_what_begins_so_then_names_then_the_rest() -> None:
-    assert best("RE", ["src/more.py", "docs/readme.md", "README.md", "x.py"]) == [
+    assert rank_paths("RE", ["src/more.py", "docs/readme.md", "README.md", "x.py"]) == [
         *("README.md", "docs/readme.md", "src/more.py"),
     ]
 

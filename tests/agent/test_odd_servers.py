@@ -14,7 +14,7 @@ from handrail.agent.loop import AgentLimits
 from handrail.agent.messages import CallFinished, CallStarted, Retrying, TextDelta, ToolCall, Turn
 from handrail.agent.providers import APIS, Api
 from handrail.agent.providers.failures import from_status, without_keys
-from handrail.cli.chat.summary import about
+from handrail.cli.chat.summary import describe_call
 from handrail_demo.scripted_server import Line, Protocol, Seen
 from tests.agent.conftest import Setting
 from tests.command import TIMEOUT
@@ -210,7 +210,7 @@ def test_arguments_that_are_no_object_get_an_answer_and_are_sent_back_as_one(
 
 def test_a_call_is_named_on_one_line_whatever_its_arguments_are() -> None:
     for arguments in (DEEP, "[", "null", '{"a": "\x1b[2J\\n"}'):
-        line = about(ToolCall("1", "To\x1b[31mol", arguments))
+        line = describe_call(ToolCall("1", "To\x1b[31mol", arguments))
         assert "\x1b" not in line and "\n" not in line
 
 

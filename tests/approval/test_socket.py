@@ -39,7 +39,7 @@ def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest
     monkeypatch.setattr(ask_attached, "SILENCE", 0.2)
     ours, theirs = map(json_socket.JsonSocket, socket.socketpair())
     found = [ours]
-    assert ask_attached.first_answer(found, NOTHING, threading.Event()) is None
+    assert ask_attached.wait_for_answer(found, NOTHING, threading.Event()) is None
     assert found == []
     with pytest.raises(json_socket.Disconnected):
         theirs.wait(TIMEOUT)
@@ -49,11 +49,11 @@ def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest
 def test_the_kernel_says_who_is_on_the_other_side(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert json_socket.peer(ours) == os.getpid()
+        assert json_socket.get_peer(ours) == os.getpid()
         uid = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: uid + 1)
         with pytest.raises(json_socket.Disconnected):
-            json_socket.peer(ours)
+            json_socket.get_peer(ours)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
@@ -89,7 +89,7 @@ def test_a_process_of_another_user_is_turned_away(tmp_path: Path) -> None:
 def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path, frame: bytes) -> None:
     with ApprovalServer(str(tmp_path), None) as server:
         for sent in (frame, frame):
-            (connection,) = json_socket.listening(str(tmp_path))
+            (connection,) = json_socket.connect_to_listeners(str(tmp_path))
             with connection:
                 connection.setblocking(True)
                 connection.settimeout(TIMEOUT)
@@ -103,7 +103,7 @@ def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path,
 
 def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
     with ApprovalServer(str(tmp_path), None):
-        (connection,) = json_socket.listening(str(tmp_path))
+        (connection,) = json_socket.connect_to_listeners(str(tmp_path))
         with connection:
             connection.setblocking(True)
             connection.settimeout(TIMEOUT)
@@ -153,7 +153,7 @@ def test_a_state_directory_with_a_long_name_can_be_listened_in(tmp_path: Path) -
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     with ApprovalServer(str(deep), None):
-        (connection,) = json_socket.listening(str(deep))
+        (connection,) = json_socket.connect_to_listeners(str(deep))
         connection.close()
 
 
@@ -231,7 +231,7 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
     with ApprovalServer(str(tmp_path), None) as server:
         lines = []
         for number in range(20):
-            (connection,) = json_socket.listening(str(tmp_path))
+            (connection,) = json_socket.connect_to_listeners(str(tmp_path))
             line = json_socket.JsonSocket(connection)
             line.wait(TIMEOUT)
             line.send({"ask": replace(NOTHING, workspace=str(number)).as_json()})
@@ -241,7 +241,7 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
         for incoming in taken:
             number = int(incoming.question.workspace)
             if number == 7:
-                assert json_socket.ready(incoming.fileno(), TIMEOUT) and incoming.over
+                assert json_socket.is_ready(incoming.fileno(), TIMEOUT) and incoming.over
                 assert not incoming.answer(Answer(True))
             else:
                 assert incoming.answer(Answer(False, str(number)))

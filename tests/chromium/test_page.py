@@ -18,7 +18,7 @@ from handrail import Session, Settings
 from handrail.approval.attached_terminal import ApprovalServer
 from handrail.drafts.store import DraftStore, NoDraft
 from handrail.files.locks import state_directory
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from handrail.model import Answer
 from tests.chromium.accessibility import find_problems
 from tests.chromium.browser import serve_page
@@ -182,7 +182,7 @@ def test_a_hunk_of_a_draft_is_kept_and_undone(page: Chrome, project: Path) -> No
 
 
 def test_a_hundred_thousand_calls_are_one_small_page_that_goes_on(project: Path, chromium: Chrome) -> None:
-    fill(default_path(state_directory()), 100_000)
+    fill(get_default_path(state_directory()), 100_000)
     with serve_page(project) as (_, address):
         chromium.get(address)
         assert len(texts(chromium, "#calls tr")) == 50

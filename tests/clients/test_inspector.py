@@ -21,7 +21,7 @@ from tests.mcp.http_server import TOKEN, serving
 from tests.mcp.test_stdio_sdk import EVERY_TOOL, NOTEBOOK
 
 ERAS = ["legacy", "modern"]
-NAMES = [spec["name"] for spec in tool_list.specs("native", ["all"])]
+NAMES = [spec["name"] for spec in tool_list.list_specs("native", ["all"])]
 NEEDS_A_READ = {"NotebookEdit"}
 TOOL_FAILED = 5
 """What the Inspector's command exits with when a result is marked as an error."""

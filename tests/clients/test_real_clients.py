@@ -24,7 +24,7 @@ NOTES = (
     "\u00e9 e\u0301 \u4e2d \U0001f44d\u200d\u2028|\x0c|\n\n  end"
 )
 CHANGED = NOTES.replace("two", "zwei")
-CORE = tool_list.specs("native")
+CORE = tool_list.list_specs("native")
 READ = {"file_path": "notes.txt"}
 EDIT = {"file_path": "notes.txt", "old_string": "two\n", "new_string": "zwei\n"}
 

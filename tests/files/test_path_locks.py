@@ -21,7 +21,7 @@ import pytest
 from handrail import Result, Session, tools
 from handrail.errors import Busy
 from handrail.files import locks as locks_module
-from handrail.files.locks import KeyFiles, Keys, Locks, Ranges, key_of
+from handrail.files.locks import KeyFiles, Keys, Locks, Ranges, get_lock_key
 from handrail.files.recovery import recover
 
 Make = Callable[..., Session]
@@ -194,7 +194,7 @@ def test_what_a_dead_process_had_begun_is_ended_by_who_takes_any_of_its_files(
             process.wait()
             waiting.sweep()
     assert not (tmp_path / temp).exists()
-    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"} | {f"{key_of(p):016x}.lock" for p in paths}
+    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"} | {f"{get_lock_key(p):016x}.lock" for p in paths}
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ def test_what_a_dead_process_had_begun_is_ended_by_who_takes_any_of_its_files(
 )
 def test_a_record_that_is_none_stops_nobody(tmp_path: Path, kind: type[Keys], raw: bytes) -> None:
     (tmp_path / "path-locks").mkdir()
-    (tmp_path / "path-locks" / f"{key_of('/a'):016x}").write_bytes(raw)
+    (tmp_path / "path-locks" / f"{get_lock_key('/a'):016x}").write_bytes(raw)
     with locks(tmp_path, wait=1.0).hold(["/a"]):
         pass
-    (tmp_path / "path-locks" / f"{key_of('/b'):016x}").write_bytes(raw)
+    (tmp_path / "path-locks" / f"{get_lock_key('/b'):016x}").write_bytes(raw)
     locks(tmp_path).sweep()
     assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal.store import SqliteJournal, default_path
+from handrail.journal.store import SqliteJournal, get_default_path
 from tests.command import HANDRAIL, handrail, in_terminal, surroundings
 from tests.journal.wired import Wired, tree
 
@@ -19,7 +19,7 @@ from tests.journal.wired import Wired, tree
 @pytest.fixture
 def session(project: Path) -> Wired:
     """Three calls in the user's own journal: a write, a refusal, an edit."""
-    journal = SqliteJournal(default_path(os.environ["HANDRAIL_STATE"]))
+    journal = SqliteJournal(get_default_path(os.environ["HANDRAIL_STATE"]))
     (project / "a.txt").write_text("one\n", encoding="utf-8")
     with Wired(project, journal, "sess1234") as made:
         made.call("Write", {"file_path": "new.txt", "content": "new\n"})
@@ -101,7 +101,7 @@ def test_undo_of_two_kinds_at_once_is_wrong_usage(session: Wired, project: Path)
 
 def test_verify_says_whole_or_names_the_row(session: Wired, project: Path) -> None:
     assert "whole" in said("log", "verify", cwd=project)
-    with sqlite3.connect(default_path(os.environ["HANDRAIL_STATE"])) as db:
+    with sqlite3.connect(get_default_path(os.environ["HANDRAIL_STATE"])) as db:
         db.execute("UPDATE calls SET status = 'ok' WHERE seq = 2")
     db.close()
     assert "call 2: the row was changed" in said("log", "verify", cwd=project, code=1)
@@ -122,7 +122,7 @@ def test_a_given_journal_is_used(wired: Callable[..., Wired], journal: SqliteJou
 
 def test_log_and_stats_are_about_this_project_unless_all_is_asked_for(project: Path, tmp_path: Path) -> None:
     """A project is a directory with those above and below it; a name that only begins alike is another one."""
-    journal = SqliteJournal(default_path(os.environ["HANDRAIL_STATE"]))
+    journal = SqliteJournal(get_default_path(os.environ["HANDRAIL_STATE"]))
     places = [project, project / "below", project.with_name(project.name + "-other"), tmp_path / "elsewhere"]
     for place in places:
         place.mkdir(exist_ok=True)
@@ -163,7 +163,7 @@ def test_follow_shows_calls_as_they_end(session: Wired, project: Path) -> None:
 
 
 def test_on_a_terminal_there_are_colours_and_no_raw_controls(project: Path) -> None:
-    journal = SqliteJournal(default_path(os.environ["HANDRAIL_STATE"]))
+    journal = SqliteJournal(get_default_path(os.environ["HANDRAIL_STATE"]))
     with Wired(project, journal) as made:
         made.call("Write", {"file_path": "a", "content": "\x1b[2Jx\n"})
         made.call("Read", {"file_path": "a\x1b[2J"})

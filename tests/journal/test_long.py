@@ -18,7 +18,7 @@ from handrail.journal import Origin, Record, queries, undo
 from handrail.journal.queries import JournalReader
 from handrail.journal.records import BEGIN, END
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo_selection import last_change
+from handrail.journal.undo_selection import find_last_change
 from handrail.model import Call, Result
 from tests.journal.wired import Wired
 
@@ -106,7 +106,7 @@ def by_show(session: Wired, journal: SqliteJournal) -> None:
 
 def by_last_change_of_a_session(session: Wired, journal: SqliteJournal) -> None:
     with Counting(journal.path) as reader:
-        assert last_change(reader, session="s")
+        assert find_last_change(reader, session="s")
 
 
 def newest_of(journal: SqliteJournal) -> int:
@@ -183,10 +183,10 @@ def test_what_another_undo_has_undone_is_not_the_last_change(wired: Callable[...
     other.undo()
     assert not (project / "b").exists()
     with JournalReader(session.kept.path) as reader:
-        last = last_change(reader, session="s")
+        last = find_last_change(reader, session="s")
         assert last and last.seq == 1
     again = session.rows()[-1].seq
     other.undo(call=again)  # the undo is undone: the file is there, and its call is the last change again
     with JournalReader(session.kept.path) as reader:
-        last = last_change(reader, session="s")
+        last = find_last_change(reader, session="s")
         assert last and last.seq == 2

@@ -13,7 +13,7 @@ import pytest
 from handrail.journal import database, queries
 from handrail.journal.database import Database
 from handrail.journal.queries import JournalReader
-from handrail.journal.spool import spool_path
+from handrail.journal.spool import get_spool_path
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 from tests.sizes import LONG
@@ -35,7 +35,7 @@ def recorded(path: str) -> list[str]:
 def test_a_read_is_a_line_of_the_spool_until_something_is_changed_or_read(wired: Make, journal: SqliteJournal) -> None:
     session = wired()
     read(session, "a", "b")
-    waiting = Path(spool_path(journal.path))
+    waiting = Path(get_spool_path(journal.path))
     assert waiting.read_bytes().count(b"\n") == 2
     assert waiting.stat().st_mode & 0o777 == 0o600
     session.call("Write", {"file_path": "c", "content": "x\n"})
@@ -66,7 +66,7 @@ def test_many_reads_are_moved_by_themselves(
     monkeypatch.setattr("handrail.journal.database.MOST_ROWS", 4)
     session = wired()
     read(session, *(f"f{number}" for number in range(10)))
-    assert Path(spool_path(journal.path)).read_bytes().count(b"\n") == 2
+    assert Path(get_spool_path(journal.path)).read_bytes().count(b"\n") == 2
     assert recorded(journal.path) == [f"f{number}" for number in range(10)]
 
 
@@ -147,7 +147,7 @@ def test_lines_that_are_changed_or_taken_away_are_detected(
     if before:
         session.call("Write", {"file_path": "z", "content": "x\n"})
     read(session, "a", "b", "c")
-    spoil(Path(spool_path(journal.path)))
+    spoil(Path(get_spool_path(journal.path)))
     if movable:
         session.call("Write", {"file_path": "w", "content": "x\n"})
     else:

@@ -43,7 +43,7 @@ def main() -> int:
     (root / "handrail.toml").write_text('rules = ["ask LS"]\n', encoding="utf-8")
     words = ["--token", TOKEN, "--dialect", str(dialect), "--tools", "all", str(root)]
     options = command.parser().parse_args(["--http", "127.0.0.1:0", *words])
-    asked = command.http_options(options)
+    asked = command.make_http_options(options)
     return serve(asked, open_socket(asked), with_token)
 
 

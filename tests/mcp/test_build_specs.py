@@ -47,9 +47,9 @@ def test_a_built_file_is_read_until_one_of_its_sources_changes(sources: Path) ->
     build_specs.build(sources, trusted=False)
     path = sources / "native" / "specs.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"Read"', '"Built"'), encoding="utf-8")
-    assert "Built" in [spec["name"] for spec in tool_list.specs("native")]
+    assert "Built" in [spec["name"] for spec in tool_list.list_specs("native")]
     os.utime(sources / "native" / "tools.toml", ns=(2**62, 2**62))
-    assert "Read" in [spec["name"] for spec in tool_list.specs("native")]
+    assert "Read" in [spec["name"] for spec in tool_list.list_specs("native")]
 
 
 def test_a_file_of_a_wheel_is_read_whatever_the_times_are(sources: Path) -> None:
@@ -57,20 +57,20 @@ def test_a_file_of_a_wheel_is_read_whatever_the_times_are(sources: Path) -> None
     path = sources / "native" / "specs.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"Read"', '"Built"'), encoding="utf-8")
     os.utime(sources / "native" / "tools.toml", ns=(2**62, 2**62))
-    assert "Built" in [spec["name"] for spec in tool_list.specs("native")]
+    assert "Built" in [spec["name"] for spec in tool_list.list_specs("native")]
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "{}", "[]"])
 def test_without_a_usable_file_the_dialect_is_loaded(sources: Path, content: str | None) -> None:
     if content is not None:
         (sources / "native" / "specs.json").write_text(content, encoding="utf-8")
-    assert "Read" in [spec["name"] for spec in tool_list.specs("native")]
+    assert "Read" in [spec["name"] for spec in tool_list.list_specs("native")]
 
 
 def test_a_dialect_of_ones_own_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "tools.toml").write_text('[tools.Look]\nid = "read"\n', encoding="utf-8")
     (tmp_path / "specs.json").write_text('{"tools": [{"name": "Old", "core": true}]}', encoding="utf-8")
-    assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Look"]
+    assert [spec["name"] for spec in tool_list.list_specs(str(tmp_path))] == ["Look"]
 
 
 def test_building_takes_no_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 
 from handrail.mcp.http.access import AccessCheck
 from handrail.mcp.http.connections import TimedConnection
-from handrail.mcp.http.principals import BadPrincipals, Principal, Principals, digest_of, load, separating_rules
+from handrail.mcp.http.principals import BadPrincipals, Principal, Principals, hash_token, load, make_separating_rules
 from handrail.model import Access
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
@@ -190,7 +190,7 @@ def test_one_principal_cannot_take_the_sessions_of_another(tmp_path: Path) -> No
 @pytest.mark.parametrize("second", [TOKEN, "another-token-0123456789", ""])
 def test_two_authorization_headers_are_refused(second: str) -> None:
     """A proxy and this server could each believe another one of them."""
-    known = Principals([Principal("owner", digest_of(TOKEN), "/")])
+    known = Principals([Principal("owner", hash_token(TOKEN), "/")])
     passed: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -286,7 +286,7 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     """Not only where a command names it: what a script opens, no rule can see."""
     other = tmp_path / bob
     known = load(str(principals(tmp_path, ann=tmp_path / "ann", bob=other)), os.environ["HANDRAIL_STATE"])
-    policy = RulePolicy([Root(known.known[0].root)], "full", separating_rules(known.known[0], known))
+    policy = RulePolicy([Root(known.known[0].root)], "full", make_separating_rules(known.known[0], known))
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
     assert policy.unreadable() == hidden
@@ -330,7 +330,7 @@ TOKENS: tuple[list[str], ...] = (
 def test_no_request_reaches_a_principal_but_by_its_own_token_host_and_origin() -> None:
     cases = list(itertools.product(HOSTS, ORIGINS, TOKENS))
     assert len(cases) >= 200
-    known = Principals([Principal(name, digest_of(token), "/") for name, token in (("ann", ANN), ("bob", BOB))])
+    known = Principals([Principal(name, hash_token(token), "/") for name, token in (("ann", ANN), ("bob", BOB))])
     reached: list[str] = []
 
     def make_app(name: str) -> Any:

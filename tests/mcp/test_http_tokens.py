@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.cli.mcp_http import http_options, parser
-from handrail.mcp.http.principals import separating_rules
+from handrail.cli.mcp_http import make_http_options, parser
+from handrail.mcp.http.principals import make_separating_rules
 from handrail.workspace import Root
 from tests.command import TIMEOUT
 
@@ -22,8 +22,9 @@ TOKEN = "secret-token-0123456789"
 @pytest.mark.parametrize("form", [["--token", TOKEN], [f"--token={TOKEN}"]])
 def test_a_token_of_the_command_line_is_not_left_in_the_process_list(form: list[str]) -> None:
     code = (
-        "import sys; from handrail.cli.mcp_http import http_options, parser; "
-        "http_options(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); print(1, flush=True); input()"
+        "import sys; from handrail.cli.mcp_http import make_http_options, parser; "
+        "make_http_options(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); "
+        "print(1, flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, *form], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -42,9 +43,9 @@ def test_a_token_file_is_denied_to_its_own_principal(tmp_path: Path) -> None:
     token.chmod(0o600)
     work = tmp_path / "work"
     work.mkdir()
-    asked = http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work), "--token-file", str(token)]))
+    asked = make_http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work), "--token-file", str(token)]))
     (principal,) = asked.principals.known
-    (rules,) = separating_rules(principal, asked.principals)
+    (rules,) = make_separating_rules(principal, asked.principals)
     assert [path.text for rule in rules.rules for path in rule.paths] == [str(token)]
 
 
@@ -56,7 +57,7 @@ def test_the_own_token_lies_in_the_state_directory_that_sessions_guard(
     config = tmp_path / "config.toml"
     config.write_text(f"[settings]\nstate = {json.dumps(str(state))}\n", encoding="utf-8")
     monkeypatch.setenv("HANDRAIL_CONFIG", str(config))
-    http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work)]))
+    make_http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work)]))
     (token,) = state.glob("*token*")
     with Session(work, roots=[Root(str(tmp_path))]) as session:
         refused = session.call("Read", {"file_path": str(token)})

@@ -15,8 +15,8 @@ import pytest
 
 from handrail.cli import mcp_install as command
 from handrail.mcp.install import toml_file
-from handrail.mcp.install.changes import read_data, value_at
-from handrail.mcp.install.entry import InstallError, InstallReport, clients
+from handrail.mcp.install.changes import get_value, read_data
+from handrail.mcp.install.entry import InstallError, InstallReport, load_clients
 from handrail.text.document import apply_splices
 
 CLAUDE = (
@@ -179,7 +179,7 @@ def test_a_file_that_the_client_has_rewritten_loses_only_the_entry(
     ("client", "scope"),
     [
         (name, scope)
-        for name, kind in clients().items()
+        for name, kind in load_clients().items()
         for scope in ("user", "project")
         if scope == "user" or kind.project
     ],
@@ -231,7 +231,7 @@ def test_the_entries_are_what_each_client_reads(home: Path) -> None:
         "kimi": (".kimi-code/mcp.json", ["mcpServers"], plain),
         "crush": (".config/crush/crush.json", ["mcp"], stdio),
     }
-    assert set(wanted) == set(clients())
+    assert set(wanted) == set(load_clients())
     for client, (name, keys, entry) in wanted.items():
         ask(client, root)
         assert entry_of(home / name) == (keys, entry), client
@@ -335,7 +335,7 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(home: Path) -> None:
 
 def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
-    for client in clients():
+    for client in load_clients():
         report = ask(client, "--print", "--dialect", "codex")
         file = {"codex": "a.toml", "goose": "a.yaml"}.get(client, "a.json")
         data = read_data(file, report.out)
@@ -408,7 +408,7 @@ def test_the_commands_of_the_docs_run(home: Path) -> None:
 
 def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    for name, client in clients().items():
+    for name, client in load_clients().items():
         project = f"`{client.project[0]}`" if client.project else "-"
         assert f"| `{name}` | `{client.user[0]}` | {project} |" in text
 
@@ -461,7 +461,7 @@ ALLOWED: dict[str, tuple[list[str], Any]] = {
 
 
 def is_set(path: Path, keys: list[str], value: Any) -> bool:
-    there = value_at(read_data(str(path), path.read_text(encoding="utf-8")), keys)
+    there = get_value(read_data(str(path), path.read_text(encoding="utf-8")), keys)
     return set(value) <= set(there or ()) if isinstance(value, list) else there == value
 
 
@@ -546,7 +546,7 @@ def test_a_client_that_starts_servers_nowhere_needs_the_project(home: Path) -> N
         command.run(command.parser().parse_intermixed_args(["claude-desktop"]))
 
 
-@pytest.mark.parametrize("client", [name for name, kind in clients().items() if kind.http])
+@pytest.mark.parametrize("client", [name for name, kind in load_clients().items() if kind.http])
 def test_the_http_server_is_entered_with_its_token_and_taken_out(home: Path, client: str) -> None:
     token, url = "t0ken-for-tests-0123456789", "http://127.0.0.1:8765/mcp"
     (home / "token").write_text(token + "\n", encoding="ascii")

@@ -10,7 +10,7 @@ import pytest
 
 from handrail.journal.browse import CallFilter, read_page, read_source
 from handrail.journal.queries import JournalReader
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from tests.mcp.stdio_client import RawClient, said
 
 POEM = "roses are red\nviolets are blue\n"
@@ -53,7 +53,7 @@ def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(roo
 
 def test_the_journal_names_the_client(root: Path) -> None:
     call(root, "Read", file_path="poem.txt")
-    with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
+    with JournalReader(get_default_path(os.environ["HANDRAIL_STATE"])) as reader:
         row = read_page(reader, CallFilter()).rows[0]
         assert (row.client, row.model) == ("raw", None)
         assert read_source(reader, row.session) == ("raw", "")
@@ -73,5 +73,5 @@ def test_the_journal_names_the_model_where_the_client_does(root: Path, meta: dic
         client.shake()
         number = client.begin("tools/call", name="Read", arguments={"file_path": "poem.txt"}, _meta=meta)
         assert not client.answer_to(number)["result"]["isError"]
-    with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
+    with JournalReader(get_default_path(os.environ["HANDRAIL_STATE"])) as reader:
         assert read_page(reader, CallFilter()).rows[0].model == model

@@ -21,7 +21,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
     hints = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
     schema = {"type": "object", "properties": {}}
     spec = {"name": "MultiEdit", "id": "x", "core": False, "hints": hints, "description": "d", "inputSchema": schema}
-    assert mcp.definition(spec) == {
+    assert mcp.build_definition(spec) == {
         "name": "MultiEdit",
         "title": "Multi edit",
         "description": "d",
@@ -34,7 +34,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
             "openWorldHint": False,
         },
     }
-    assert mcp.definition({**spec, "core": True})["_meta"] == {"anthropic/alwaysLoad": True}
+    assert mcp.build_definition({**spec, "core": True})["_meta"] == {"anthropic/alwaysLoad": True}
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
     from importlib import import_module
 
     types = import_module(f"mcp_types._v{version}")
-    for spec in tool_list.specs(dialect, ["all"]):
-        made = mcp.definition(spec)
+    for spec in tool_list.list_specs(dialect, ["all"]):
+        made = mcp.build_definition(spec)
         found = types.Tool.model_validate(made)
         assert found.name == spec["name"]
         assert found.annotations.read_only_hint is spec["hints"]["read_only"]
@@ -71,7 +71,7 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
 def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
     build_specs.main([])
     for dialect in dialects.names():
-        assert tool_list.specs(dialect, ["all"]) == tool_list._load_specs(dialect)
+        assert tool_list.list_specs(dialect, ["all"]) == tool_list._load_specs(dialect)
 
 
 def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
@@ -100,27 +100,27 @@ def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
 
 def test_a_text_always_stands_beside_an_image() -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-    assert mcp.content([{"type": "text", "text": "a picture"}, PICTURE], "") == [
+    assert mcp.build_content([{"type": "text", "text": "a picture"}, PICTURE], "") == [
         {"type": "text", "text": "a picture"},
         image,
     ]
-    assert mcp.content([PICTURE], "") == [{"type": "text", "text": "(an image)"}, image]
-    assert mcp.content([{"type": "text", "text": " "}, PICTURE, PICTURE], "") == [
+    assert mcp.build_content([PICTURE], "") == [{"type": "text", "text": "(an image)"}, image]
+    assert mcp.build_content([{"type": "text", "text": " "}, PICTURE, PICTURE], "") == [
         {"type": "text", "text": "(2 images)"},
         image,
         image,
     ]
-    assert mcp.content([], "said") == [{"type": "text", "text": "said"}]
-    assert mcp.content([], "") == [{"type": "text", "text": ""}]
+    assert mcp.build_content([], "said") == [{"type": "text", "text": "said"}]
+    assert mcp.build_content([], "") == [{"type": "text", "text": ""}]
 
 
 def test_the_tool_that_does_not_exist_is_named_with_those_that_do() -> None:
     with pytest.raises(tool_list.NoSuchOffer, match=r"'Fly'.*Read"):
-        tool_list.specs("native", ["Read", "Fly"])
+        tool_list.list_specs("native", ["Read", "Fly"])
     with pytest.raises(tool_list.NoSuchOffer, match="klingon"):
-        tool_list.specs("klingon")
+        tool_list.list_specs("klingon")
     with pytest.raises(tool_list.NoSuchOffer):
-        tool_list.specs("../native")
+        tool_list.list_specs("../native")
 
 
 def test_a_frame_is_one_line_of_ascii_and_well_formed() -> None:

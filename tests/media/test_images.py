@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from handrail.media import BadImage, MediaLimits, kind
-from handrail.media.images import Picture, decode_image, picture
+from handrail.media import BadImage, MediaLimits, detect_kind
+from handrail.media.images import Picture, decode_image, read_picture
 from tests import sizes
 from tests.command import TIMEOUT
 
@@ -74,22 +74,22 @@ def opened(tmp_path: Path) -> Iterator[Callable[[bytes], tuple[int, int]]]:
 
 @pytest.fixture
 def shown(opened: Callable[[bytes], tuple[int, int]]) -> Shown:
-    return lambda raw, **limits: picture(*opened(raw), MediaLimits(**limits))
+    return lambda raw, **limits: read_picture(*opened(raw), MediaLimits(**limits))
 
 
 @pytest.mark.parametrize(
     ("form", "mime"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("GIF", "image/gif"), ("WEBP", "image/webp")]
 )
 def test_a_kind_is_told_by_the_first_bytes(form: str, mime: str) -> None:
-    assert kind(saved(Image.new("RGB", (3, 3)), form)[:16]) == mime
+    assert detect_kind(saved(Image.new("RGB", (3, 3)), form)[:16]) == mime
 
 
 @pytest.mark.parametrize(
     "head", [b"", b"<svg xmlns=", b"\x89PNG", b"RIFF\0\0\0\0WAVE", b"BM\0\0", b"import os", b"%PD"]
 )
 def test_everything_else_has_no_kind(head: bytes) -> None:
-    assert kind(head) is None
-    assert kind(b"%PDF-1.7\n") == "application/pdf"
+    assert detect_kind(head) is None
+    assert detect_kind(b"%PDF-1.7\n") == "application/pdf"
 
 
 @pytest.mark.parametrize(
@@ -287,13 +287,13 @@ def test_a_damaged_image_is_a_picture_or_a_bad_image(raw: bytes, cut: int | None
 
 def test_bytes_can_be_shown_too() -> None:
     raw = saved(noise(600, 600, "RGBA"), "PNG")
-    assert picture(raw, len(raw)).width == 600
+    assert read_picture(raw, len(raw)).width == 600
 
 
 def test_the_position_of_the_descriptor_stays_where_it_was(opened: Any) -> None:
     fd, size = opened(saved(Image.new("RGB", (9, 9)), "PNG"))
     os.lseek(fd, 5, os.SEEK_SET)
-    picture(fd, size)
+    read_picture(fd, size)
     assert os.lseek(fd, 0, os.SEEK_CUR) == 5
 
 
@@ -302,11 +302,11 @@ def test_a_big_image_costs_the_session_nothing(tmp_path: Path) -> None:
     path.write_bytes(saved(Image.new("RGB", (8000, 6000), "red"), "PNG", compress_level=1))
     code = """
 import os, resource, sys
-from handrail.media.images import picture
+from handrail.media.images import read_picture
 def peak(who): return resource.getrusage(who).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
 before = peak(resource.RUSAGE_SELF)
 fd = os.open(sys.argv[1], os.O_RDONLY)
-shot = picture(fd, os.fstat(fd).st_size)
+shot = read_picture(fd, os.fstat(fd).st_size)
 print(shot.width, "PIL" in sys.modules, peak(resource.RUSAGE_SELF) - before, peak(resource.RUSAGE_CHILDREN))
 """
     run = subprocess.run(

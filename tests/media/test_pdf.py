@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import ToolError
 from handrail.media import BadPages, BadPdf, MediaLimits
-from handrail.media.pdf import PdfExcerpt, count, page_range, pages
+from handrail.media.pdf import PdfExcerpt, count, page_range, read_pages
 from tests import sizes
 from tests.command import TIMEOUT
 from tests.media.test_images import damaged, reopened
@@ -113,7 +113,7 @@ def test_a_range_that_means_nothing_is_told_how_to_mend(named: str, fact: tuple[
 
 
 def test_each_page_comes_as_text_and_as_a_picture(opened: Open) -> None:
-    found = pages(*opened(made("one", "two words", "three")), 2, 3)
+    found = read_pages(*opened(made("one", "two words", "three")), 2, 3)
     assert found.total == 3
     assert [(page.number, page.text.strip(), page.problem, page.left) for page in found.pages] == [
         (2, "two words", "", 0),
@@ -128,8 +128,8 @@ def test_each_page_comes_as_text_and_as_a_picture(opened: Open) -> None:
 
 def test_an_open_range_gives_as_many_pages_as_one_request_may_have(opened: Open) -> None:
     file = opened(made(*"abcdefg"))
-    assert [page.number for page in pages(*file, 3, None).pages] == [3, 4, 5, 6, 7]
-    found = pages(*file, 3, None, MediaLimits(pages=2))
+    assert [page.number for page in read_pages(*file, 3, None).pages] == [3, 4, 5, 6, 7]
+    found = read_pages(*file, 3, None, MediaLimits(pages=2))
     assert ([page.number for page in found.pages], found.total) == ([3, 4], 7)
     assert count(*file) == 7
 
@@ -137,10 +137,10 @@ def test_an_open_range_gives_as_many_pages_as_one_request_may_have(opened: Open)
 def test_pages_beyond_the_end_are_refused_with_their_number(opened: Open) -> None:
     file = opened(made("one", "two"))
     for first, last, named, part in [(3, 3, "3", "1-2"), (2, 4, "2-4", "2"), (9, None, "9-", "1-2")]:
-        said = facts(BadPages, partial(pages, *file, first, last))
+        said = facts(BadPages, partial(read_pages, *file, first, last))
         assert said == {"pages": named, "total": 2, "part": part}
-    assert "count" in facts(BadPages, lambda: pages(*file, 1, 21))
-    assert "zero" in facts(BadPages, lambda: pages(*file, 0, 1))
+    assert "count" in facts(BadPages, lambda: read_pages(*file, 1, 21))
+    assert "zero" in facts(BadPages, lambda: read_pages(*file, 0, 1))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_pages_beyond_the_end_are_refused_with_their_number(opened: Open) -> Non
     [b"0 0 14400 14400", b"0 0 99999999 99999999", b"0 0 0 0", b"9 9 1 1", b"0 0 1e30 5", b"0 0 20000 0.01", b"x"],
 )
 def test_a_page_of_any_size_is_drawn_within_bounds(opened: Open, box: bytes) -> None:
-    (page,) = pages(*opened(made("text", box=box, extra=b"/UserUnit 75000")), 1, 1).pages
+    (page,) = read_pages(*opened(made("text", box=box, extra=b"/UserUnit 75000")), 1, 1).pages
     assert page.picture or page.problem
     if page.picture:
         assert min(page.picture.width, page.picture.height) >= 1
@@ -156,13 +156,13 @@ def test_a_page_of_any_size_is_drawn_within_bounds(opened: Open, box: bytes) -> 
 
 
 def test_a_small_page_is_not_blown_up(opened: Open) -> None:
-    (page,) = pages(*opened(made("x", box=b"0 0 36 72")), 1, 1, MediaLimits(dots_per_inch=100)).pages
+    (page,) = read_pages(*opened(made("x", box=b"0 0 36 72")), 1, 1, MediaLimits(dots_per_inch=100)).pages
     assert page.picture
     assert (page.picture.width, page.picture.height) == (50, 100)
 
 
 def test_text_beyond_the_limit_is_cut_and_counted(opened: Open) -> None:
-    (page,) = pages(*opened(made("abcdefghij")), 1, 1, MediaLimits(page_chars=4)).pages
+    (page,) = read_pages(*opened(made("abcdefghij")), 1, 1, MediaLimits(page_chars=4)).pages
     assert (page.text, page.left) == ("abcd", 6)
 
 
@@ -172,16 +172,16 @@ def test_a_hundred_thousand_pages_are_no_trouble(opened: Open) -> None:
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%s] /Count 100000 >>" % kids]
     file = opened(written([*objects, *[page] * 100_000]))
     assert count(*file) == 100_000
-    assert [one.number for one in pages(*file, 99_990, 99_992).pages] == [99_990, 99_991, 99_992]
+    assert [one.number for one in read_pages(*file, 99_990, 99_992).pages] == [99_990, 99_991, 99_992]
 
 
 @pytest.mark.parametrize("total", [0, -3, 5, 2_000_000_000])
 def test_a_wrong_number_of_pages_is_survived(opened: Open, total: int) -> None:
     file = opened(made("one", total=total))
-    assert pages(*file, 1, 1).pages[0].text.strip() == "one"
+    assert read_pages(*file, 1, 1).pages[0].text.strip() == "one"
     if total == 5:
-        assert facts(BadPdf, lambda: pages(*file, 2, 3))["page"] == 2
-        assert [bool(page.problem) for page in pages(*file, 1, 2).pages] == [False, True]
+        assert facts(BadPdf, lambda: read_pages(*file, 2, 3))["page"] == 2
+        assert [bool(page.problem) for page in read_pages(*file, 1, 2).pages] == [False, True]
 
 
 _LOCKED = b"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>" % (b"41" * 32, b"42" * 32)
@@ -201,7 +201,7 @@ _LOCKED = b"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s
 )
 def test_a_pdf_that_cannot_be_opened_is_a_bad_pdf(opened: Open, raw: bytes, fact: str) -> None:
     file = opened(raw)
-    assert facts(BadPdf, lambda: pages(*file, 1, 1))[fact]
+    assert facts(BadPdf, lambda: read_pages(*file, 1, 1))[fact]
     assert facts(BadPdf, lambda: count(*file))[fact]
 
 
@@ -228,14 +228,14 @@ def laughing(levels: int, before: int = 0) -> bytes:
 
 
 def test_a_page_that_would_take_years_is_given_up(opened: Open) -> None:
-    assert pages(*opened(laughing(2)), 1, 1).pages[0].picture
-    said = facts(BadPdf, lambda: pages(*opened(laughing(30)), 1, 1, MediaLimits(seconds=2)))
+    assert read_pages(*opened(laughing(2)), 1, 1).pages[0].picture
+    said = facts(BadPdf, lambda: read_pages(*opened(laughing(30)), 1, 1, MediaLimits(seconds=2)))
     # Its time or its memory ends it, whichever this machine comes to first.
     assert said in ({"page": 1, "seconds": 2}, {"page": 1, "crashed": True})
 
 
 def test_pages_that_were_finished_before_that_are_kept(opened: Open) -> None:
-    found = pages(*opened(laughing(30, before=2)), 1, 3, MediaLimits(seconds=4))
+    found = read_pages(*opened(laughing(30, before=2)), 1, 3, MediaLimits(seconds=4))
     assert [page.number for page in found.pages] == [1, 2]
     assert found.stopped in ("late", "crashed")  # its time or its memory was up, whichever came first
 
@@ -252,7 +252,7 @@ def test_an_image_of_gigabytes_inside_a_page_is_drawn_small(opened: Open) -> Non
     page = b"/Type /Page /Parent 2 0 R /MediaBox [0 0 72 72] /Contents 4 0 R /Resources << /XObject << /I 5 0 R >> >>"
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", b"<< %s >>" % page]
     image = gigabytes(b"/Subtype /Image /Width 30000 /Height 30000 /ColorSpace /DeviceGray /BitsPerComponent 8")
-    (found,) = pages(*opened(written([*objects, stream(b"72 0 0 72 0 0 cm /I Do"), image])), 1, 1).pages
+    (found,) = read_pages(*opened(written([*objects, stream(b"72 0 0 72 0 0 cm /I Do"), image])), 1, 1).pages
     assert found.picture
     assert (found.picture.width, found.picture.height) == (200, 200)
 
@@ -263,13 +263,13 @@ def test_a_page_that_takes_all_memory_ends_the_child_and_nothing_else(opened: Op
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 72 72] /Contents 4 0 R >>"
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page]
     file = opened(written([*objects, gigabytes(b"")]))
-    assert facts(BadPdf, lambda: pages(*file, 1, 1)) == {"page": 1, "crashed": True}
+    assert facts(BadPdf, lambda: read_pages(*file, 1, 1)) == {"page": 1, "crashed": True}
 
 
 def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
     file = opened(made("one", "two", "three", "four"))
     found: list[PdfExcerpt] = []
-    threads = [threading.Thread(target=lambda: found.append(pages(*file, 1, 4))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(read_pages(*file, 1, 4))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -292,7 +292,7 @@ def test_a_damaged_pdf_is_pages_or_a_bad_pdf(tmp_path: Path, cut: int | None, fl
     (tmp_path / "damaged.pdf").write_bytes(raw)
     fd = os.open(tmp_path / "damaged.pdf", os.O_RDONLY)
     try:
-        found = pages(fd, len(raw), 1, 1, MediaLimits(seconds=10))
+        found = read_pages(fd, len(raw), 1, 1, MediaLimits(seconds=10))
     except (BadPdf, BadPages):
         return
     finally:

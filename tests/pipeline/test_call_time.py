@@ -15,7 +15,7 @@ from handrail.agent.messages import CallFinished, Event, ToolCall
 from handrail.agent.tool_calls import ToolCallRunner
 from handrail.files.locks import state_directory
 from handrail.journal.queries import JournalReader
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from handrail.model import Question
 
 HOUR = 3600.0
@@ -60,7 +60,7 @@ def test_the_result_and_the_journal_leave_the_persons_time_out(
         session.call("Read", {"file_path": "a.txt"})
         result = session.call(tool, arguments)
     assert len(asked) == 1 and 0 < result.time_ms < HOUR * 1000 / 2
-    with JournalReader(default_path(state_directory())) as reader:
+    with JournalReader(get_default_path(state_directory())) as reader:
         durations = [row.duration for row in reader.read_calls(limit=10)]
     assert len(durations) == 2 and all(one is not None and one < HOUR * 1000 / 2 for one in durations)
 

@@ -237,7 +237,7 @@ def test_a_peer_that_is_confined_does_not_answer(monkeypatch: pytest.MonkeyPatch
     ours, theirs = socket.socketpair()
     with ours, theirs:
         monkeypatch.setattr(ancestry, "iterate_ancestors", lambda _: iter(()))
-        monkeypatch.setattr(json_socket, "peer", lambda _: os.getppid())
+        monkeypatch.setattr(json_socket, "get_peer", lambda _: os.getppid())
         monkeypatch.setattr(ancestry, "runs_above", lambda _: frozenset())
         assert json_socket.require_apart(ours, answers=True) == os.getppid()
         monkeypatch.setattr(ancestry, "has_given_up_privileges", lambda pid: pid == os.getppid())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.check import find_ineffective_rules
-from handrail.policy.guards import BuiltInPaths, built_in_rules
+from handrail.policy.guards import BuiltInPaths, load_built_in_rules
 from handrail.policy.rules import parse_command
 from tests.policy.tables import rules
 
@@ -77,7 +77,7 @@ def test_rules_that_do_not_count_are_named() -> None:
 def test_the_examples_of_the_built_in_rules_hold() -> None:
     asked = BuiltInPaths([ROOT], HOME)
     seen = 0
-    for guard in built_in_rules():
+    for guard in load_built_in_rules():
         for examples, wanted in ((guard.match, True), (guard.not_match, False)):
             for example in examples:
                 seen += 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.files import PolicyError, load, trust
-from handrail.text.toml_lines import lines_of
+from handrail.text.toml_lines import find_lines
 from tests.policy.tables import rules
 
 TABLE = '[[rules]]\naction = "{action}"\ntier = "{tier}"\n{more}\n'
@@ -121,7 +121,7 @@ k = 2024-01-01T00:00:00Z
 [x . y]
 z = true
 """
-    lines = lines_of(text)
+    lines = find_lines(text)
     assert {key: lines[key] for key in lines if key[0] in ("rules", "list", "x")} == {
         ("rules", "first"): 6, ("rules", "first", 0): 6, ("rules", "first", 1): 6, ("rules", "first", 1, 0): 6,
         ("rules", "first", 1, 1): 7, ("rules", "first", 2): 7, ("rules", "first", 2, "x"): 7,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.policy.paths import PathPattern, PathSet, escape_glob, globs_to_hide
+from handrail.policy.paths import PathPattern, PathSet, escape_glob, list_globs_to_hide
 from handrail.text.globs import Glob, compile_filter
 from tests import sizes
 
@@ -66,7 +66,7 @@ def test_an_escaped_name_matches_itself_alone(name: str) -> None:
 def test_a_glob_that_hides_never_hides_what_may_be_read(patterns: list[PathPattern], paths: list[str]) -> None:
     """Ripgrep is kept away by these globs: one too many, and a search would miss what is there to be found."""
     found = PathSet([patterns], [ROOT], HOME, deep=True)
-    globs = [compile_filter(glob)[0] for glob in globs_to_hide(patterns, ROOT)]
+    globs = [compile_filter(glob)[0] for glob in list_globs_to_hide(patterns, ROOT)]
     for path in paths:
         names = path.split("/")[1:]
         ways = ["/".join(names[:end]) for end in range(1, len(names) + 1)]

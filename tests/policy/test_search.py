@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, system_calls
-from handrail.policy.guards import built_in_rules
-from handrail.policy.paths import globs_to_hide
+from handrail.policy.guards import load_built_in_rules
+from handrail.policy.paths import list_globs_to_hide
 from handrail.policy.rules import from_line
 from handrail.text.globs import compile_filter
 from tests.policy.tables import access, policy, rules
@@ -73,8 +73,8 @@ def test_reading_a_secret_says_no_and_shows_nothing(
 
 
 def test_the_globs_hide_exactly_what_the_guard_of_secrets_denies_by_name(tmp_path: Path) -> None:
-    secrets = next(rule for rule in built_in_rules() if rule.text == "secrets")
-    globs = [compile_filter(glob)[0] for glob in globs_to_hide(secrets.paths, str(tmp_path))]
+    secrets = next(rule for rule in load_built_in_rules() if rule.text == "secrets")
+    globs = [compile_filter(glob)[0] for glob in list_globs_to_hide(secrets.paths, str(tmp_path))]
     judge = policy(tmp_path)
     for name in NAMES:
         assert any(glob.match(f"a/{name}") for glob in globs) is not judge.readable(str(tmp_path / "a" / name)), name
@@ -92,9 +92,9 @@ def test_the_globs_hide_exactly_what_the_guard_of_secrets_denies_by_name(tmp_pat
     ],
 )
 def test_rules_become_globs_where_that_can_be_said(line: str, wanted: list[str]) -> None:
-    assert globs_to_hide(from_line(line).paths, "/work space") == wanted
+    assert list_globs_to_hide(from_line(line).paths, "/work space") == wanted
     if any(glob.startswith("/") for glob in wanted):
-        assert globs_to_hide(from_line(line).paths, None) == []
+        assert list_globs_to_hide(from_line(line).paths, None) == []
 
 
 def test_a_secret_that_was_opened_is_not_hidden(tmp_path: Path, make_session: Callable[..., Session]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Root, Settings
-from handrail.settings.config_file import Config, ConfigError, config_path, load
+from handrail.settings.config_file import Config, ConfigError, find_config, load
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def loaded(file: Path, text: str | bytes) -> Config:
 
 
 def test_the_file_is_named_by_the_variable_or_lies_in_the_xdg_directory_or_below_home() -> None:
-    assert config_path({"HANDRAIL_CONFIG": "mine.toml", "XDG_CONFIG_HOME": "/xdg", "HOME": "/h"}) == "mine.toml"
-    assert config_path({"HANDRAIL_CONFIG": "", "XDG_CONFIG_HOME": "/xdg", "HOME": "/h"}) == "/xdg/handrail/config.toml"
-    assert config_path({"XDG_CONFIG_HOME": "relative", "HOME": "/h"}) == "/h/.config/handrail/config.toml"
-    assert config_path({"HOME": "/h"}) == "/h/.config/handrail/config.toml"
+    assert find_config({"HANDRAIL_CONFIG": "mine.toml", "XDG_CONFIG_HOME": "/xdg", "HOME": "/h"}) == "mine.toml"
+    assert find_config({"HANDRAIL_CONFIG": "", "XDG_CONFIG_HOME": "/xdg", "HOME": "/h"}) == "/xdg/handrail/config.toml"
+    assert find_config({"XDG_CONFIG_HOME": "relative", "HOME": "/h"}) == "/h/.config/handrail/config.toml"
+    assert find_config({"HOME": "/h"}) == "/h/.config/handrail/config.toml"
 
 
 def test_a_missing_or_empty_file_changes_nothing(file: Path) -> None:

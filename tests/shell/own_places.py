@@ -14,7 +14,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
-from handrail.journal.store import SqliteJournal, default_path
+from handrail.journal.store import SqliteJournal, get_default_path
 
 SECRET = "hush-hush-4711"
 BOUNDARIES = ("namespaces", "bwrap", "landlock")
@@ -39,7 +39,7 @@ class User:
         settings = Settings(
             state=str(self.state), sandbox=sandbox, sandbox_required=sandbox != "off", raise_bugs=True, **given
         )
-        journal = SqliteJournal(default_path(str(self.state)), required=True, budget=1 << 20)
+        journal = SqliteJournal(get_default_path(str(self.state)), required=True, budget=1 << 20)
         return Session(self.work, settings=settings, journal=journal, **options)
 
     def files(self) -> list[Path]:

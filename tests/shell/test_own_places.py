@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.policy.files import approved_file
+from handrail.policy.files import find_approved_file
 from handrail.shell.sandbox.choose import choose
 from handrail.shell.sandbox.confinement import Confinement
 from handrail.shell.sandbox.mount_aliases import find_all_names
@@ -161,8 +161,8 @@ def test_settings_that_are_not_there_yet_cannot_be_made_inside_the_workspace(
         user.config.rmdir()
         user.config.parent.rmdir()
         with user.session(sandbox, mode="full") as session:
-            run(session, f"mkdir -p {user.config}; echo 'rules = []' >{approved_file(os.environ)}")
-        assert not os.path.exists(approved_file(os.environ))
+            run(session, f"mkdir -p {user.config}; echo 'rules = []' >{find_approved_file(os.environ)}")
+        assert not os.path.exists(find_approved_file(os.environ))
 
 
 def test_inside_the_workspace_landlock_cannot_hide_it_and_every_command_is_asked(

@@ -54,7 +54,7 @@ def test_hunks_turn_the_old_text_into_the_new_one(text: str, last: str, data: st
         assert context[0] == min(3, hunk.new_first - 1 + context[0])
         assert context[1] == min(3, total - (hunk.new_first + hunk.new_count - 1) + context[1])
     numbered = lines.split(after)
-    assert all(lines.body(numbered[number - 1]) == row for number, row in number_new_lines(found))
+    assert all(lines.strip_ending(numbered[number - 1]) == row for number, row in number_new_lines(found))
 
 
 @settings(deadline=None, max_examples=sizes.pick(25, 100))
@@ -122,7 +122,7 @@ def test_twenty_thousand_places_give_a_bounded_diff(between: int, end: str) -> N
     last = f"\\ {rest.left_out.places} more places not shown, up to line {new_lines - between}\n"
     assert out.endswith(last)
     after = lines.split(apply_splices(text, splices))
-    assert all(lines.body(after[number - 1]) == row for number, row in number_new_lines(found))
+    assert all(lines.strip_ending(after[number - 1]) == row for number, row in number_new_lines(found))
 
 
 def test_many_places_in_one_line_are_one_changed_line() -> None:

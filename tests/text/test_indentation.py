@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_indent, unit_of
+from handrail.text.matching.indentation import IndentMap, Unsure, find_indent_unit, has_lost_indent
 
 
 def depth(
@@ -14,9 +14,9 @@ def depth(
 
 
 def test_the_unit_is_the_most_common_step() -> None:
-    assert unit_of(["a", "\tb"]) == "\t"
-    assert unit_of(["a", "  b", "    c", "d", "  e"]) == "  "
-    assert unit_of(["a"]) == "    "
+    assert find_indent_unit(["a", "\tb"]) == "\t"
+    assert find_indent_unit(["a", "  b", "    c", "d", "  e"]) == "  "
+    assert find_indent_unit(["a"]) == "    "
 
 
 def test_a_depth_that_was_seen_is_taken() -> None:

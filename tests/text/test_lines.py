@@ -37,9 +37,9 @@ def test_lines_are_parted_where_the_model_parts_them_and_nothing_is_lost(text: s
     assert found == [text[start:end] for start, end in model(text)]
     assert "".join(found) == text
     assert lines.count(text) == len(found)
-    assert "".join(lines.body(line) + lines.ending(line) for line in found) == text
-    assert all(lines.ending(line) in ("\n", "\r\n", "\r", "") for line in found)
-    ended = sum(bool(lines.ending(line)) for line in found)
+    assert "".join(lines.strip_ending(line) + lines.get_ending(line) for line in found) == text
+    assert all(lines.get_ending(line) in ("\n", "\r\n", "\r", "") for line in found)
+    ended = sum(bool(lines.get_ending(line)) for line in found)
     assert lines.count_ends(text) == lines.count_ends(text.encode()) == ended
 
 
@@ -62,16 +62,16 @@ def test_the_position_behind_an_ending_is_where_the_model_puts_it(text: str, pad
     data = (text + "x" * padding + text + "y" * padding + text).encode()
     ends = [end for _, end in model(data.decode("latin-1")) if data[end - 1] in b"\r\n"]
     for number, end in enumerate(ends, start=1):
-        assert lines.after_end(data, number) == end
-    assert lines.after_end(data, len(ends) + 1) == -1
-    assert lines.after_end(data, 0) == 0
+        assert lines.find_after_ending(data, number) == end
+    assert lines.find_after_ending(data, len(ends) + 1) == -1
+    assert lines.find_after_ending(data, 0) == 0
 
 
 def test_a_pair_is_one_ending_wherever_the_search_looks_first() -> None:
     for at in range(1_500):
         data = b"x" * at + b"\r\n" + b"y" * (1_500 - at)
-        assert lines.after_end(data, 1) == at + 2
-        assert lines.after_end(data, 2) == -1
+        assert lines.find_after_ending(data, 1) == at + 2
+        assert lines.find_after_ending(data, 2) == -1
 
 
 def test_folding_makes_every_ending_a_feed() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.text.notebooks.view import NotebookLimits, NotebookView, rows, view
+from handrail.text.notebooks.view import NotebookLimits, NotebookView, iterate_rows, view
 from tests.notebooks import RAN, Bench, Make, book, code, prose
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -34,7 +34,7 @@ def displayed(**data: Any) -> dict[str, Any]:
 def test_cells_are_numbered_and_named_with_their_sources_and_outputs() -> None:
     found = seen(book(prose(["# Title\n", "more"]), RAN))
     assert (found.major, found.language) == (4, "python")
-    assert list(rows(found)) == [
+    assert list(iterate_rows(found)) == [
         ("[0]", "m1 (markdown)"),
         ("1", "# Title"),
         ("2", "more"),
@@ -48,8 +48,8 @@ def test_cells_are_numbered_and_named_with_their_sources_and_outputs() -> None:
 
 def test_a_source_cannot_pass_for_the_head_of_a_cell() -> None:
     forged = seen(book(code("[7] evil (code)\n[8] more", id="a\n[9] b")))
-    assert [label for label, _ in rows(forged)] == ["[0]", "1", "2"]
-    assert next(rows(forged))[1] == "a\\n[9] b (code)"
+    assert [label for label, _ in iterate_rows(forged)] == ["[0]", "1", "2"]
+    assert next(iterate_rows(forged))[1] == "a\\n[9] b (code)"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_was_printed_in_pieces_is_one_output_and_many_outputs_are_counted()
     content = book(code("", outputs=[piece, errors] * 30))
     cell = seen(content).cells[0]
     assert (len(cell.outputs), cell.more) == (50, 10)
-    assert list(rows(seen(content)))[-1] == ("...", "[10 more outputs left out]")
+    assert list(iterate_rows(seen(content)))[-1] == ("...", "[10 more outputs left out]")
 
 
 def test_a_progress_bar_is_shown_as_it_ended() -> None:
@@ -156,7 +156,7 @@ def test_format_3_is_shown() -> None:
     }
     found = seen(old)
     assert (found.major, found.language) == (3, "python")
-    assert list(rows(found)) == [
+    assert list(iterate_rows(found)) == [
         ("[0]", "cell-0 (heading)"),
         ("1", "Title"),
         ("[1]", "cell-1 (code, run 3)"),
@@ -213,6 +213,6 @@ _JSON = st.recursive(
 def test_any_cells_at_all_can_be_viewed(cells: list[Any], old: bool) -> None:
     found = seen({"nbformat": 3, "worksheets": [{"cells": cells}]} if old else {"nbformat": 4, "cells": cells})
     assert len(found.cells) == len(cells)
-    for label, line in rows(found):
+    for label, line in iterate_rows(found):
         assert label and "\n" not in line and "\x1b" not in label
         line.encode("utf-8")

@@ -82,7 +82,7 @@ def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: s
     for span in find_spans(text, old).spans[:1]:
         made = splice(text, *span, old, new)
         after = apply_splices(text, [made] if made else [])
-        assert {lines.ending(line) for line in lines.split(after)} <= {end, ""}
+        assert {lines.get_ending(line) for line in lines.split(after)} <= {end, ""}
 
 
 @settings(deadline=None, max_examples=sizes.pick(50, 200))
@@ -94,7 +94,7 @@ def test_a_line_that_stays_keeps_its_ending(ends: list[str], data: st.DataObject
     for number in kept:
         wanted += [f"new {number}"] * data.draw(st.integers(0, 2)) + [f"line {number}"]
     made = keep_endings(text, 0, len(text), "".join(line + "\n" for line in wanted))
-    endings = {lines.body(line): lines.ending(line) for line in lines.split(made)}
+    endings = {lines.strip_ending(line): lines.get_ending(line) for line in lines.split(made)}
     assert all(endings[f"line {number}"] == ends[number] for number in kept)
 
 

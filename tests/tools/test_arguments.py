@@ -42,7 +42,7 @@ def _likely(args: type[Arguments], name: str) -> tuple[type, ...]:
     return tuple(kind for kind in (str, int, float, bool, list) if kind.__name__ in text) or (str,)
 
 
-@pytest.mark.parametrize("tool_id", tools.ids())
+@pytest.mark.parametrize("tool_id", tools.list_ids())
 def test_values_that_are_taken_as_they_are_equal_those_that_are_parsed(tool_id: str) -> None:
     args = tools.load(tool_id).args
     exact = 0
@@ -53,7 +53,7 @@ def test_values_that_are_taken_as_they_are_equal_those_that_are_parsed(tool_id: 
             continue
         exact += 1
         try:
-            parsed = arguments._validator(args).validate_python(values)
+            parsed = arguments._make_validator(args).validate_python(values)
         except ValidationError:
             with pytest.raises(ValidationError):  # arguments that do not fit together
                 args.parse(values)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.files.locks import intents, part
+from handrail.files.locks import make_intents, make_part
 from handrail.files.recovery import recover
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
@@ -283,7 +283,7 @@ def test_a_removal_that_was_killed_is_ended_by_the_next_call(root: Path, doing: 
     was, temp = tree(filled(root)), ".handrail-0123456789abcdef"
     fd = os.open(root, os.O_RDONLY)
     try:
-        begun = intents(doing, [part(fd, str(root / "d"), "tree", temp, "d", 0, None, None)])
+        begun = make_intents(doing, [make_part(fd, str(root / "d"), "tree", temp, "d", 0, None, None)])
     finally:
         os.close(fd)
     os.rename(root / "d", root / temp)

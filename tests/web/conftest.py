@@ -15,7 +15,7 @@ from handrail.approval import json_socket
 from handrail.approval.attached_terminal import ApprovalServer
 from handrail.approval.json_socket import JsonSocket
 from handrail.files.locks import state_directory
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from handrail.model import Question
 from handrail.web.access import PageAccess
 from handrail.web.pages import make_app
@@ -47,7 +47,7 @@ def site() -> Iterator[Site]:
     attendance = Attendance()
     with ApprovalServer(state, None, "on the browser page", attendance.is_attended) as server, attendance.attend():
         questions = OpenQuestions(server, attendance)
-        yield Site(default_path(state), Settings(durable=False), (), questions, attendance)
+        yield Site(get_default_path(state), Settings(durable=False), (), questions, attendance)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Asker:
     """The side that asks a question, by hand: it alone decides which answer is the first."""
 
     def __init__(self, question: Question) -> None:
-        (connection,) = json_socket.listening(state_directory())
+        (connection,) = json_socket.connect_to_listeners(state_directory())
         self.line = JsonSocket(connection)
         self.hello = self.line.wait(10)
         self.line.send({"ask": question.as_json()})

@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from handrail import Session
-from handrail.journal.store import default_path
+from handrail.journal.store import get_default_path
 from handrail.web.access import PageAccess
 from handrail.web.ansi import render_ansi
 from handrail.web.diffs import parse_diff
@@ -138,7 +138,7 @@ def test_a_project_with_an_odd_name_can_be_chosen(browser: TestClient, tmp_path:
 def test_a_damaged_journal_is_reported(browser: TestClient, session: Session) -> None:
     edit(session)
     session.close()
-    path = default_path(os.environ["HANDRAIL_STATE"])
+    path = get_default_path(os.environ["HANDRAIL_STATE"])
     with sqlite3.connect(path) as db:
         db.execute("UPDATE calls SET touches = 'no json', arguments = '{' WHERE seq = 1")
     db.close()

@@ -165,12 +165,12 @@ def test_without_an_open_page_no_question_is_taken_and_open_ones_are_handed_back
     attendance = Attendance()
     with ApprovalServer(str(tmp_path), None, "here", attendance.is_attended) as server:
         questions = OpenQuestions(server, attendance)
-        (unseen,) = map(JsonSocket, json_socket.listening(str(tmp_path)))
+        (unseen,) = map(JsonSocket, json_socket.connect_to_listeners(str(tmp_path)))
         wait_for_end(unseen)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("handrail.web.questions._RELOAD_SECONDS", 0.0)
             with attendance.attend():
-                (line,) = map(JsonSocket, json_socket.listening(str(tmp_path)))
+                (line,) = map(JsonSocket, json_socket.connect_to_listeners(str(tmp_path)))
                 assert line.wait(30)["place"] == "here"
                 line.send({"ask": EDIT.as_json()})
                 while not questions.list_open():

@@ -7,7 +7,7 @@ import os
 
 from handrail.pipeline.project import MOST_CHARS, ProjectFacts, read_instructions
 from handrail.pipeline.session import Session
-from handrail.settings.config_file import config_path
+from handrail.settings.config_file import find_config
 from handrail.text.display import escape
 
 _WHO = (
@@ -47,7 +47,7 @@ def system_prompt(session: Session, today: dt.date | None = None) -> str:
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
     parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(project, today)]
-    user = read_instructions(os.path.join(os.path.dirname(config_path(os.environ)), "AGENTS.md"))
+    user = read_instructions(os.path.join(os.path.dirname(find_config(os.environ)), "AGENTS.md"))
     parts.append(_quote_file("The user's AGENTS.md for all projects", user))
     parts += [_quote_file(f"The project's {name}", text) for name, text in project.instructions.items()]
     parts.append(_list_nested(project))

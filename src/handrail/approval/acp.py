@@ -21,11 +21,11 @@ async def ask(question: Question, client: acp.Client, session_id: str, kind: Too
     call, accesses = question.call, question.accesses
     shown = ToolCallUpdate(
         tool_call_id=call.id,
-        title=title(call.tool, accesses),
+        title=make_title(call.tool, accesses),
         kind=kind,
         status="pending",
-        content=diffs(question.files, accesses) or [acp.tool_content(acp.text_block(question.preview()))],
-        locations=locations(accesses),
+        content=make_diffs(question.files, accesses) or [acp.tool_content(acp.text_block(question.preview()))],
+        locations=list_locations(accesses),
         raw_input=dict(call.arguments),
     )
     try:
@@ -50,20 +50,20 @@ def _list_options(rule: str) -> list[PermissionOption]:
     return [*options, PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")]
 
 
-def title(tool: str, accesses: Sequence[Access]) -> str:
+def make_title(tool: str, accesses: Sequence[Access]) -> str:
     """One line that names a call."""
     if not accesses:
         return tool
     return f"`{accesses[0].target}`" if accesses[0].action == "run" else f"{tool} {accesses[0].target}"
 
 
-def locations(accesses: Sequence[Access], line: int | None = None) -> list[ToolCallLocation]:
+def list_locations(accesses: Sequence[Access], line: int | None = None) -> list[ToolCallLocation]:
     """The files that a tool itself comes to."""
     files = dict.fromkeys(access.path for access in accesses if access.path and not access.by_command)
     return [ToolCallLocation(path=path, line=line) for path in files]
 
 
-def diffs(files: Sequence[FileDiff], accesses: Sequence[Access]) -> Content:
+def make_diffs(files: Sequence[FileDiff], accesses: Sequence[Access]) -> Content:
     """The proposed changes, file by file; files that are not text are left out."""
     paths = {access.target: access.path for access in accesses if not access.by_command}
     return [

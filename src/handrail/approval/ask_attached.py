@@ -164,7 +164,7 @@ def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lamb
                 peer.send({"ask": sent.as_json()})
             except Disconnected:
                 _drop(attached, peer)
-        accepted = first_answer(attached, sent, question.cancel)
+        accepted = wait_for_answer(attached, sent, question.cancel)
         if accepted is None:
             over = explain_cancel()
             return None
@@ -183,7 +183,7 @@ def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
     from handrail.approval import json_socket
 
     attached = {}
-    for connection in json_socket.listening(state):
+    for connection in json_socket.connect_to_listeners(state):
         peer = json_socket.JsonSocket(connection)
         try:
             json_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
@@ -209,7 +209,7 @@ def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
     return isinstance(attached, str) and (workspace == attached or workspace.startswith(attached.rstrip("/") + "/"))
 
 
-def first_answer(
+def wait_for_answer(
     attached: list[JsonSocket], question: Question, cancel: threading.Event | None
 ) -> tuple[JsonSocket, Answer] | None:
     """Wait for the first answer, and who gives it; None if everybody has gone, or the call is cancelled.

@@ -58,7 +58,7 @@ class IncomingQuestion:
 
     def wait_until_over(self, seconds: float) -> None:
         """Wait until the process that asks has confirmed an answer, or gone."""
-        json_socket.ready(self._gone, seconds)
+        json_socket.is_ready(self._gone, seconds)
 
     def close(self) -> None:
         """It will not be answered, or has been."""

@@ -100,7 +100,7 @@ class Elicitation:
         """The person's answer; raises `Unanswered` if the call ends without one."""
         if not self.shows_forms:
             return self.attached(question)
-        preview = _preview(question)
+        preview = _render_preview(question)
         form = make_form(question, preview, self.version, self.always)
         if self.repeats_calls:
             answer = self._answer_in_call(question, form, preview)
@@ -275,7 +275,7 @@ def _build_schema(allow: str, version: str) -> dict[str, Any]:
     return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
 
 
-def _preview(question: Question) -> str:
+def _render_preview(question: Question) -> str:
     """The preview in plain text: nothing in it moves a cursor or turns the reading direction."""
     return "\n".join(map(_clean_line, question.preview().split("\n")))
 

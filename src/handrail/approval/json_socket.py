@@ -70,7 +70,7 @@ class JsonSocket:
         rest = memoryview(data)
         with self._sending:
             while rest:
-                if self._connection.fileno() < 0 or not ready(self, deadline - time.monotonic(), writing=True):
+                if self._connection.fileno() < 0 or not is_ready(self, deadline - time.monotonic(), writing=True):
                     raise Disconnected
                 with _raise_disconnected(), contextlib.suppress(BlockingIOError):
                     rest = rest[self._connection.send(rest[:_BLOCK]) :]
@@ -79,7 +79,7 @@ class JsonSocket:
         """The next object; raises `TimeoutError` if none comes, and `Disconnected`."""
         deadline = time.monotonic() + seconds
         while not self._taken:
-            if not ready(self, deadline - time.monotonic()):
+            if not is_ready(self, deadline - time.monotonic()):
                 raise TimeoutError
             self._take()
         return self._taken.popleft()
@@ -121,14 +121,14 @@ def _raise_disconnected() -> Iterator[None]:
         raise Disconnected from None
 
 
-def ready(line: JsonSocket | int, seconds: float, writing: bool = False) -> bool:
+def is_ready(line: JsonSocket | int, seconds: float, writing: bool = False) -> bool:
     """Whether something can be taken, or sent, before the time is over."""
     poll = select.poll()
     poll.register(line, select.POLLOUT if writing else select.POLLIN)
     return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
-def peer(connection: socket.socket) -> int:
+def get_peer(connection: socket.socket) -> int:
     """The process on the other side; raises `Disconnected` if it is not one of this user, or cannot be known."""
     with _raise_disconnected():
         if sys.platform == "linux":
@@ -150,7 +150,7 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
     ``answers``: the other side is to answer. Then it may not be a process that this one has started, nor one that is
     confined where this one is not, as a command inside a boundary is.
     """
-    pid, own = peer(connection), os.getpid()
+    pid, own = get_peer(connection), os.getpid()
     if sys.platform != "linux":  # who was started by whom is not known here
         return pid
     with _require_alive(connection, pid):
@@ -173,13 +173,13 @@ def _require_alive(connection: socket.socket, pid: int) -> Iterator[None]:
             fd = os.pidfd_open(pid)
     try:
         yield
-        if ready(fd, 0):  # it has ended: its number may have been another process's when it was looked at
+        if is_ready(fd, 0):  # it has ended: its number may have been another process's when it was looked at
             raise Disconnected
     finally:
         os.close(fd)
 
 
-def directory(state: str) -> str:
+def get_directory(state: str) -> str:
     """Where the sockets are."""
     return os.path.join(state, "approvers")
 
@@ -195,7 +195,7 @@ def is_private(place: str) -> bool:
 
 def listen(state: str) -> tuple[socket.socket, str]:
     """A socket on which others of this user find us, and its path; raises `OSError`."""
-    place = directory(state)
+    place = get_directory(state)
     os.makedirs(place, mode=0o700, exist_ok=True)
     if not os.path.islink(place) and os.lstat(place).st_uid == os.getuid():
         os.chmod(place, 0o700)
@@ -217,9 +217,9 @@ def listen(state: str) -> tuple[socket.socket, str]:
     return listening, path
 
 
-def listening(state: str) -> Iterator[socket.socket]:
+def connect_to_listeners(state: str) -> Iterator[socket.socket]:
     """Connect to each approver of this user; sockets of approvers that have ended are removed."""
-    place = directory(state)
+    place = get_directory(state)
     if not is_private(place):
         return
     for name in sorted(os.listdir(place)):

@@ -10,7 +10,7 @@ from typing import TextIO
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def safe(text: str) -> str:
+def escape_for_terminal(text: str) -> str:
     """Text that a terminal can be given: control characters and bidi controls as escapes; lines and tabs stay."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -32,7 +32,7 @@ class Screen:
 
     def render(self, *parts: tuple[str, str]) -> str:
         """One line, or several, of pairs of text and style; a style is one of the names above, or some of them."""
-        text = "".join(self._paint(safe(piece), style) for piece, style in parts)
+        text = "".join(self._paint(escape_for_terminal(piece), style) for piece, style in parts)
         return text if text.endswith("\n") else text + "\n"
 
     def _paint(self, text: str, style: str) -> str:
@@ -55,7 +55,7 @@ def paint_diff(diff: str) -> list[tuple[str, str]]:
         else:
             style = {"+": "green", "-": "red", "\\": "dim"}.get(row[:1], "")
         body = row.removesuffix("\r")
-        pieces.append((safe(body), style))
+        pieces.append((escape_for_terminal(body), style))
         if body != row:
             pieces.append(("\\r", "dim"))
         pieces.append(("\n", ""))

@@ -89,7 +89,7 @@ class TerminalAsker:
         keys = offer_keys(question)
         self._display.show(question)
         while True:
-            key = self._tty.key(key_prompt(keys))
+            key = self._tty.key(make_key_prompt(keys))
             if key == "y":
                 return Answer(True)
             if key in keys and key in "aA":
@@ -169,7 +169,7 @@ def offer_keys(question: Question) -> str:
     return keys + ("v" if question.command is None and question.preview().count("\n") > _MOST_LINES else "")
 
 
-def key_prompt(keys: str) -> str:
+def make_key_prompt(keys: str) -> str:
     """The line that a person answers with one key."""
     return " ".join(f"[{key}]{_KEYS[key]}" for key in keys) + " [?] "
 

@@ -98,7 +98,7 @@ def _stop() -> type[Stop]:
 
 def _run_command(words: list[str], at: str = "") -> int:
     """Run a command; ``at``: the URL of the workspace, if it is on another machine."""
-    from handrail.cli.minimal import UsageError, in_draft, write
+    from handrail.cli.minimal import UsageError, is_in_draft, write
 
     if not words:
         from handrail.cli.output import warn
@@ -136,7 +136,7 @@ def _run_command(words: list[str], at: str = "") -> int:
 
         refuse_local_options(options)
         options.at = at
-    if getattr(options, "draft", "") and not in_draft():
+    if getattr(options, "draft", "") and not is_in_draft():
         from handrail.cli.draft import run_again
 
         return run_again(options.draft, options.workspace, words)

@@ -79,7 +79,7 @@ class Driver:
             agent = await asyncio.to_thread(self._open_agent, conversation, loop)
             self._agents[conversation.id] = agent
         cancel = threading.Event()
-        work = asyncio.ensure_future(asyncio.to_thread(agent.run, prompt_text(prompt), cancel))
+        work = asyncio.ensure_future(asyncio.to_thread(agent.run, join_prompt(prompt), cancel))
         try:
             ending = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -131,7 +131,7 @@ def _make_call(
             return Result(tool, "error", text, error=Failure("cancelled", text))
 
 
-def prompt_text(prompt: Sequence[Any]) -> str:
+def join_prompt(prompt: Sequence[Any]) -> str:
     """A prompt of the editor's as text: files that were put into it are quoted, files that were named are named."""
     parts = []
     for block in prompt:

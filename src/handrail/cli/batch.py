@@ -19,11 +19,11 @@ from handrail.cli.common import (
     add_matching,
     add_mode,
     add_workspace,
-    kind_of,
+    find_person,
+    name_kind,
     open_session,
     parse_json,
-    person,
-    written_json,
+    write_json,
 )
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
 from handrail.text.display import escape, replace_surrogates
@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    asker = person() if options.ask else None
+    asker = find_person() if options.ask else None
     if options.ask and asker is None:
         raise UsageError("--ask needs a terminal; without --ask, calls that need approval are refused")
     with _open_input(options.file) as stream, open_session(options, asker) as session:
@@ -129,21 +129,23 @@ def _parse_line(line: bytes) -> tuple[str, str, dict[str, Any]]:
     """The id, as JSON again, the tool and the arguments."""
     try:
         value = parse_json(line)
-        name = written_json(value.get("id")) if isinstance(value, dict) else "null"
+        name = write_json(value.get("id")) if isinstance(value, dict) else "null"
     except ValueError as error:
         raise Malformed("bad_json", f"The line is not valid JSON: {error}. Send one object a line: {_WANTED}") from None
     if not isinstance(value, dict):
-        raise Malformed("bad_arguments", f"The line is {kind_of(value)}. Send one object a line: {_WANTED}")
+        raise Malformed("bad_arguments", f"The line is {name_kind(value)}. Send one object a line: {_WANTED}")
     tool, arguments = value.get("tool"), value.get("arguments")
     if not isinstance(tool, str) or not tool:
-        what = "is missing" if "tool" not in value else "is empty" if tool == "" else f"is {kind_of(tool)}"
+        what = "is missing" if "tool" not in value else "is empty" if tool == "" else f"is {name_kind(tool)}"
         raise Malformed("bad_arguments", f'"tool" {what}. Give the name of a tool: {_WANTED}', name)
     unknown = [key for key in value if key not in ("id", "tool", "arguments")]
     if "arguments" not in value and unknown:
         named = ", ".join(f'"{escape(key[:60])}"' for key in unknown[:3])
         raise Malformed("bad_arguments", f'"arguments" is missing, and {named} is not known. {_WANTED}', name, tool)
     if arguments is not None and not isinstance(arguments, dict):
-        raise Malformed("bad_arguments", f'"arguments" is {kind_of(arguments)}. Send an object: {_WANTED}', name, tool)
+        raise Malformed(
+            "bad_arguments", f'"arguments" is {name_kind(arguments)}. Send an object: {_WANTED}', name, tool
+        )
     return name, tool, arguments or {}
 
 

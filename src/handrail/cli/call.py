@@ -15,12 +15,12 @@ from handrail.cli.common import (
     add_matching,
     add_mode,
     add_workspace,
-    kind_of,
+    find_person,
+    name_kind,
     open_session,
     parse_json,
-    person,
 )
-from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
+from handrail.cli.output import UsageError, as_document, escape_for_terminal, on_terminal, show_diff, warn, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     attended = on_terminal(sys.stdin) and on_terminal(sys.stderr)
-    with open_session(options, person() if attended else None) as session:
+    with open_session(options, find_person() if attended else None) as session:
         _require_tool(session.dialect, options.tool)
         arguments = _parse_arguments(options.words, session.dialect, options.tool)
         if options.read_first:
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
         write(as_document(as_json(result)))
     else:
-        text = safe(result.full_text) if on_terminal(sys.stdout) else result.full_text
+        text = escape_for_terminal(result.full_text) if on_terminal(sys.stdout) else result.full_text
         write(text if text.endswith("\n") else text + "\n")
     if options.diff:
         show_diff(result.data.get("diff", ""))
@@ -160,7 +160,7 @@ def _parse_json(raw: bytes, place: str) -> Mapping[str, Any]:
     except ValueError as error:
         raise UsageError(f"{place} is not valid JSON: {error}; give one JSON object such as {_SAMPLE}") from None
     if not isinstance(value, dict):
-        raise UsageError(f"{place} is {kind_of(value)}; give one JSON object such as {_SAMPLE}")
+        raise UsageError(f"{place} is {name_kind(value)}; give one JSON object such as {_SAMPLE}")
     return value
 
 

@@ -208,7 +208,7 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=MODES, default=DEFAULT_MODE, help=about)
 
 
-def person() -> Approve | None:
+def find_person() -> Approve | None:
     """Somebody who can be asked: the person at the terminal, if there is one."""
     from handrail.approval.terminal import TerminalAsker
     from handrail.approval.tty import Tty
@@ -241,7 +241,7 @@ def parse_json(raw: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def written_json(value: Any) -> str:
+def write_json(value: Any) -> str:
     """A value from `parse_json`, back as it came."""
     try:
         return json.dumps(value)
@@ -260,7 +260,7 @@ def _parse_finite(digits: str) -> float:
     return number
 
 
-def kind_of(value: Any) -> str:
+def name_kind(value: Any) -> str:
     """Name the type of a JSON value."""
     kinds = {
         dict: "an object",

@@ -104,7 +104,7 @@ def write_bash(commands: Sequence[CompletedCommand]) -> str:
         for option in command.options:
             if option.names and option.takes != "nothing":
                 patterns = "|".join(shlex.quote(f"{command.name} {name}") for name in option.names)
-                rows.append(f"    {patterns}) {_bash_values(option)}; return ;;")
+                rows.append(f"    {patterns}) {_list_bash_values(option)}; return ;;")
     rows += ["  esac", '  case "${COMP_WORDS[1]}" in']
     for command in commands:
         words = [name for option in command.options for name in option.names]
@@ -115,7 +115,7 @@ def write_bash(commands: Sequence[CompletedCommand]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _bash_values(option: CompletedOption) -> str:
+def _list_bash_values(option: CompletedOption) -> str:
     if option.takes == "values":
         return f'COMPREPLY=($(compgen -W {_join(option.values)} -- "$word"))'
     if option.takes in ("directory", "file"):
@@ -131,12 +131,12 @@ def write_zsh(commands: Sequence[CompletedCommand]) -> str:
         "_handrail() {",
     ]
     rows += ["  local -a commands", "  commands=("]
-    rows += [f"    {shlex.quote(f'{command.name}:{_zsh_text(command.about)}')}" for command in commands]
+    rows += [f"    {shlex.quote(f'{command.name}:{_quote_zsh(command.about)}')}" for command in commands]
     rows += ["  )", "  if (( CURRENT == 2 )); then", "    _describe command commands", "    return", "  fi"]
     rows += ["  local chosen=$words[2]", "  shift words", "  (( CURRENT-- ))", "  case $chosen in"]
     for command in commands:
         rows.append(f"    {command.name})")
-        specs = [spec for option in command.options for spec in _zsh_specs(option)]
+        specs = [spec for option in command.options for spec in _list_zsh_specs(option)]
         rows.append("      _arguments -S " + " ".join(map(shlex.quote, specs)) + " ;;")
     rows += [
         "  esac",
@@ -146,11 +146,11 @@ def write_zsh(commands: Sequence[CompletedCommand]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _zsh_text(text: str) -> str:
+def _quote_zsh(text: str) -> str:
     return re.sub(r"([\[\]:\\])", r"\\\1", text)
 
 
-def _zsh_specs(option: CompletedOption) -> list[str]:
+def _list_zsh_specs(option: CompletedOption) -> list[str]:
     what = {
         "nothing": "",
         "values": f": :({' '.join(option.values)})",
@@ -160,7 +160,7 @@ def _zsh_specs(option: CompletedOption) -> list[str]:
     }[option.takes]
     if not option.names:
         return [f"*{what}" if option.takes != "text" else "*: :_files"]
-    return [f"*{name}[{_zsh_text(option.about)}]{what}" for name in option.names]
+    return [f"*{name}[{_quote_zsh(option.about)}]{what}" for name in option.names]
 
 
 def write_fish(commands: Sequence[CompletedCommand]) -> str:
@@ -169,11 +169,11 @@ def write_fish(commands: Sequence[CompletedCommand]) -> str:
         about = shlex.quote(command.about)
         rows.append(f"complete -c handrail -n __fish_use_subcommand -f -a {command.name} -d {about}")
         here = shlex.quote(f"__fish_seen_subcommand_from {command.name}")
-        rows += [f"complete -c handrail -n {here} {_fish_option(option)}" for option in command.options]
+        rows += [f"complete -c handrail -n {here} {_format_fish_option(option)}" for option in command.options]
     return "\n".join(rows) + "\n"
 
 
-def _fish_option(option: CompletedOption) -> str:
+def _format_fish_option(option: CompletedOption) -> str:
     words = [("-l " if name.startswith("--") else "-s ") + name.lstrip("-") for name in option.names]
     values = f"-a {_join(option.values)}"
     takes = {
@@ -183,8 +183,8 @@ def _fish_option(option: CompletedOption) -> str:
         "file": "-r -F" if option.names else "",
         "text": "-x" if option.names else "",
     }[option.takes]
-    return " ".join(part for part in (*words, takes, f"-d {_fish_quote(option.about)}") if part)
+    return " ".join(part for part in (*words, takes, f"-d {_quote_fish(option.about)}") if part)
 
 
-def _fish_quote(text: str) -> str:
+def _quote_fish(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -137,9 +137,9 @@ _ACTIONS: dict[str, tuple[int, Callable[..., int]]] = {
 
 
 def _find_config_path() -> str:
-    from handrail.settings.config_file import config_path
+    from handrail.settings.config_file import find_config
 
-    return config_path(os.environ)
+    return find_config(os.environ)
 
 
 def _format_path() -> str:
@@ -175,13 +175,13 @@ def _list_entries() -> list[SettingInForce]:
     from dataclasses import fields
 
     from handrail.settings import describe_fields
-    from handrail.text.toml_lines import lines_of
+    from handrail.text.toml_lines import find_lines
 
     config = open_config()
     lines: dict[Any, int] = {}
     if config.path:
         with open(config.path, encoding="utf-8") as file:
-            lines = lines_of(file.read())
+            lines = find_lines(file.read())
     entries = []
     for table, values in (("settings", config.settings), ("agent", config.agent)):
         kind = type(values)

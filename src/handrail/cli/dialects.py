@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
-from handrail.cli.tools import weight
+from handrail.cli.tools import estimate_tokens
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(as_json: bool) -> int:
     from handrail import dialects
 
-    dialect_rows = [about(open_dialect(name)) for name in dialects.names()]
+    dialect_rows = [describe_dialect(open_dialect(name)) for name in dialects.names()]
     if as_json:
         write(as_document(dialect_rows))
         return 0
@@ -70,9 +70,9 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def about(dialect: Dialect) -> dict[str, Any]:
+def describe_dialect(dialect: Dialect) -> dict[str, Any]:
     """A dialect in numbers and names."""
-    weights = {name: weight(dialect.spec(name)) for name in dialect.entries}
+    weights = {name: estimate_tokens(dialect.spec(name)) for name in dialect.entries}
     return {
         "name": dialect.name,
         "about": dialect.about,
@@ -103,6 +103,6 @@ def _check(path: str, as_json: bool) -> int:
     if problems:
         warn(f"{len(problems)} to fix")
         return 1
-    loaded = about(open_dialect(path))
+    loaded = describe_dialect(open_dialect(path))
     write(f"{escape(path)} is valid: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens.\n")
     return 0

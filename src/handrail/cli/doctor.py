@@ -286,11 +286,11 @@ def _find_version(name: str, module: str) -> str | None:
 
 def _check_extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
-    from handrail.errors.extras import USES, install_command, module_of, packages
+    from handrail.errors.extras import USES, get_module, install_command, list_packages
 
-    known = packages()
+    known = list_packages()
     for extra, use in USES.items():
-        versions = {name: _find_version(name, module_of(name)) for name in known.get(extra, ())}
+        versions = {name: _find_version(name, get_module(name)) for name in known.get(extra, ())}
         missing = [name for name, version in versions.items() if version is None]
         installed = [f"{name} {version}".rstrip() for name, version in versions.items() if version is not None]
         there = ", ".join(installed) if len(installed) <= _MOST_NAMED else f"all {len(installed)} packages"

@@ -178,10 +178,10 @@ def _hash(text: str) -> str:
 
 def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
     """The MCP clients whose programs are installed here and that do not know Handrail yet."""
-    from handrail.mcp.install.entry import clients
+    from handrail.mcp.install.entry import load_clients
 
     proposals: list[tuple[Proposal, Callable[[], None]]] = []
-    for name, client in clients().items():
+    for name, client in load_clients().items():
         paths = client.places("user", os.getcwd(), os.environ)
         if client.needs_root or not shutil.which(name) or any(_mentions_us(path) for path in paths):
             continue
@@ -213,13 +213,13 @@ def _install(name: str) -> None:
         warn(report.aside)
 
 
-def _memory(root: str) -> str:
+def _find_memory(root: str) -> str:
     """Where it is remembered that init has written the rules of this project."""
     return os.path.join(find_state(), "init", hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
 
 
 def _remember(root: str, digest: str) -> None:
-    place = _memory(root)
+    place = _find_memory(root)
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     with open(place, "w", encoding="utf-8") as file:
         file.write(digest)
@@ -228,7 +228,7 @@ def _remember(root: str, digest: str) -> None:
 def _read_memory(root: str) -> str:
     """The hash of the rules that init has written; empty if it has written none."""
     try:
-        with open(_memory(root), encoding="utf-8") as file:
+        with open(_find_memory(root), encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
         return ""
@@ -248,6 +248,6 @@ def _undo(root: str) -> int:
         raise Stop(f"{escape(path)} was changed since; nothing was removed: remove it by hand if you want to")
     if os.path.lexists(path):
         os.unlink(path)
-    os.unlink(_memory(root))
+    os.unlink(_find_memory(root))
     write(f"removed: {escape(path)}\n")
     return 0

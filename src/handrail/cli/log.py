@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, find_state
-from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, warn, write
+from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_project(options: argparse.Namespace) -> str:
+def get_project(options: argparse.Namespace) -> str:
     """The project whose calls are meant; empty for all."""
     return "" if options.all or options.session else os.path.realpath(options.workspace)
 
@@ -72,12 +72,12 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def journal_path(options: argparse.Namespace) -> str:
-    from handrail.journal.store import default_path
+def get_journal_path(options: argparse.Namespace) -> str:
+    from handrail.journal.store import get_default_path
 
     if options.journal is not None:
         return os.path.abspath(str(options.journal))
-    return default_path(find_state())
+    return get_default_path(find_state())
 
 
 def open_reader(options: argparse.Namespace) -> JournalReader:
@@ -85,12 +85,12 @@ def open_reader(options: argparse.Namespace) -> JournalReader:
     from handrail.journal.queries import JournalReader
 
     try:
-        return JournalReader(journal_path(options))
+        return JournalReader(get_journal_path(options))
     except JournalFailed as error:
-        raise journal_error(error) from None
+        raise describe_journal_error(error) from None
 
 
-def journal_error(error: Any) -> Stop:
+def describe_journal_error(error: Any) -> Stop:
     """A failure of the journal, in words."""
     return Stop(f"the journal {escape(error.journal)}: {error.why}")
 
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             return _verify(reader, options.json) if options.what else _log(reader, options)
         except JournalFailed as error:
-            raise journal_error(error) from None
+            raise describe_journal_error(error) from None
 
 
 def _verify(reader: JournalReader, as_json: bool) -> int:
@@ -127,7 +127,7 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
 
     newest = reader.read_newest_entry()
     screen = Screen(sys.stdout)
-    project, shown = chosen_project(options), False
+    project, shown = get_project(options), False
     for row in reader.iterate_calls(limit=options.limit or -1, session=options.session, project=project):
         shown = True
         if not _show_row(row, reader, screen, options.json):
@@ -146,12 +146,12 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
 
 def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool) -> bool:
     if as_json:
-        return write(as_line(plain(row, reader)) + "\n")
+        return write(as_line(call_as_json(row, reader)) + "\n")
     code = f" {row.error}" if row.error else ""
     return write(
         screen.render(
             (f"{row.seq:>6}  ", "bold"),
-            (f"{when(row.time)}  {row.session[:8]:8}  ", "dim"),
+            (f"{format_time(row.time)}  {row.session[:8]:8}  ", "dim"),
             (f"{row.status + code:24} ", STYLES.get(row.status, "")),
             (f"{row.tool:10} ", "cyan"),
             (_describe_target(row), ""),
@@ -168,15 +168,17 @@ def _describe_target(row: CallRow) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
-def when(nanoseconds: int) -> str:
+def format_time(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds / 1e9))
 
 
-def plain(row: CallRow, reader: JournalReader) -> dict[str, Any]:
+def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     """A call as JSON values."""
     from dataclasses import asdict
 
-    files = [{**_with_old_keys(asdict(one)), "path": safe(one.path)} for one in reader.read_files(row.seq)]
+    files = [
+        {**_with_old_keys(asdict(one)), "path": escape_for_terminal(one.path)} for one in reader.read_files(row.seq)
+    ]
     return {**_with_old_keys(asdict(row)), "files": files}
 
 

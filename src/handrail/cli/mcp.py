@@ -79,9 +79,9 @@ def main(words: Sequence[str], at: str = "") -> int:
         return serve(list(words))
     options = parse_quickly(words) or _parse(words)
     if options.draft:
-        from handrail.cli.minimal import in_draft
+        from handrail.cli.minimal import is_in_draft
 
-        if not in_draft():
+        if not is_in_draft():
             from handrail.cli.draft import run_again
 
             return run_again(options.draft, options.workspace, ["mcp", *words])
@@ -168,7 +168,7 @@ def run(options: Options) -> int:
             require_directory(option, place)
     names = [name.strip() for name in options.tools.split(",") if name.strip()]
     try:
-        specs = tool_list.specs(options.dialect, names)
+        specs = tool_list.list_specs(options.dialect, names)
     except tool_list.NoSuchOffer as error:
         from handrail.cli.output import UsageError
 

@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def http_options(options: argparse.Namespace) -> HttpOptions:
+def make_http_options(options: argparse.Namespace) -> HttpOptions:
     """Build the server options; raises `HttpError`."""
     host, port = _parse_address(options.http)
     messages = []
@@ -122,12 +122,12 @@ def _build_owner(options: argparse.Namespace, messages: list[str]) -> Principal:
         if not os.path.isdir(place):
             raise HttpError(f"{escape(place) or repr(place)} is not a directory")
     if options.token is not None:
-        digest = principals.checked_token(options.token, "--token")
+        digest = principals.check_token(options.token, "--token")
         hide_argument(options.token)
     elif options.token_file is not None:
         digest = principals.from_file(options.token_file)
     else:
-        digest, path, token = principals.own_token(find_state())
+        digest, path, token = principals.load_own_token(find_state())
         messages.append(f"token: {token} (stored in {escape(path)})" if token else f"the token is in {escape(path)}")
     tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
     root = os.path.realpath(options.workspace or ".")
@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
             import uvicorn  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
-    server_options = http_options(options)
+    server_options = make_http_options(options)
     for line in server_options.messages:
         warn(f"handrail mcp: {line}")
     return serve(server_options, open_socket(server_options))

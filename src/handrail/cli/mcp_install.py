@@ -20,7 +20,7 @@ from handrail.mcp.install.entry import (
     InstallReport,
     ServerEntry,
     choose_place,
-    clients,
+    load_clients,
 )
 from handrail.text.display import escape
 
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     from handrail.policy.modes import MODES
 
     parser = CommandParser("mcp install", _ABOUT, _EXAMPLES)
-    parser.add_argument("client", choices=list(clients()), help="whose configuration to write")
+    parser.add_argument("client", choices=list(load_clients()), help="whose configuration to write")
     parser.add_argument(
         "root", metavar="ROOT", nargs="?", help="the workspace (default: the directory that the client works in)"
     )
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     environ = os.environ if environ is None else environ
     if options.root is not None and not os.path.isdir(options.root):
         raise InstallError(f"ROOT {escape(options.root) or repr('')} is not a directory")
-    client = clients()[options.client]
+    client = load_clients()[options.client]
     entry = _describe_entry(options, client, environ)
     path = entry.path
     if options.show:
@@ -129,7 +129,7 @@ def _describe_entry(options: argparse.Namespace, client: ClientKind, environ: Ma
         client.settings_place(scope, project, environ),
         options.only,
         options.allow,
-        [spec["name"] for spec in tool_list.specs(options.dialect or "native")],
+        [spec["name"] for spec in tool_list.list_specs(options.dialect or "native")],
         options.http,
         _read_token(options),
     )
@@ -141,11 +141,11 @@ def _read_token(options: argparse.Namespace) -> str:
         return ""
     from handrail.mcp.http import principals
 
-    path = options.token_file or principals.own_token(find_state())[1]
+    path = options.token_file or principals.load_own_token(find_state())[1]
     try:
         with open(path, encoding="ascii") as file:
             token = file.read().strip()
-        principals.checked_token(token, path)
+        principals.check_token(token, path)
     except (OSError, ValueError, principals.BadPrincipals) as error:
         raise InstallError(f"no token in {escape(path)}: {error}") from None
     return token

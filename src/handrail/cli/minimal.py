@@ -45,7 +45,7 @@ def _silence() -> None:
     os.close(nothing)
 
 
-def in_draft() -> bool:
+def is_in_draft() -> bool:
     """Whether this process sees a named draft in the place of the workspace."""
     from handrail.drafts import IN_DRAFT
 

@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from handrail.approval.screen import Screen as Screen
+from handrail.approval.screen import escape_for_terminal as escape_for_terminal
 from handrail.approval.screen import on_terminal as on_terminal
 from handrail.approval.screen import paint_diff as paint_diff
-from handrail.approval.screen import safe as safe
 from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
 from handrail.cli.minimal import write as write
@@ -21,7 +21,7 @@ def warn(text: str) -> None:
     """A line for the person, on stderr."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.buffer.write((safe(replace_surrogates(text)) + "\n").encode("utf-8"))
+            sys.stderr.buffer.write((escape_for_terminal(replace_surrogates(text)) + "\n").encode("utf-8"))
             sys.stderr.buffer.flush()
 
 
@@ -36,7 +36,7 @@ def as_line(value: Any) -> str:
 def as_document(value: Any) -> str:
     """JSON for the reader at hand: indented on a terminal, on one line in a pipe."""
     if on_terminal(sys.stdout):
-        return safe(replace_surrogates(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
+        return escape_for_terminal(replace_surrogates(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
     return as_line(value) + "\n"
 
 

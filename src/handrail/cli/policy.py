@@ -17,7 +17,7 @@ from handrail.cli.common import (
     parse_json,
     require_directory,
 )
-from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
+from handrail.cli.output import Stop, UsageError, as_document, escape_for_terminal, on_terminal, warn, write
 from handrail.policy.modes import MODES
 from handrail.text.display import escape
 
@@ -105,7 +105,7 @@ def _explain(options: argparse.Namespace) -> int:
         write(as_document(_as_json(verdict, each)))
     else:
         rendered = _render_verdict(tool, verdict, each)
-        write(safe(rendered) if on_terminal(sys.stdout) else rendered)
+        write(escape_for_terminal(rendered) if on_terminal(sys.stdout) else rendered)
     return _EXIT[verdict.decision]
 
 

@@ -38,7 +38,7 @@ class ProjectCommand:
 def find_commands(root: str) -> list[ProjectCommand]:
     """The commands of the project, those of a Makefile first; at most 20."""
     commands: dict[str, ProjectCommand] = {}
-    for find in (_make, _just, _node, _python, _rust, _go):
+    for find in (_make, _find_just, _find_node, _find_python, _find_rust, _go):
         for command in find(root):
             commands.setdefault(command.pattern, command)
     return list(commands.values())[:_MOST_COMMANDS]
@@ -71,7 +71,7 @@ def _make(root: str) -> Iterator[ProjectCommand]:
     return _find_targets(root, "make", ("GNUmakefile", "makefile", "Makefile"), r"^([\w.-]+)[ \t]*:(?![:=])")
 
 
-def _just(root: str) -> Iterator[ProjectCommand]:
+def _find_just(root: str) -> Iterator[ProjectCommand]:
     names = ("justfile", "Justfile", ".justfile")
     return _find_targets(root, "just", names, r"^@?([\w-]+)(?:[ \t][^:\n]*)?:(?!=)")
 
@@ -87,7 +87,7 @@ def _find_targets(root: str, program: str, files: Sequence[str], pattern: str) -
             return
 
 
-def _node(root: str) -> Iterator[ProjectCommand]:
+def _find_node(root: str) -> Iterator[ProjectCommand]:
     package = _parse_json(_read(root, "package.json"))
     scripts = package.get("scripts")
     if not isinstance(scripts, dict):
@@ -99,7 +99,7 @@ def _node(root: str) -> Iterator[ProjectCommand]:
             yield ProjectCommand(f"{runner} {name}", "package.json")
 
 
-def _python(root: str) -> Iterator[ProjectCommand]:
+def _find_python(root: str) -> Iterator[ProjectCommand]:
     project = _parse_toml(_read(root, "pyproject.toml"))
     tools = project.get("tool")
     names = set(tools) if isinstance(tools, dict) else set()
@@ -118,7 +118,7 @@ def _python(root: str) -> Iterator[ProjectCommand]:
         yield ProjectCommand("tox *", "tox.ini")
 
 
-def _rust(root: str) -> Iterator[ProjectCommand]:
+def _find_rust(root: str) -> Iterator[ProjectCommand]:
     if os.path.isfile(os.path.join(root, "Cargo.toml")):
         for word in ("build", "check", "test", "clippy", "fmt"):
             yield ProjectCommand(f"cargo {word} *", "Cargo.toml")

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     from handrail.agent.providers import ModelError
-    from handrail.cli.chat.attachments import load_pictures, named
+    from handrail.cli.chat.attachments import describe_named_files, load_pictures
     from handrail.cli.chat.events import JsonEvents
     from handrail.cli.chat.interrupts import Leave, ended_in_order
     from handrail.cli.chat.opening import Work
@@ -65,7 +65,7 @@ def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
         with ended_in_order(work.stop):
             work.agent()  # what is missing is wrong usage, before anything was asked
             pictures = load_pictures(task, plan.workspace)
-            ending = answer(work, "\n".join([task, *named(task, plan.workspace)]), pictures)
+            ending = answer(work, "\n".join([task, *describe_named_files(task, plan.workspace)]), pictures)
         code = CODES[ending.how] if ending else code
     except ModelError as error:
         raise UsageError(str(error)) from None

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import STYLES, add_journal, journal_error, open_reader, plain, when
+from handrail.cli.log import STYLES, add_journal, call_as_json, describe_journal_error, format_time, open_reader
 from handrail.cli.output import Screen, UsageError, as_document, paint_diff, write
 from handrail.text.display import escape
 
@@ -42,9 +42,9 @@ def run(options: argparse.Namespace) -> int:
             row = reader.find_call(options.call)
             if row is None:
                 raise UsageError(escape(reader.describe_unknown(options.call)))
-            write(as_document(plain(row, reader)) if options.json else _render_call(row, reader))
+            write(as_document(call_as_json(row, reader)) if options.json else _render_call(row, reader))
         except JournalFailed as error:
-            raise journal_error(error) from None
+            raise describe_journal_error(error) from None
     return 0
 
 
@@ -55,7 +55,9 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     ended = f", exit code {row.exit_code}" if row.exit_code is not None else ""
     parts = [
         screen.render((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
-        screen.render((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
+        screen.render(
+            (f"at {format_time(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")
+        ),
         screen.render((f"in {escape(row.workspace) or '-'}", "dim")),
         _format_section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]

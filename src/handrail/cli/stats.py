@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, add_project, chosen_project, journal_error, open_reader
+from handrail.cli.log import add_journal, add_project, describe_journal_error, get_project, open_reader
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
 
     with open_reader(options) as reader:
         try:
-            tools, codes = reader.compute_stats(session=options.session, project=chosen_project(options))
+            tools, codes = reader.compute_stats(session=options.session, project=get_project(options))
             use = reader.measure_use()
         except JournalFailed as error:
-            raise journal_error(error) from None
+            raise describe_journal_error(error) from None
         size = os.path.getsize(reader.path)
     if options.json:
         from dataclasses import asdict

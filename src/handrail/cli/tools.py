@@ -37,15 +37,15 @@ def _to_json(spec: Spec) -> dict[str, Any]:
 
 
 def _to_openai(spec: Spec) -> dict[str, Any]:
-    from handrail.wire.openai import chat_tool
+    from handrail.wire.openai import build_chat_tool
 
-    return chat_tool(spec)
+    return build_chat_tool(spec)
 
 
 def _to_anthropic(spec: Spec) -> dict[str, Any]:
-    from handrail.wire.anthropic import tool
+    from handrail.wire.anthropic import build_tool
 
-    return tool(spec)
+    return build_tool(spec)
 
 
 def _to_mcp(spec: Spec) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format:
         write(as_document([_FORMATS[options.format](spec) for spec in specs]))
         return 0
-    rows = [(escape(spec.name), weight(spec), first_sentence(spec.description)) for spec in specs]
+    rows = [(escape(spec.name), estimate_tokens(spec), get_first_sentence(spec.description)) for spec in specs]
     wide = max((len(name) for name, _, _ in rows), default=0)
     head = f"Dialect {escape(dialect.name)}: {len(rows)} tools, about {sum(row[1] for row in rows)} tokens"
     lines = [(f"{name:<{wide}}", f"  {tokens:>5} tokens  {sentence}") for name, tokens, sentence in rows]
@@ -106,7 +106,7 @@ def _print_tokens(name: str | None) -> int:
     rows: list[tuple[str, int, str]] = []
     for one in [name] if name else dialects.names():
         dialect = open_dialect(one)
-        weights = {tool: weight(dialect.spec(tool)) for tool in dialect.entries}
+        weights = {tool: estimate_tokens(dialect.spec(tool)) for tool in dialect.entries}
         core = sum(weights[tool] for tool in dialect.core)
         if name:
             rows += [
@@ -120,12 +120,12 @@ def _print_tokens(name: str | None) -> int:
     return 0
 
 
-def weight(spec: Spec) -> int:
+def estimate_tokens(spec: Spec) -> int:
     """About how many tokens a model spends on knowing the tool: a token is some four characters."""
     return (len(json.dumps(spec.schema, ensure_ascii=False)) + len(spec.description)) // 4
 
 
-def first_sentence(description: str) -> str:
+def get_first_sentence(description: str) -> str:
     """The beginning of a description, on one line."""
     text = " ".join(description.split())
     match = re.match(r".*?[.!?](?=\s|$)", text)

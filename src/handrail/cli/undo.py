@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
-from handrail.cli.log import add_journal, journal_error, journal_path
+from handrail.cli.log import add_journal, describe_journal_error, get_journal_path
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
 
@@ -71,14 +71,14 @@ def _undo_calls(options: argparse.Namespace) -> UndoReport:
     roots += [Root(place, writable=False) for place in options.read_root]
     selection = {"call": options.call, "since": options.since, "session": options.session}
     try:
-        with open_undo(journal_path(options), options.workspace, roots, config.settings) as (journal, context):
+        with open_undo(get_journal_path(options), options.workspace, roots, config.settings) as (journal, context):
             return undo(journal, context, dry_run=options.dry_run, **selection)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
     except CannotUndo as error:
         raise Stop(f"{escape(error.journal)}: {escape(str(error))}") from None
     except JournalFailed as error:
-        raise journal_error(error) from None
+        raise describe_journal_error(error) from None
     except ToolError as error:
         raise Stop(f"nothing was undone: {escape(str(error))}") from None
 

@@ -226,7 +226,7 @@ class Dialect:
             if name not in self.entries:
                 raise DialectError(f"{folder / 'tools.toml'}: core lists {name!r}, which is not a tool of this dialect")
         for entry in self.entries.values():
-            if entry.id not in tools.ids() and not tools.outside(entry.id):
+            if entry.id not in tools.list_ids() and not tools.find_entry_points(entry.id):
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
         self._own: Mapping[str, AnyTool] = {}
         """Tools of the host's own, by id."""
@@ -268,7 +268,7 @@ class Dialect:
                 raise ValueError(f"the dialect {self.name} has a tool {name} already: give yours another name")
             if name in extended.entries:
                 raise ValueError(f"two of the tools are called {name}: give one of them another name")
-            if tool.id in tools.ids():
+            if tool.id in tools.list_ids():
                 raise ValueError(f"the id {tool.id} is that of a built-in tool: give yours another id")
             extended.entries[name] = ToolEntry(name, tool.id, forgets=tool.id.startswith(FUNCTION))
         extended.core = [*self.core, *(name for name in extended.entries if name not in self.entries)]

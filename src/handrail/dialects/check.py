@@ -23,7 +23,7 @@ from handrail.dialects.folder import (
 )
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.templates import facts_in
-from handrail.text.toml_lines import Key, lines_of
+from handrail.text.toml_lines import Key, find_lines
 from handrail.tools.tool import AnyTool
 
 KEYS = (
@@ -82,7 +82,7 @@ class _FolderCheck:
         table, adapters = self._inherit(own)
         entries = table.get("tools")
         if not isinstance(entries, dict) or not entries:
-            report.add((), "a dialect needs tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
+            report.add((), "a dialect needs tools: write [tools.NAME] with id = one of " + list_names(tools.list_ids()))
             return
         self._find_adapters(own, adapters, report)
         for name in own.get("tools", {}):
@@ -123,10 +123,10 @@ class _FolderCheck:
 
     def _load_tools(self, entries: Mapping[str, Any], adapters: Mapping[str, Path]) -> None:
         """Load the tools of Handrail and those of the dialect; those that cannot be loaded are reported already."""
-        self._tools = {one: [tools.load(one)] for one in tools.ids()}
+        self._tools = {one: [tools.load(one)] for one in tools.list_ids()}
         for name, entry in entries.items():
             one = str(entry.get("id")) if isinstance(entry, dict) else ""
-            if name not in adapters and (one in self._tools or not tools.outside(one)):
+            if name not in adapters and (one in self._tools or not tools.find_entry_points(one)):
                 continue
             with contextlib.suppress(*CANNOT_LOAD):
                 self._tools.setdefault(one, []).append(load_tool(one, adapters.get(name)))
@@ -137,7 +137,7 @@ class _FolderCheck:
             return {}, {}
         try:
             text = path.read_text(encoding="utf-8")
-            return tomllib.loads(text), lines_of(text)
+            return tomllib.loads(text), find_lines(text)
         except OSError as error:
             self.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}; every dialect needs this file"))
         except UnicodeDecodeError as error:
@@ -180,7 +180,7 @@ class _FolderCheck:
     def _check_shared(self, table: Mapping[str, Any], entries: Mapping[str, Any], report: Reporter) -> None:
         """Check the lists and tables at the top that concern all tools."""
         ids = [entry.get("id") for entry in entries.values() if isinstance(entry, dict)]
-        loaded = [tools.load(one) for one in ids if one in tools.ids()]
+        loaded = [tools.load(one) for one in ids if one in tools.list_ids()]
         limits = {limit.name for tool in loaded for limit in fields(tool.limits)}
         notes = [key.removeprefix("notes.") for key in self._native if key.startswith("notes.")]
         lists: dict[str, tuple[str, Collection[str]]] = {
@@ -202,7 +202,7 @@ class _FolderCheck:
             if facts is None:
                 known = [
                     *self._native,
-                    *(f"{tool}.errors.{way[-1]}" for tool in tools.ids() if way[-1] in template_facts.failures()),
+                    *(f"{tool}.errors.{way[-1]}" for tool in tools.list_ids() if way[-1] in template_facts.failures()),
                 ]
                 report.add(way, f"unknown message {key}: {suggest(key, known)}")
                 continue
@@ -227,7 +227,7 @@ class _FolderCheck:
         if tool == "errors" or (code != rest and tool in self._tools):
             failure = template_facts.failures().get(code)
             return None if failure is None else failure.names() | ({"error"} if tool != "errors" else set())
-        if tool in self._tools and (tool not in tools.ids() or rest == "summary" or key in self._native):
+        if tool in self._tools and (tool not in tools.list_ids() or rest == "summary" or key in self._native):
             declared = [template_facts.of_template(one, rest) for one in self._tools[tool]]
             return ANY if None in declared else frozenset().union(*(facts for facts in declared if facts))
         if key not in self._native:

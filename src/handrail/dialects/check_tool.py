@@ -74,8 +74,10 @@ class ToolCheck:
             elif not isinstance(value, _find_toml_type(str(known[key].type))):
                 self._add((key,), f"{key} is {_TYPE_NAMES[_find_toml_type(str(known[key].type))]}, not {value!r}")
                 return
-        if entry.get("id") not in tools.ids() and not tools.outside(str(entry.get("id"))):
-            self._add(("id",), f"unknown tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
+        if entry.get("id") not in tools.list_ids() and not tools.find_entry_points(str(entry.get("id"))):
+            self._add(
+                ("id",), f"unknown tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.list_ids())}"
+            )
             return
         try:
             tool = load_tool(entry["id"], self._adapter)

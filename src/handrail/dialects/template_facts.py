@@ -11,8 +11,8 @@ from types import UnionType
 from typing import get_args
 
 from handrail.dialects.templates import fact_names
-from handrail.errors import ToolError, all_failures
-from handrail.tools.notes import all_notes
+from handrail.errors import ToolError, iterate_failures
+from handrail.tools.notes import iterate_notes
 from handrail.tools.tool import AnyTool
 
 PIPELINE_DATA = frozenset({"diff", "applied", "mtime_ms", "content", "ok", "path"})
@@ -22,13 +22,13 @@ PIPELINE_DATA = frozenset({"diff", "applied", "mtime_ms", "content", "ok", "path
 @cache
 def failures() -> Mapping[str, type[ToolError]]:
     """Every failure by its code."""
-    return {kind.code: kind for kind in all_failures()}
+    return {kind.code: kind for kind in iterate_failures()}
 
 
 @cache
 def of_note(code: str) -> frozenset[str]:
     """The facts that the note of this code declares."""
-    return next((note.names() for note in all_notes() if note.code == code), frozenset())
+    return next((note.names() for note in iterate_notes() if note.code == code), frozenset())
 
 
 def of_data(tool: AnyTool) -> frozenset[str] | None:

@@ -50,7 +50,7 @@ from handrail.errors.calls import (
     ToolError,
     ToolFailed,
     UnknownTool,
-    all_failures,
+    iterate_failures,
 )
 from handrail.errors.changes import (
     AlreadyApplied,
@@ -235,6 +235,6 @@ __all__ = [
     "UnknownType",
     "UnsureIndent",
     "WouldOverwrite",
-    "all_failures",
     "from_os",
+    "iterate_failures",
 ]

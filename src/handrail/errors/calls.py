@@ -155,9 +155,9 @@ class Bug(ToolError):
     what: str
 
 
-def all_failures(base: type[ToolError] = ToolError) -> Iterator[type[ToolError]]:
+def iterate_failures(base: type[ToolError] = ToolError) -> Iterator[type[ToolError]]:
     """Every class with an error code of its own."""
     for kind in base.__subclasses__():
         if "code" in vars(kind):
             yield kind
-        yield from all_failures(kind)
+        yield from iterate_failures(kind)

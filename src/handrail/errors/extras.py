@@ -59,7 +59,7 @@ def needs(extra: str) -> Iterator[None]:
         raise MissingExtra(extra=extra, use=USES[extra], problem=problem, install=install_command(extra)) from error
 
 
-def packages() -> dict[str, list[str]]:
+def list_packages() -> dict[str, list[str]]:
     """The packages of each extra, by the metadata of the installed Handrail; empty if it is not installed."""
     from importlib import metadata
 
@@ -76,6 +76,6 @@ def packages() -> dict[str, list[str]]:
     return {extra: sorted(names) for extra, names in by_extra.items()}
 
 
-def module_of(package: str) -> str:
+def get_module(package: str) -> str:
     """The name under which a package is imported."""
     return _MODULES.get(package, package.replace("-", "_"))

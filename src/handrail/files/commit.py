@@ -35,7 +35,7 @@ from typing import Literal
 
 from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
-from handrail.files.locks import Doing, Held, IntentPart, Kind, intents, part
+from handrail.files.locks import Doing, Held, IntentPart, Kind, make_intents, make_part
 from handrail.files.subtrees import commit_subtree
 from handrail.files.versions import (
     BLOCK,
@@ -46,8 +46,8 @@ from handrail.files.versions import (
     Version,
     hash_bytes,
     keep_version,
+    make_version,
     read_all,
-    version_of,
 )
 from handrail.frozen import frozen
 from handrail.text.display import escape
@@ -76,14 +76,14 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
         try:
             for doing, step in _STEPS:
                 with slots[0].errors():
-                    held.intend(intents(doing, [slot.part() for slot in slots]))
+                    held.intend(make_intents(doing, [slot.describe() for slot in slots]))
                 for slot in slots:
                     with slot.errors():
                         step(slot)
             return [slot.version() for slot in slots]
         except BaseException:
             with contextlib.suppress(OSError):  # if we die now, what is left goes back as well
-                held.intend(intents("swaps", [slot.part() for slot in slots]))
+                held.intend(make_intents("swaps", [slot.describe() for slot in slots]))
             for slot in reversed(slots):
                 slot.back_out()
             for slot in slots:
@@ -150,12 +150,12 @@ class _Slot:
     def kind(self) -> Kind:
         return "through" if self.in_place else "exchange" if self.change.before else "new"
 
-    def part(self) -> IntentPart:
+    def describe(self) -> IntentPart:
         """Describe this file for `recover`, in case this process dies."""
         before = self.change.before
         old = before.version.digest if before else None
         real = self.change.path.real
-        return part(self.directory, real, self.kind, self.temp, self.name, self.new_ino, old, self.digest)
+        return make_part(self.directory, real, self.kind, self.temp, self.name, self.new_ino, old, self.digest)
 
     def write(self) -> None:
         """Write the new contents under the temporary name, sync them and read them back."""
@@ -191,7 +191,7 @@ class _Slot:
         self.old = os.open(self.name, READ, dir_fd=self.directory)
         status = os.fstat(self.old)
         if not stat.S_ISREG(status.st_mode) or (
-            version_of(status).stamp != before.version.stamp and not holds(self.old, before.raw)
+            make_version(status).stamp != before.version.stamp and not holds(self.old, before.raw)
         ):
             raise ChangedSince(path=self.named, moment="commit")
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=True):
@@ -318,7 +318,7 @@ class _Slot:
         return Version(0, 0, len(contents), 0, 0, hash_bytes(contents))
 
     def version(self) -> Version:
-        return version_of(os.fstat(self.fd), self.digest)
+        return make_version(os.fstat(self.fd), self.digest)
 
 
 class _Removal(_Slot):

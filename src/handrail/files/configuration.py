@@ -31,7 +31,7 @@ class ConfigurationFile:
 
     def __enter__(self) -> ConfigurationFile:
         with contextlib.ExitStack() as stack:
-            self._missing = _missing_directories(self.real)
+            self._missing = _find_missing_directories(self.real)
             top = os.path.dirname(self._missing[0] if self._missing else self.real)
             self._workspace = Workspace([Root(top)])
             stack.callback(self._workspace.close)
@@ -75,7 +75,7 @@ class ConfigurationFile:
         commit(self._workspace, [Change(self._path, self._before, raw)], self._held, Saving())
 
 
-def _missing_directories(path: str) -> list[str]:
+def _find_missing_directories(path: str) -> list[str]:
     missing: list[str] = []
     above = os.path.dirname(path)
     while not os.path.isdir(above) and not os.path.lexists(above):

@@ -48,7 +48,7 @@ def make_renamable(parent: int, name: str) -> bool:
 def _is_refused(parent: int, name: str) -> bool:
     """Whether the kernel refuses to rename a directory: try it, and rename it back."""
     times = os.fstat(parent)
-    aside = _temporary_name()
+    aside = _make_temporary_name()
     try:
         os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
         os.rename(aside, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -63,7 +63,7 @@ def _is_refused(parent: int, name: str) -> bool:
 
 def _replace_by_upper(parent: int, name: str) -> None:
     """Move the entries of a directory into a new one, the inner directories first, and give it the old one's name."""
-    new_name = _temporary_name()
+    new_name = _make_temporary_name()
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     os.mkdir(new_name, 0o700, dir_fd=parent)
     with contextlib.ExitStack() as stack:
@@ -103,5 +103,5 @@ def _copy_metadata(old: int, status: os.stat_result, new: int) -> None:
     os.chmod(new, stat.S_IMODE(status.st_mode))
 
 
-def _temporary_name() -> str:
+def _make_temporary_name() -> str:
     return f".handrail-{secrets.token_hex(8)}"

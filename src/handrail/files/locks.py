@@ -92,7 +92,7 @@ class Locks:
         """Nobody else changes these files through Handrail until the block is left."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         # Always in the same order, each once: two calls with several files cannot wait for each other.
-        keys = sorted({key_of(path) for path in paths})
+        keys = sorted({get_lock_key(path) for path in paths})
         if not keys:  # an undo that finds no file; there is nothing to commit then
             yield Held(-1, keys)
             return
@@ -100,7 +100,7 @@ class Locks:
         with contextlib.closing(open_keys(self._directory)) as taken:
             while not (self._take(taken, keys, deadline) and self._clean_up(taken, keys)):
                 self._pause(deadline, 0.02)
-            path = self._path(keys[0])
+            path = self._get_path(keys[0])
             record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 yield Held(record, keys)
@@ -115,7 +115,7 @@ class Locks:
         """Whether nobody holds any of these files now."""
         try:
             with contextlib.closing(open_keys(self._directory)) as taken:
-                return all(taken.take(key) for key in sorted({key_of(path) for path in paths}))
+                return all(taken.take(key) for key in sorted({get_lock_key(path) for path in paths}))
         except FileNotFoundError:  # no lock was ever taken
             return True
 
@@ -166,7 +166,7 @@ class Locks:
             for intent in intents:
                 self._recover(intent)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path(key))
+                os.unlink(self._get_path(key))
         finally:
             for one in got:
                 taken.drop(one)
@@ -176,23 +176,23 @@ class Locks:
         with os.scandir(self._directory) as entries:
             return [int(entry.name, 16) for entry in entries if _RECORD.fullmatch(entry.name)]
 
-    def _path(self, key: int) -> str:
+    def _get_path(self, key: int) -> str:
         return os.path.join(self._directory, f"{key:016x}")
 
     def _read(self, key: int) -> tuple[list[Intent], list[int]]:
         """Read a record and the keys of its files; an incomplete one means that nothing was begun."""
         try:
-            fd = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(self._get_path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return [], []
         with open(fd, "rb") as file:
-            intents = intents_of(file.read())
+            intents = read_intents(file.read())
         keys: Any = next((one["keys"] for one in intents if isinstance(one, dict) and "keys" in one), [])
         known = [one for one in keys if type(one) is int and 0 <= one < _KEYS] if isinstance(keys, list) else []
         return [one for one in intents if isinstance(one, dict) and "keys" not in one], known
 
 
-def key_of(path: str) -> int:
+def get_lock_key(path: str) -> int:
     """The lock key of a path: 62 bits of a hash."""
     # One file may be spelled in several ways where the file system ignores case or normalises: lock them all as one.
     same = unicodedata.normalize("NFC", path).casefold()
@@ -276,7 +276,7 @@ class KeyFiles:
     def take(self, key: int) -> bool:
         if key in self._held:
             return True
-        path = self._path(key)
+        path = self._get_path(key)
         fd = os.open(path, _CREATE, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -296,7 +296,7 @@ class KeyFiles:
         for one in list(self._held) if key is None else [key]:
             fd = self._held.pop(one)
             with contextlib.suppress(OSError):
-                os.unlink(self._path(one))
+                os.unlink(self._get_path(one))
             with contextlib.suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_UN)
             with contextlib.suppress(OSError):
@@ -305,11 +305,11 @@ class KeyFiles:
     def close(self) -> None:
         self.drop()
 
-    def _path(self, key: int) -> str:
+    def _get_path(self, key: int) -> str:
         return os.path.join(self._directory, f"{key:016x}.lock")
 
 
-def intents_of(raw: bytes) -> list[Any]:
+def read_intents(raw: bytes) -> list[Any]:
     """Read a record; empty if its writer was killed while writing it."""
     try:
         intents = json.loads(raw)
@@ -326,7 +326,7 @@ def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:
                 continue
             with contextlib.suppress(BlockingIOError), open(entry.path, "r+b", buffering=0) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for intent in intents_of(file.read()):
+                for intent in read_intents(file.read()):
                     recover(intent)
                 file.truncate(0)
 
@@ -348,13 +348,15 @@ class IntentPart:
     """Digests."""
 
 
-def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> IntentPart:
+def make_part(
+    directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None
+) -> IntentPart:
     place = os.fstat(directory)
     at = os.path.dirname(real)
     return IntentPart(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
 
 
-def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
+def make_intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
     """The record to write before the next step."""
     one = parts[0]
     if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from handrail import system_calls
 from handrail.errors import PastEnd, TimedOut
-from handrail.files.versions import Version, hash_bytes, read_all, version_of
+from handrail.files.versions import Version, hash_bytes, make_version, read_all
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import UTF8, Codec, detect_encoding
@@ -117,7 +117,7 @@ class TextFile:
         self._legacy = legacy
         status = os.fstat(fd)
         self.raw = read_all(fd, SMALL, status.st_size)
-        self.version = version_of(status, compute_hash(self.raw) if self.raw is not None else None)
+        self.version = make_version(status, compute_hash(self.raw) if self.raw is not None else None)
         self._indexes = indexes
         self._only_utf8 = False
         self.replaced = False
@@ -217,8 +217,8 @@ class TextFile:
                 raise PastEnd(path=self.path.named, offset=line, total=before)
             here = lines.count_ends(block)
             if before + here >= line - 1:
-                at = lines.after_end(block, line - 1 - before)
-                return offset + self._width(block[:at])
+                at = lines.find_after_ending(block, line - 1 - before)
+                return offset + self._measure_width(block[:at])
             offset, before = offset + raw, before + here
         return offset
 
@@ -237,7 +237,7 @@ class TextFile:
             block = os.pread(self._fd, end - start, start)
             here = lines.count_ends(block)
             if here >= left:
-                return start + lines.after_end(block, here - left + 1), -count
+                return start + lines.find_after_ending(block, here - left + 1), -count
             left -= here
             end = start
         return top, 1
@@ -282,10 +282,10 @@ class TextFile:
         return int.from_bytes(raw, "big" if self.codec.name.endswith("be") else "little")
 
     def _as_utf8(self, block: bytes) -> bytes:
-        # What is no character becomes one U+FFFD a unit, so that `_width` finds the way back.
+        # What is no character becomes one U+FFFD a unit, so that `_measure_width` finds the way back.
         return block.decode(self.codec.name, "replace").encode("utf-8")
 
-    def _width(self, block: bytes) -> int:
+    def _measure_width(self, block: bytes) -> int:
         """How many bytes of the file the beginning of a block stands for."""
         return len(block) if self.codec.unit == 1 else len(block.decode("utf-8").encode(self.codec.name))
 
@@ -359,7 +359,7 @@ class _Line:
     def __init__(self, codec: Codec, skip: int, width: int) -> None:
         self._decoder = codec.decoder()
         self._skip = skip
-        self._width = width
+        self._measure_width = width
         self._kept: list[str] = []
         self._length = 0
         self.left = 0
@@ -372,7 +372,7 @@ class _Line:
             dropped = min(self._skip, len(text))
             self._skip -= dropped
             text = text[dropped:]
-        room = self._width - self._length
+        room = self._measure_width - self._length
         if room > 0:
             self._kept.append(text[:room])
             self._length += min(room, len(text))

@@ -31,7 +31,7 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.directory_renames import rename_directory
-from handrail.files.locks import Held, intents, part
+from handrail.files.locks import Held, make_intents, make_part
 from handrail.files.versions import (
     READ,
     Change,
@@ -40,8 +40,8 @@ from handrail.files.versions import (
     SubtreeEntry,
     Version,
     keep_version,
+    make_version,
     read_all,
-    version_of,
 )
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
@@ -116,7 +116,7 @@ def scan_subtree(workspace: Workspace, path: WorkPath, most_bytes: int, *, split
         raise NotFound(path=path.named, nearest=workspace.nearest(path)) from None
     except OSError as error:
         raise from_os(error, path=path.named) from None
-    return Subtree(path, entries, version_of(status))
+    return Subtree(path, entries, make_version(status))
 
 
 def require_movable(workspace: Workspace, path: WorkPath) -> None:
@@ -218,7 +218,7 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
         if saving.durable:
             system_calls.sync_directory(there)
             system_calls.sync_directory(here)
-        return version_of(os.stat(new, dir_fd=there, follow_symlinks=False))
+        return make_version(os.stat(new, dir_fd=there, follow_symlinks=False))
 
 
 def _rename(here: int, old: str, there: int, new: str, is_directory: bool) -> None:
@@ -236,8 +236,8 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
     subtree, temp = change.subtree, f".handrail-{os.urandom(8).hex()}"
     with workspace.parent(change.path) as (directory, name):
         _require_writable(directory, name, change.path)
-        doing = part(directory, change.path.real, "tree", temp, name, 0, None, None)
-        held.intend(intents("swaps", [doing]))
+        doing = make_part(directory, change.path.real, "tree", temp, name, 0, None, None)
+        held.intend(make_intents("swaps", [doing]))
         try:
             rename = partial(os.rename, name, temp, src_dir_fd=directory, dst_dir_fd=directory)
             rename_directory(rename, directory, name)
@@ -254,7 +254,7 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
             _put_back(directory, temp, name, change.path)
             held.done()
             raise
-        held.intend(intents("ready", [doing]))
+        held.intend(make_intents("ready", [doing]))
         leftover = _delete(directory, temp, name, subtree)
         held.done()
         if leftover:

@@ -52,7 +52,7 @@ class Version:
         return (self.dev, self.ino, self.size, self.mtime_ns, self.ctime_ns)
 
 
-def version_of(status: os.stat_result, digest: str | None = None) -> Version:
+def make_version(status: os.stat_result, digest: str | None = None) -> Version:
     return Version(*take_stamp(status), digest)
 
 
@@ -89,7 +89,7 @@ def load(workspace: Workspace, path: WorkPath, most: int, compute_hash: Callable
         raw = read_all(fd, most, status.st_size)
         if raw is None:
             raise TooLargeToChange(path=path.named, size=max(status.st_size, most), most=most)
-        return Stored(path, raw, version_of(status, compute_hash(raw)))
+        return Stored(path, raw, make_version(status, compute_hash(raw)))
     except OSError as error:
         raise from_os(error, path=path.named) from None
     finally:

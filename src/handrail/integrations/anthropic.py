@@ -22,7 +22,7 @@ from handrail.integrations.common import (
 )
 from handrail.model import Result
 from handrail.wire import anthropic as wire
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 if TYPE_CHECKING:
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
@@ -33,7 +33,7 @@ _PREDEFINED = {"str_replace_based_edit_tool": "text_editor_20250728", "bash": "b
 
 def tools(session: AnySession) -> list[ToolParam]:
     """Tool definitions for the Messages API."""
-    definitions: list[Any] = [wire.tool(spec) for spec in sync_session(session).specs()]
+    definitions: list[Any] = [wire.build_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
@@ -70,7 +70,7 @@ def _build_result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBl
 
 
 def _build_content(result: Result) -> list[Any]:
-    return wire.result_content(result.full_text, images_of(result))
+    return wire.build_result_content(result.full_text, get_images(result))
 
 
 def runnable_tools(

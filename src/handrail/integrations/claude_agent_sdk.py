@@ -52,5 +52,5 @@ def _build_tool(spec: Spec, most_chars: int) -> Tool:
 
 
 def _build_result(result: Result) -> CallToolResult:
-    content = mcp.content(result.blocks, result.text)
+    content = mcp.build_content(result.blocks, result.text)
     return CallToolResult.model_validate({"content": content, "isError": not result.ok})

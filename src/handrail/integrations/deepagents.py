@@ -23,7 +23,7 @@ from handrail.model import Approve, Result
 from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.options import SessionOptions
 from handrail.pipeline.session import Session
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 with needs("deepagents"):
     from deepagents.backends import CompositeBackend, StateBackend
@@ -128,7 +128,7 @@ class HandrailBackend(BackendProtocol):
         result = (
             self._call("view_file", file_path=self._to_session_path(file_path)) if kind.startswith("image/") else None
         )
-        drawn = images_of(result) if result else []
+        drawn = get_images(result) if result else []
         if len(drawn) == 1 and drawn[0]["mime_type"] == kind:
             return ReadResult(file_data=FileData(content=drawn[0]["base64"], encoding="base64"))
         raw = self._read_bytes(file_path)

@@ -15,7 +15,7 @@ from handrail.dialects import Spec
 from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, CallOrder, async_session, resolve_old_name, sync_session
 from handrail.model import Result, as_json
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 with needs("langchain"):
     from langchain_core.messages import ToolMessage
@@ -46,7 +46,7 @@ class LangChainTool(BaseTool):
 
     def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
         """Return the text for the model, and the result for programs."""
-        shown = images_of(result)
+        shown = get_images(result)
         content: Any = [{"type": "text", "text": result.full_text}, *map(dict, shown)] if shown else result.full_text
         facts = {name: value for name, value in as_json(result).items() if name not in ("text", "blocks")}
         if result.ok or not result.id:  # who calls a tool by hand, without the id of a call, gets the content alone

@@ -13,7 +13,7 @@ from handrail.integrations import openai_hosted
 from handrail.integrations.common import AnySession, RequestedCall, answer_calls, async_answer_calls, sync_session
 from handrail.model import Result
 from handrail.wire import openai as wire
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
@@ -25,7 +25,7 @@ hosted_tools = openai_hosted.tools
 
 def chat_tools(session: AnySession) -> list[ChatCompletionToolParam]:
     """Tool definitions for Chat Completions."""
-    definitions: list[Any] = [wire.chat_tool(spec) for spec in sync_session(session).specs()]
+    definitions: list[Any] = [wire.build_chat_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
@@ -54,14 +54,14 @@ def _build_messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletio
         {"role": "tool", "tool_call_id": call, "content": result.full_text} for call, result in replies
     ]
     shown: list[Any] = [
-        wire.chat_image_message(call, images) for call, result in replies if (images := images_of(result))
+        wire.build_chat_image_message(call, images) for call, result in replies if (images := get_images(result))
     ]
     return messages + shown
 
 
 def response_tools(session: AnySession) -> list[FunctionToolParam]:
     """Tool definitions for the Responses API."""
-    definitions: list[Any] = [wire.response_tool(spec) for spec in sync_session(session).specs()]
+    definitions: list[Any] = [wire.build_response_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
@@ -89,6 +89,6 @@ def _parse_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
 def _build_output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInputItemParam:
     if call.type != "function_call":
         return openai_hosted.output(call, results)
-    item: Any = wire.function_output(call.call_id, results[0].full_text, images_of(results[0]))
+    item: Any = wire.build_function_output(call.call_id, results[0].full_text, get_images(results[0]))
     typed: ResponseInputItemParam = item
     return typed

@@ -8,7 +8,7 @@ from handrail.dialects import Spec
 from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result
-from handrail.wire.images import data_url, images_of
+from handrail.wire.images import get_images, make_data_url
 
 with needs("openai-agents"):
     from agents import FunctionTool, RunConfig, Tool, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
@@ -42,5 +42,5 @@ def run_config(session: AnySession, **options: Any) -> RunConfig:
 
 
 def _build_output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
-    images = [ToolOutputImage(image_url=data_url(one)) for one in images_of(result)]
+    images = [ToolOutputImage(image_url=make_data_url(one)) for one in get_images(result)]
     return [ToolOutputText(text=result.full_text), *images] if images else result.full_text

@@ -7,7 +7,7 @@ from typing import Any
 
 from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, async_session, sync_session
-from handrail.wire.images import data_url, images_of
+from handrail.wire.images import get_images, make_data_url
 
 with needs("pydantic-ai"):
     from pydantic_ai import BinaryContent, RunContext, ToolDefinition
@@ -54,7 +54,7 @@ class HandrailToolset(AbstractToolset[Any]):
     ) -> Any:
         arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
         result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")
-        images = [BinaryContent.from_data_uri(data_url(one)) for one in images_of(result)]
+        images = [BinaryContent.from_data_uri(make_data_url(one)) for one in get_images(result)]
         return [result.full_text, *images] if images else result.full_text
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, resolve_old_name, sync_session
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 with needs("smolagents"):
     from smolagents import ActionStep, MultiStepAgent, Tool
@@ -41,7 +41,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
             raise TypeError(f"{self.name} takes {len(self.inputs)} arguments, not {len(positional)}")
         arguments = dict(zip(self.inputs, positional, strict=False)) | named  # code of an agent may leave names out
         result = self._session.call(self.name, arguments)
-        self.unseen += images_of(result)
+        self.unseen += get_images(result)
         return result.full_text
 
 

@@ -38,17 +38,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from handrail.files.versions import hash_bytes
-from handrail.journal.records import BEGIN, END, FILE, SCHEMA, VERSION, hashed_columns
+from handrail.journal.records import BEGIN, END, FILE, SCHEMA, VERSION, read_hashed_columns
 from handrail.journal.spool import (
     KEY,
     START,
     WORKSPACE,
     Spooled,
+    get_spool_path,
     has_spooled,
     parse_hash,
     parse_spool,
     read_moved,
-    spool_path,
 )
 from handrail.secrets.masking import Mask
 
@@ -262,7 +262,7 @@ class Spool:
     """The spool beside a database. All but `open` and `close` is called under the lock of its file."""
 
     def __init__(self, path: str) -> None:
-        self.path = spool_path(path)
+        self.path = get_spool_path(path)
         self.fd = -1
         self.rows = 0
         """Lines in it, as far as this process knows."""
@@ -386,16 +386,16 @@ class Head:
     def chain(self, seq: int, stage: str, content: Sequence[Any] | None = None) -> None:
         """Add the rows just written to the chain: ``content`` if it is known, else the rows in the tables."""
         self.n += 1
-        self.enter(seq, stage, hashed_columns(self._opened.connection, seq, stage) if content is None else content)
+        self.enter(seq, stage, read_hashed_columns(self._opened.connection, seq, stage) if content is None else content)
 
     def extend(self, seq: int, stage: str, content: Sequence[Any]) -> tuple[int, int, str, str]:
         """The next entry, for the table."""
         self.n += 1
-        self.hash = entry_hash(self.hash, self.n, seq, stage, content)
+        self.hash = hash_entry(self.hash, self.n, seq, stage, content)
         return self.n, seq, stage, self.hash
 
     def enter(self, seq: int, stage: str, content: Sequence[Any]) -> None:
-        self.hash = entry_hash(self.hash, self.n, seq, stage, content)
+        self.hash = hash_entry(self.hash, self.n, seq, stage, content)
         self._opened.insert("chain", _CHAIN, (self.n, seq, stage, self.hash))
 
 
@@ -436,7 +436,7 @@ class BrokenEntry(NamedTuple):
     why: str
 
 
-def entry_hash(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
+def hash_entry(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
     """Hash an entry: the hash before it, its number, and its contents."""
     text = _encoder.encode([before, n, seq, stage, content])
     return hashlib.sha256(text.encode("ascii")).hexdigest()

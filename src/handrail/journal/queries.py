@@ -19,13 +19,13 @@ from handrail.journal.database import (
     BrokenEntry,
     ChainEntry,
     Database,
-    entry_hash,
+    hash_entry,
     load_images,
     lock_file,
 )
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, read_hashed_columns
 from handrail.journal.retention import STAGE, read_removed
-from handrail.journal.spool import Spooled, has_spooled, parse_hash, parse_spool, read_moved, spool_path
+from handrail.journal.spool import Spooled, get_spool_path, has_spooled, parse_hash, parse_spool, read_moved
 from handrail.policy.paths import is_within
 
 UNDO = "Undo"
@@ -190,7 +190,7 @@ class JournalReader:
     def _merge_spooled(self) -> None:
         """Show the rows of the spool as if they were in the tables, by views of this connection alone."""
         run = self.db.execute
-        size = os.stat(spool_path(self.path)).st_size
+        size = os.stat(get_spool_path(self.path)).st_size
         if size == self._merged:
             return
         self._merged = size
@@ -206,7 +206,7 @@ class JournalReader:
         spooled = _read_spooled(self.db, self.path)
         for row in spooled.rows:
             n, seq = n + 1, seq + 1
-            digest = entry_hash(digest, n, seq, "whole 0", [row, []])
+            digest = hash_entry(digest, n, seq, "whole 0", [row, []])
             run(f"INSERT INTO temp.spooled_calls VALUES ({', '.join('?' * len(CALL_COLUMNS))})", (seq, *row))
             run("INSERT INTO temp.spooled_chain VALUES (?, ?, ?, ?)", (n, seq, "whole 0", digest))
         run("UPDATE temp.head SET n = ?, seq = ?, hash = ?", (n, seq, digest))
@@ -251,7 +251,7 @@ class JournalReader:
         """The workspaces of a project; None in a journal without their index, and where they are too many."""
         if all(row[1] != "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)")):
             return None
-        above, first, behind = _bounds(project)
+        above, first, behind = _find_bounds(project)
         places = [*above]
         while len(places) <= _MOST_WORKSPACES:
             query = "SELECT min(workspace) FROM calls WHERE workspace > ? AND workspace < ?"
@@ -405,10 +405,10 @@ class JournalReader:
                 content: list[Any] = [*read_removed(self.db, n)]
                 entered = entered or content == [*removed]
             else:
-                content = hashed_columns(self.db, seq, stage)
+                content = read_hashed_columns(self.db, seq, stage)
             if content[0] is None:
                 return BrokenEntry(seq, "the row is missing")
-            if entry_hash(last.hash, n, seq, stage, content) != digest:
+            if hash_entry(last.hash, n, seq, stage, content) != digest:
                 return BrokenEntry(seq, "the row was changed")
             if stage != STAGE:
                 attempts[seq] = int(stage.partition(" ")[2]) + 1
@@ -440,7 +440,7 @@ def is_of_project(workspace: str, project: str) -> bool:
     return workspace == project or is_within(workspace, project) or is_within(project, workspace)
 
 
-def _bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
+def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
     """A project and the directories above it, and the bounds between which the paths inside it lie."""
     above = [project]
     while above[-1] != os.path.dirname(above[-1]):
@@ -455,7 +455,7 @@ def _select(session: str, project: str) -> tuple[str, list[Any]]:
     if session:
         parts, values = [*parts, "session = ?"], [*values, session]
     if project:
-        above, first, behind = _bounds(project)
+        above, first, behind = _find_bounds(project)
         known = ", ".join("?" * len(above))
         # The plus keeps SQLite from collecting the calls of a large project by their index and sorting them.
         parts.append(f"(+workspace IN ({known}) OR (+workspace > ? AND +workspace < ?))")
@@ -468,10 +468,10 @@ def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
     with contextlib.ExitStack() as held:
         raw = anchor = b""
         with contextlib.suppress(FileNotFoundError):
-            file = held.enter_context(open(spool_path(path), "rb"))
+            file = held.enter_context(open(get_spool_path(path), "rb"))
             lock_file(file.fileno(), 10.0)  # given back when the file is closed
             raw = file.read()
-        with contextlib.suppress(FileNotFoundError), open(spool_path(path) + ".anchor", "rb") as file:
+        with contextlib.suppress(FileNotFoundError), open(get_spool_path(path) + ".anchor", "rb") as file:
             anchor = file.read(64)
         return parse_spool(raw, read_moved(db), parse_hash(anchor))
 

@@ -218,7 +218,7 @@ def state(entry: SubtreeEntry) -> str:
     return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
-def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any, ...]:
+def make_file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any, ...]:
     """Return the columns of a file before it changes."""
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
@@ -246,14 +246,14 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
         os.fsencode(real),
         0,
         (standing.version.digest or hash_bytes(standing.raw)) if standing else ABSENT,
-        mode_of(real) if standing else None,
+        read_mode(real) if standing else None,
         ABSENT if change.after is None else change.digest,
         source,
         _to_json([] if standing else _list_missing(real)),
     )
 
 
-def after_row(
+def make_after_row(
     change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, committed: bool
 ) -> tuple[str | None, int | None]:
     """Return hash and mode of a file after the call."""
@@ -264,10 +264,10 @@ def after_row(
         return (planned if committed else before), (change.entry.mode if stands else None)
     if isinstance(change, BeforeImage):
         return _stat_path(change.path)
-    return (planned if committed else before), mode_of(change.path.real)
+    return (planned if committed else before), read_mode(change.path.real)
 
 
-def replaced_contents(changes: Sequence[Change | BeforeImage | MovedEntry]) -> dict[str, bytes]:
+def collect_replaced(changes: Sequence[Change | BeforeImage | MovedEntry]) -> dict[str, bytes]:
     """All that is replaced, by hash."""
     contents: dict[str, bytes] = {}
     for change in changes:
@@ -282,7 +282,7 @@ def replaced_contents(changes: Sequence[Change | BeforeImage | MovedEntry]) -> d
     return contents
 
 
-def hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
+def read_hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
     """Read the columns that the hash of an entry covers; `stage` is `begin 2`, `end 2` or `whole 0`."""
     what, _, attempt = stage.partition(" ")
     columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]
@@ -303,7 +303,7 @@ def state_of_path(path: str) -> str | None:
     return _stat_path(path)[0]
 
 
-def mode_of(path: str) -> int | None:
+def read_mode(path: str) -> int | None:
     try:
         status = os.lstat(path)
     except OSError:

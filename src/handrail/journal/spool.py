@@ -41,7 +41,7 @@ class Spooled(NamedTuple):
     """Whether no line was changed or taken away."""
 
 
-def spool_path(path: str) -> str:
+def get_spool_path(path: str) -> str:
     """Where the spool of the journal at ``path`` lies."""
     return path + ".spool"
 
@@ -49,7 +49,7 @@ def spool_path(path: str) -> str:
 def has_spooled(path: str) -> bool:
     """Whether rows wait in the spool of the journal at ``path``."""
     try:
-        return os.stat(spool_path(path)).st_size > 0
+        return os.stat(get_spool_path(path)).st_size > 0
     except OSError:
         return False
 

@@ -38,13 +38,13 @@ from handrail.journal.database import (
 from handrail.journal.records import (
     BEGIN,
     END,
-    after_row,
     as_stored,
     begin_row,
+    collect_replaced,
     end_row,
     escape_surrogates,
-    file_row,
-    replaced_contents,
+    make_after_row,
+    make_file_row,
     split_changes,
 )
 from handrail.journal.retention import EVERY, MOST_CALLS, remove_oldest
@@ -57,7 +57,7 @@ _BEGUN = f"seq, {BEGIN}"
 _ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
 
 
-def default_path(state: str) -> str:
+def get_default_path(state: str) -> str:
     """Where the journal of a user lies, below the state directory. A process in a named draft has one of its own.
 
     What happens there does not happen in the workspace, until it is kept.
@@ -100,22 +100,22 @@ class SqliteJournal:
         try:
             self._use(lambda _: None)
         except (sqlite3.Error, OSError) as error:
-            raise JournalFailed(journal=self.path, why=reason(error)) from None
+            raise JournalFailed(journal=self.path, why=get_reason(error)) from None
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
         try:
             return self._begin(pending, token)
         except (sqlite3.Error, OSError) as error:
             if self.required or any(isinstance(one, Change) and one.keep for one in pending.changes):
-                raise JournalFailed(journal=self.path, why=reason(error)) from None
-            return Token(token.seq if token else 0, -1, (), warning=reason(error))
+                raise JournalFailed(journal=self.path, why=get_reason(error)) from None
+            return Token(token.seq if token else 0, -1, (), warning=get_reason(error))
 
     def record(self, record: Record) -> str:
         try:
             self._record(record)
             self._remove_oldest()
         except (sqlite3.Error, OSError) as error:
-            return reason(error)
+            return get_reason(error)
         return ""
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class SqliteJournal:
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
         changes = split_changes(pending.changes)
-        contents = replaced_contents(changes)
+        contents = collect_replaced(changes)
         ready = self._pack_missing(contents)
         big = {digest for digest, one in ready.items() if len(one.data) > self._limit_image()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
@@ -142,13 +142,13 @@ class SqliteJournal:
                     seq = head.next_call()
                     db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
                     self._name_source(db, pending.origin)
-                db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
+                db.add_files(seq, attempt, [make_file_row(n, change) for n, change in enumerate(changes)])
                 self._keep(db, head, seq, contents, ready)
                 head.chain(seq, f"begin {attempt}")
             return seq
 
         seq = self._use(write)
-        unkept = [_display_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
+        unkept = [_display_path(change) for change in changes if big and big & collect_replaced([change]).keys()]
         return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
 
     def _record(self, record: Record) -> None:
@@ -157,7 +157,7 @@ class SqliteJournal:
             self._use(lambda db: self._end(db, record, token))
             return
         changes = split_changes(record.changes)
-        ready = self._pack_missing(replaced_contents(changes))
+        ready = self._pack_missing(collect_replaced(changes))
         self._use(lambda db: self._record_complete(db, record, changes, ready))
 
     def _remove_oldest(self) -> None:
@@ -177,7 +177,7 @@ class SqliteJournal:
             for place, (change, was) in enumerate(zip(token.changes, known, strict=False)):
                 db.connection.execute(
                     "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
-                    (*after_row(change, was[0], was[1], committed), token.seq, token.attempt, place),
+                    (*make_after_row(change, was[0], was[1], committed), token.seq, token.attempt, place),
                 )
             update = f"UPDATE calls SET {_ENDED} WHERE seq = ?"
             recorded = db.connection.execute(update, (*end, token.seq)).rowcount > 0
@@ -207,11 +207,11 @@ class SqliteJournal:
             seq = head.next_call()
             db.insert("calls", WHOLE, (seq, *row))
             self._name_source(db, record.origin)
-            rows = [file_row(n, change) for n, change in enumerate(changes)]
+            rows = [make_file_row(n, change) for n, change in enumerate(changes)]
             # The change is made already: the mode that stands there now is the one that it kept.
-            afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
+            afters = [make_after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
             db.add_files(seq, 0, rows, afters)
-            self._keep(db, head, seq, replaced_contents(changes), ready)
+            self._keep(db, head, seq, collect_replaced(changes), ready)
             head.chain(seq, "whole 0")
 
     def _list_unnamed(self, origin: Origin) -> list[tuple[str, str]]:
@@ -305,7 +305,7 @@ class Writer:
         return self._open
 
     def _fail(self, error: sqlite3.Error | OSError, seconds: float) -> None:
-        self.failure = reason(error)
+        self.failure = get_reason(error)
         if isinstance(error, sqlite3.DatabaseError):
             self._drop()
         if seconds >= _SLOW:
@@ -318,7 +318,7 @@ class Writer:
                 opened.close()
 
 
-def reason(error: sqlite3.Error | OSError) -> str:
+def get_reason(error: sqlite3.Error | OSError) -> str:
     """Return the system's error message."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__

@@ -20,11 +20,11 @@ from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks, state_directory
 from handrail.files.recovery import recover
-from handrail.files.versions import Change, Saving, Stored, load, version_of
+from handrail.files.versions import Change, Saving, Stored, load, make_version
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
-from handrail.journal.records import ABSENT, DIRECTORY, LINK, mode_of
+from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_drafts import How, KeptDraft, read_images
@@ -314,7 +314,7 @@ class _Undo:
         left: Sequence[str],
     ) -> None:
         """Commit in three steps: remove obstacles; restore; restore what has the name of a removed directory."""
-        clear = {path: State(ABSENT) for path in targets if _in_the_way(path, targets, now)}
+        clear = {path: State(ABSENT) for path in targets if _is_in_the_way(path, targets, now)}
         late = [p for p, s in targets.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
         then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
         main = {p: State(ABSENT) if p in late else s for p, s in targets.items() if s != then[p]}
@@ -366,7 +366,7 @@ class _Undo:
         fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(fd, mode)
-            version = version_of(os.fstat(fd))
+            version = make_version(os.fstat(fd))
         finally:
             os.close(fd)
         real = os.path.realpath(folder)
@@ -386,7 +386,7 @@ class _Undo:
         verdict = Verdict("allow", "undo", "requested by the user")
         changed = {change.path.real for change in changes}
         only_mode = [
-            BeforeImage(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed
+            BeforeImage(p, self.stored[p].raw, read_mode(p)) for p in modes if p in self.stored and p not in changed
         ]
         pending = PendingRecord(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(pending)
@@ -446,7 +446,7 @@ def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:
     return target != now and not (target.digest == ABSENT and now.digest == DIRECTORY and path not in plan.created)
 
 
-def _in_the_way(path: str, targets: Mapping[str, State], now: Mapping[str, State]) -> bool:
+def _is_in_the_way(path: str, targets: Mapping[str, State], now: Mapping[str, State]) -> bool:
     """Whether the kinds differ: a file or a link instead of a directory, a link instead of a file, or the reverse."""
     here, want = now[path], targets[path]
     if here.digest in (ABSENT, DIRECTORY):

@@ -32,7 +32,7 @@ def choose(
         if not reader.has_session(session):
             raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
         return list(reader.iterate_changing_calls(session=session))
-    last = last_change(reader, workspace=workspace, only=only)
+    last = find_last_change(reader, workspace=workspace, only=only)
     if last is None and only:
         raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
     if last is None:
@@ -40,7 +40,9 @@ def choose(
     return [last]
 
 
-def last_change(reader: JournalReader, *, session: str = "", workspace: str = "", only: str = "") -> CallSummary | None:
+def find_last_change(
+    reader: JournalReader, *, session: str = "", workspace: str = "", only: str = ""
+) -> CallSummary | None:
     """The newest call of a session or workspace that has changed something and is not undone.
 
     ``only``: of this session, though another one may have undone it.

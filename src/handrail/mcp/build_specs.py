@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import dialects
-from handrail.mcp.tool_list import FILE, newest_source
+from handrail.mcp.tool_list import FILE, find_newest_source
 
 
 def build(folder: Path, *, trusted: bool) -> list[Path]:
@@ -28,7 +28,7 @@ def build(folder: Path, *, trusted: bool) -> list[Path]:
     for name in dialects.names():
         document: dict[str, Any] = {"dialect": name, "tools": dialects.load(name).plain_specs()}
         if not trusted:
-            document["newest_source"] = newest_source(name)
+            document["newest_source"] = find_newest_source(name)
         path = folder / name / FILE
         path.parent.mkdir(exist_ok=True)
         _replace(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")

@@ -125,7 +125,7 @@ def parse(line: bytes) -> Message:
     return Message(name, method, params, None, None)
 
 
-def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `_meta` of a request; empty if it is not an object."""
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
@@ -133,12 +133,12 @@ def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def has_envelope(params: Mapping[str, Any]) -> bool:
     """Whether a request belongs to the era without a handshake. The version alone tells, as nothing older sends it."""
-    return VERSION_KEY in meta_of(params)
+    return VERSION_KEY in get_meta(params)
 
 
-def client_of(params: Mapping[str, Any]) -> ClientInfo:
+def read_client(params: Mapping[str, Any]) -> ClientInfo:
     """Read the client from an envelope; raises `ProtocolError` if it is incomplete, or the version is not supported."""
-    meta = meta_of(params)
+    meta = get_meta(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
     if not isinstance(version, str):
         raise ProtocolError(INVALID_PARAMS, f"_meta must have {VERSION_KEY}, a string")
@@ -150,7 +150,7 @@ def client_of(params: Mapping[str, Any]) -> ClientInfo:
     return ClientInfo(version, capabilities, True, meta.get(CLIENT_KEY))
 
 
-def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
+def read_handshake(params: Mapping[str, Any]) -> ClientInfo:
     """Read the client from `initialize`; a version that is not supported is answered with the latest that is."""
     version, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(version, str):
@@ -161,11 +161,11 @@ def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
     return ClientInfo(known, capabilities, info=params.get("clientInfo"))
 
 
-def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
+def make_result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, Any]:
+def make_fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, Any]:
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.data is not None:
         error["data"] = fault.data

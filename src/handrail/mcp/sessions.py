@@ -21,7 +21,7 @@ class CannotOpen(Exception):
     """No session can be opened; the text says why, for a person."""
 
 
-def conversation(meta: Mapping[str, Any]) -> str:
+def get_conversation(meta: Mapping[str, Any]) -> str:
     """Which conversation a call belongs to, where the client says so in `_meta`; empty if it does not."""
     for name in ("threadId", "sessionId"):
         if isinstance(value := meta.get(name), str) and value:

@@ -27,7 +27,7 @@ class NoSuchOffer(ValueError):
     """The requested dialect or tool does not exist; the text lists the existing ones."""
 
 
-def specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
+def list_specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The tools of a dialect that a client is offered: its core, or those that are ``requested``; `all` means all."""
     known = read_built(dialect) or _load_specs(dialect)
     if not requested:
@@ -49,12 +49,12 @@ def read_built(dialect: str) -> list[dict[str, Any]] | None:
             built = json.load(file)
         newest = built.get("newest_source")
         tools: list[dict[str, Any]] = built["tools"]
-        return tools if newest is None or newest == newest_source(dialect) else None
+        return tools if newest is None or newest == find_newest_source(dialect) else None
     except (OSError, ValueError, KeyError, AttributeError):  # not built, as in a fresh checkout
         return None
 
 
-def newest_source(dialect: str) -> int:
+def find_newest_source(dialect: str) -> int:
     """When the newest file was changed that the specs of a shipped dialect are made from."""
     newest = 0
     for folder in (_TOOLS, os.path.join(_TOOLS, "shared"), _DIALECTS, os.path.join(_DIALECTS, dialect)):

@@ -40,10 +40,10 @@ class MediaLimits:
 
 
 HEAD = 16
-"""How many bytes of a file `kind` wants to see; a PDF may have some before its mark, and then is not one here."""
+"""How many bytes of a file `detect_kind` wants; a PDF may have some before its mark, and then is not one here."""
 
 
-def kind(head: bytes) -> str | None:
+def detect_kind(head: bytes) -> str | None:
     """Return the MIME type of an image or PDF by its first bytes; None for every other file."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.errors import ToolError
 from handrail.errors.extras import needs
 from handrail.frozen import frozen
-from handrail.media import BadImage, MediaLimits, kind, separate_process
+from handrail.media import BadImage, MediaLimits, detect_kind, separate_process
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Picture:
     """Whether something is lost that can be seen: size, or the frames behind the first."""
 
 
-def picture(source: int | bytes, size: int, limits: MediaLimits | None = None) -> Picture:
+def read_picture(source: int | bytes, size: int, limits: MediaLimits | None = None) -> Picture:
     """The picture that an open file holds, or some bytes; raises `BadImage`."""
     limits = limits or MediaLimits()
     if size > limits.image_bytes:
@@ -158,7 +158,7 @@ def _open_image(raw: bytes) -> ImageFile:
         "image/gif": GifImagePlugin.GifImageFile,
         "image/webp": WebPImagePlugin.WebPImageFile,
     }
-    reader = readers.get(kind(raw))
+    reader = readers.get(detect_kind(raw))
     if not reader:
         raise BadImage(unknown=True)
     return reader(io.BytesIO(raw))

@@ -76,7 +76,7 @@ def count(fd: int, size: int, limits: MediaLimits | None = None) -> int:
     return _ask("count", fd, size, limits or MediaLimits(), 1).total
 
 
-def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits | None = None) -> PdfExcerpt:
+def read_pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits | None = None) -> PdfExcerpt:
     """Pages ``first`` to ``last`` of an open file; raises `BadPdf`, or `BadPages` if it does not have them."""
     limits = limits or MediaLimits()
     named = f"{first}-{last or ''}"

@@ -20,7 +20,7 @@ from handrail.pipeline.finish import Recorder
 from handrail.policy.shell_patterns import ShellPatterns
 from handrail.text.display import escape
 from handrail.tools.notes import NotKept
-from handrail.workspace import Workspace, itself
+from handrail.workspace import Workspace, resolve_parent
 
 _NAMED = 20
 _OUTSIDE = "it is outside the workspace"
@@ -79,13 +79,13 @@ class BeforeImages:
         names, doubt = self._list_names(access, accesses)
         known = len(self.missed)
         for name in names:
-            place = os.path.realpath(name) if access.action == "write" else itself(name)
+            place = os.path.realpath(name) if access.action == "write" else resolve_parent(name)
             if not self._is_inside(place):
                 if not place.startswith("/dev/"):
                     doubt = doubt or _OUTSIDE
                 continue
-            if access.action == "write" and os.path.islink(itself(name)):
-                self._add(itself(name))  # who writes may put a file in the place of the link
+            if access.action == "write" and os.path.islink(resolve_parent(name)):
+                self._add(resolve_parent(name))  # who writes may put a file in the place of the link
             for path in _with_all_below(place) if access.below else [place]:
                 self._add(path)
         if access.action == "write" and access.below and access.how != "modes":
@@ -134,7 +134,7 @@ class BeforeImages:
                 continue
             named = os.path.join(self.home, os.path.expanduser(other.target))
             if access.into and not other.glob and os.path.basename(os.path.normpath(named)) == access.into:
-                yield itself(named)
+                yield resolve_parent(named)
             elif not access.into and other.glob:
                 yield from self._matches(other.target)[0] or [named]  # a pattern that matches nothing is a name
 

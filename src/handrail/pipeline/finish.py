@@ -155,10 +155,10 @@ class SessionJournal:
     def open(self) -> Journal:
         with self._lock:
             if self._journal is None:
-                from handrail.journal.store import default_path, open_journal
+                from handrail.journal.store import get_default_path, open_journal
 
                 journal = open_journal(
-                    default_path(self._state),
+                    get_default_path(self._state),
                     required=self._required,
                     budget=self._settings.journal_bytes,
                     most_calls=self._settings.journal_calls,

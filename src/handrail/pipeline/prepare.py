@@ -31,7 +31,7 @@ from handrail.pipeline.context import ToolContext
 from handrail.pipeline.services import Services
 from handrail.policy.paths import is_within
 from handrail.text.display import escape
-from handrail.workspace import WorkPath, Workspace, itself
+from handrail.workspace import WorkPath, Workspace, resolve_parent
 
 if TYPE_CHECKING:
     from handrail.dialects import Spec, ToolEntry
@@ -137,7 +137,7 @@ FILE_ACTIONS = ("read", "write", "delete")
 def declare(parsed: Parsed) -> Declared:
     """Every access that the call will make; raises what is wrong with a patch or a command."""
     tool, accesses = parsed.tool, parsed.tool.declare(parsed.args)
-    if not accesses and not tool.hints.read_only and parsed.entry.id not in tools.ids():
+    if not accesses and not tool.hints.read_only and parsed.entry.id not in tools.list_ids():
         accesses = (Access("call", parsed.entry.name),)  # a tool of the host's own is judged whatever it declares
     return Declared(parsed, accesses)
 
@@ -167,7 +167,7 @@ def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace)
     named = os.path.join(home, os.path.expanduser(target))
     real = os.path.realpath(named)
     if access.action == "delete" and not access.below and os.path.islink(named):
-        return replace(access, path=itself(named))
+        return replace(access, path=resolve_parent(named))
     if access.into and os.path.isdir(real):
         return replace(access, target=os.path.join(access.target, access.into), path=os.path.join(real, access.into))
     return replace(access, path=real)

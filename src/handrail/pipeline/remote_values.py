@@ -15,7 +15,7 @@ from handrail.drafts.changes import FileSummary
 from handrail.drafts.compare import ChangedOutside
 from handrail.drafts.keep import DraftConflict
 from handrail.drafts.store import NoDraft
-from handrail.errors import ToolError, all_failures
+from handrail.errors import ToolError, iterate_failures
 from handrail.journal.undo import CannotUndo, Restored, UndoConflict, UndoReport
 from handrail.journal.undo_selection import UnknownCall
 from handrail.model import (
@@ -127,7 +127,7 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
 def read_error(value: Any) -> Exception:
     text = str(value["text"])[:4000]
     if "code" in value:
-        kind = next((one for one in all_failures() if one.code == value["code"]), None)
+        kind = next((one for one in iterate_failures() if one.code == value["code"]), None)
         return kind(**dict(value["facts"])) if kind else RemoteFailed(text)
     name = value["name"]
     if name == "CannotUndo":

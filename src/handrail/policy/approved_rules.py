@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from handrail.policy.files import PolicyError, approved_file, parse
+from handrail.policy.files import PolicyError, find_approved_file, parse
 from handrail.policy.rules import Rule, from_line
 
 _HEAD = "# Rules saved by the answer `always`. Remove a line to be asked again.\nrules = [\n"
@@ -24,7 +24,7 @@ def remember(lines: Sequence[str], environ: Mapping[str, str], place: str) -> st
 
     ``place``: the directory that the commands among them run in.
     """
-    path = approved_file(environ)
+    path = find_approved_file(environ)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(f"{path}.lock", "wb") as lock:  # two people may say yes at once

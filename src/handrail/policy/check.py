@@ -34,7 +34,7 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
         why = (
             _explain_empty(rule, root, home)
             or _explain_uncounted(rule, locked)
-            or _built_in(rule, built_in, root, home)
+            or _find_built_in(rule, built_in, root, home)
         )
         for other, above in enumerate(rules):
             if why or other == number or _STRICT[above.tier] < _STRICT[rule.tier]:
@@ -54,7 +54,7 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
         if not above.paths or not rule.paths:
             return not above.paths
         paths = PathSet([above.paths], [root], home, deep=above.tier != "allow")
-        return all(paths.find(path) for path in _samples(rule, root, home))
+        return all(paths.find(path) for path in _make_samples(rule, root, home))
     if "run" in rule.actions:
         if above.place and above.place != rule.place:
             return False
@@ -69,7 +69,7 @@ def _explain_empty(rule: Rule, root: str, home: str) -> str:
     if not rule.paths:
         return ""
     paths = PathSet([rule.paths], [root], home, deep=rule.tier != "allow")
-    return "" if any(paths.find(path) for path in _samples(rule, root, home)) else "no path can match it"
+    return "" if any(paths.find(path) for path in _make_samples(rule, root, home)) else "no path can match it"
 
 
 def _explain_uncounted(rule: Rule, locked: bool) -> str:
@@ -80,12 +80,12 @@ def _explain_uncounted(rule: Rule, locked: bool) -> str:
     return ""
 
 
-def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
+def _find_built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
     """Whether a built-in rule decides before an allow rule for all that it matches."""
     if rule.tier != "allow" or not rule.paths:
         return ""
     names: set[str] = set()
-    for path, action in product(_samples(rule, root, home), sorted(rule.actions)):
+    for path, action in product(_make_samples(rule, root, home), sorted(rule.actions)):
         kind: Action = action
         guard = built_in.find(kind, path)
         if guard is None or (guard.tier == "deny" and rule.exact):
@@ -95,7 +95,7 @@ def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
     return f"the built-in rule for {' and '.join(sorted(names))} comes first{hint}"
 
 
-def _samples(rule: Rule, root: str, home: str) -> list[str]:
+def _make_samples(rule: Rule, root: str, home: str) -> list[str]:
     """Paths that the rule speaks of, as different as its wildcards allow."""
     samples: list[str] = []
     for pattern in rule.paths:
@@ -124,12 +124,12 @@ def _fill_wildcards(text: str) -> list[str]:
                 last = at == len(parts) - 1
                 names += [fill] * (max(depth, 1) if last else depth)
             else:
-                names.append(_PIECE.sub(partial(_piece, fill=fill), name))
+                names.append(_PIECE.sub(partial(_fill_piece, fill=fill), name))
         filled.append("/" + "/".join(names))
     return list(dict.fromkeys(filled))
 
 
-def _piece(piece: re.Match[str], fill: str) -> str:
+def _fill_piece(piece: re.Match[str], fill: str) -> str:
     if piece[1] is not None:
         return piece[1]
     if piece[3] is not None:

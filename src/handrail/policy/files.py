@@ -21,9 +21,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.frozen import frozen
-from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
+from handrail.policy.rules import BadRule, Rule, find_failing_example, from_line, from_table
 from handrail.text.display import escape
-from handrail.text.toml_lines import Key, lines_of
+from handrail.text.toml_lines import Key, find_lines
 
 if TYPE_CHECKING:
     from handrail.policy.checks_and_hooks import FileCheck, Hook
@@ -55,7 +55,7 @@ class PolicyFile:
     hooks: tuple[Hook, ...] = ()
 
 
-def user_file(environ: Mapping[str, str]) -> str:
+def find_user_file(environ: Mapping[str, str]) -> str:
     """Where the user's rules are looked for."""
     base = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
@@ -63,9 +63,9 @@ def user_file(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "handrail", "policy.toml")
 
 
-def approved_file(environ: Mapping[str, str]) -> str:
+def find_approved_file(environ: Mapping[str, str]) -> str:
     """Where the rules are written down that were approved for good."""
-    return os.path.join(os.path.dirname(user_file(environ)), "approved.toml")
+    return os.path.join(os.path.dirname(find_user_file(environ)), "approved.toml")
 
 
 def load(
@@ -74,11 +74,11 @@ def load(
     """The files that hold for a workspace, the furthest one first; raises `PolicyError`."""
     places: list[tuple[Origin, str]] = [
         ("system", system),
-        ("user", user_file(environ)),
-        ("user", approved_file(environ)),
+        ("user", find_user_file(environ)),
+        ("user", find_approved_file(environ)),
         ("project", os.path.join(root, PROJECT)),
     ]
-    files = [_file(origin, path, root, state, owner) for origin, path in places]
+    files = [_read_file(origin, path, root, state, owner) for origin, path in places]
     return tuple(file for file in files if file)
 
 
@@ -90,7 +90,7 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
         raise PolicyError(f"{escape(path)}: not valid TOML: {escape(str(error))}") from None
     except RecursionError:
         raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
-    reader = _RuleReader(path, origin, lines_of(text), root, trusted)
+    reader = _RuleReader(path, origin, find_lines(text), root, trusted)
     rules, locked = reader.read(table)
     checks, hooks = reader.read_commands(table)
     return PolicyFile(path, origin, tuple(rules), locked, trusted, text=text, checks=checks, hooks=hooks)
@@ -107,14 +107,14 @@ def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[s
 def trust(root: str, state: str, sha256: str) -> PolicyFile:
     """Trust the project's file if it is the reviewed version; raises `PolicyError`."""
     path = os.path.join(os.path.realpath(root), PROJECT)
-    file = _file("project", path, root, state, 0)
+    file = _read_file("project", path, root, state, 0)
     if file is None:
         raise PolicyError(f"{escape(path)}: no such file; there is nothing to trust")
     if file.sha256 != sha256.lower():
         raise PolicyError(
             f"{escape(path)}: it is not the reviewed version: its SHA-256 is {file.sha256}; review it again"
         )
-    place = _trust_place(path, state)
+    place = _find_trust_file(path, state)
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     beside = f"{place}.{os.getpid()}"
     with open(beside, "w", encoding="utf-8") as written:
@@ -123,18 +123,21 @@ def trust(root: str, state: str, sha256: str) -> PolicyFile:
     return replace(file, trusted=True)
 
 
-def _trusted(path: str, digest: str, state: str) -> bool:
-    with contextlib.suppress(OSError, UnicodeDecodeError), open(_trust_place(path, state), encoding="utf-8") as file:
+def _is_trusted(path: str, digest: str, state: str) -> bool:
+    with (
+        contextlib.suppress(OSError, UnicodeDecodeError),
+        open(_find_trust_file(path, state), encoding="utf-8") as file,
+    ):
         return file.readline().strip() == digest
     return False
 
 
-def _trust_place(path: str, state: str) -> str:
+def _find_trust_file(path: str, state: str) -> str:
     real = os.path.realpath(path)
     return os.path.join(state, "trust", hashlib.sha256(os.fsencode(real)).hexdigest()[:32])
 
 
-def _file(origin: Origin, path: str, root: str, state: str, owner: int) -> PolicyFile | None:
+def _read_file(origin: Origin, path: str, root: str, state: str, owner: int) -> PolicyFile | None:
     raw = _read(path, owner if origin == "system" else None)
     if raw is None:
         return None
@@ -143,7 +146,7 @@ def _file(origin: Origin, path: str, root: str, state: str, owner: int) -> Polic
     except UnicodeDecodeError as error:
         raise PolicyError(f"{escape(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     digest = hashlib.sha256(raw).hexdigest()
-    trusted = origin != "project" or _trusted(path, digest, state)
+    trusted = origin != "project" or _is_trusted(path, digest, state)
     return replace(parse(text, path, origin, root, trusted=trusted), sha256=digest)
 
 
@@ -180,7 +183,7 @@ class _RuleReader:
         self._origin = origin
         self._lines = lines
         self._root = os.path.realpath(root)
-        self._trusted = trusted
+        self._is_trusted = trusted
 
     def wrong(self, key: Key, what: str) -> PolicyError:
         named = next((part for part in reversed(key) if isinstance(part, str)), "")
@@ -201,8 +204,8 @@ class _RuleReader:
         locked = table.get("locked", False)
         if not isinstance(locked, bool):
             raise self.wrong(("locked",), "must be true or false")
-        rules = [self._rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
-        return rules + self._permissions(table.get("permissions", {})), locked
+        rules = [self._read_rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
+        return rules + self._read_permissions(table.get("permissions", {})), locked
 
     def read_commands(self, table: Mapping[str, Any]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
         if "checks" not in table and "hooks" not in table:
@@ -215,7 +218,7 @@ class _RuleReader:
         except BadCommandTable as error:
             raise self.wrong(error.key, str(error)) from None
 
-    def _permissions(self, table: Any) -> list[Rule]:
+    def _read_permissions(self, table: Any) -> list[Rule]:
         if not isinstance(table, dict):
             raise self.wrong(("permissions",), "must be a table, [permissions], with the lists allow, ask and deny")
         rules: list[Rule] = []
@@ -241,7 +244,7 @@ class _RuleReader:
             raise self.wrong(key, f"must be a list of {'hooks' if key == ('hooks',) else 'rules'}")
         return value
 
-    def _rule(self, key: Key, value: Any) -> Rule:
+    def _read_rule(self, key: Key, value: Any) -> Rule:
         if isinstance(value, str):
             return self._make_rule(key, lambda: from_line(value, project=self._project))
         if isinstance(value, dict):
@@ -253,8 +256,8 @@ class _RuleReader:
             rule: Rule = make()
         except BadRule as error:
             raise self.wrong((*key, error.key) if error.key else key, str(error)) from None
-        rule = replace(rule, source=self._place(key), loosens=self._trusted, locked=self._origin == "system")
-        failing = failing_example(rule, self._root, os.path.expanduser("~"))
+        rule = replace(rule, source=self._place(key), loosens=self._is_trusted, locked=self._origin == "system")
+        failing = find_failing_example(rule, self._root, os.path.expanduser("~"))
         if failing:
             raise self.wrong((*key, failing[1]), failing[0])
         return rule

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 
 from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
-from handrail.policy.files import user_file
+from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import NameTest, PathPattern, PathSet, is_within
-from handrail.policy.rules import Rule, from_table, parse_access, skip_options, stricter
+from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(1)
-def built_in_rules() -> tuple[Rule, ...]:
+def load_built_in_rules() -> tuple[Rule, ...]:
     """The built-in rules, each with its name as its text."""
     tables = {**secret_path_rules(), **load_defaults()["rules"]}
     return tuple(replace(from_table(table), text=name) for name, table in tables.items())
@@ -53,10 +53,10 @@ class BuiltInPaths:
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
         self._for_commands: PathSet | None = None
 
-    def _rules_for(self, action: Action) -> tuple[list[Rule], PathSet]:
+    def _get_rules(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
         if compiled is None:
-            rules = [rule for rule in built_in_rules() if action in rule.actions and rule.paths]
+            rules = [rule for rule in load_built_in_rules() if action in rule.actions and rule.paths]
             rules.sort(key=lambda rule: rule.tier != "deny")
             lists = [rule.paths for rule in rules]
             paths = PathSet(lists, self._roots, self._home, deep=True, fold=True, anew=True)
@@ -65,25 +65,25 @@ class BuiltInPaths:
 
     def find(self, action: Action, path: str) -> Rule | None:
         """The strictest built-in rule about a path."""
-        rules, paths = self._rules_for(action)
+        rules, paths = self._get_rules(action)
         numbers = paths.find(path)
         return rules[numbers[0]] if numbers else None
 
     def all(self, action: Action, path: str) -> list[Rule]:
         """Every built-in rule about a path, the strictest first."""
-        rules, paths = self._rules_for(action)
+        rules, paths = self._get_rules(action)
         return [rules[number] for number in paths.find(path)]
 
     def secret_places(self) -> list[str]:
         """Secret paths that are named with their directory: absolute, or as they stand in a home directory."""
-        texts = [path.text for rule in self._rules_for("read")[0] for path in rule.paths if not path.except_]
+        texts = [path.text for rule in self._get_rules("read")[0] for path in rule.paths if not path.except_]
         plain = [text.removeprefix("**/").rstrip("/") for text in texts if "/" in text.rstrip("/")]
         return [text for text in plain if not set(text) & set("*?[{")]
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it."""
         if self._for_commands is None:
-            rule = next(rule for rule in built_in_rules() if rule.text == "protected")
+            rule = next(rule for rule in load_built_in_rules() if rule.text == "protected")
             texts = load_defaults()["commands"]["protected"]
             paths = (*rule.paths, *(PathPattern(text) for text in texts))
             self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
@@ -91,11 +91,11 @@ class BuiltInPaths:
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
-        return bool(self._rules_for("read")[1].find(path))
+        return bool(self._get_rules("read")[1].find(path))
 
     def suspect_secrets(self, directory: str) -> NameTest | None:
         """A test that every name in a directory passes which may be a secret."""
-        return self._rules_for("read")[1].suspects(directory)
+        return self._get_rules("read")[1].suspects(directory)
 
 
 _MOST_KEPT = 50_000
@@ -118,8 +118,8 @@ class IgnoreFiles:
     def find(self, path: str) -> str:
         """The ignore file that names the path, or a directory above it; empty if none does."""
         directory, _, name = path.rpartition("/")
-        chain, why = self._chains.get(directory) or self._chain(directory)
-        return why or (self._relative_name(chain, path) if chain and name else "")
+        chain, why = self._chains.get(directory) or self._find_chain(directory)
+        return why or (self._make_relative(chain, path) if chain and name else "")
 
     def apply_in(self, directory: str, has_own: bool) -> bool:
         """Whether any file holds in a directory. ``has_own``: one may stand in it; False saves looking for it."""
@@ -127,10 +127,10 @@ class IgnoreFiles:
         parent = directory.rpartition("/")[0]
         if not (known or has_own) and self._chains.get(parent) == _NO_CHAIN and len(self._chains) < _MOST_KEPT:
             known = self._chains[directory] = _NO_CHAIN  # nothing above and nothing here: most directories
-        chain, why = known or self._chain(directory, has_own)
+        chain, why = known or self._find_chain(directory, has_own)
         return bool(chain or why)
 
-    def _chain(self, directory: str, has_own: bool = True) -> tuple[_Chain, str]:
+    def _find_chain(self, directory: str, has_own: bool = True) -> tuple[_Chain, str]:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
@@ -147,14 +147,14 @@ class IgnoreFiles:
                 chain, why = chains[way]
                 continue
             if end:
-                why = why or self._relative_name(chain, way)
+                why = why or self._make_relative(chain, way)
             if not why and (has_own or end < len(names)):
-                own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _files(way))
+                own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _list_files(way))
                 chain = (*(entry for entry in own if entry[2]), *chain)
             chains[way] = chain, why
         return chain, why
 
-    def _relative_name(self, chain: _Chain, path: str) -> str:
+    def _make_relative(self, chain: _Chain, path: str) -> str:
         for start, name, rules in chain:
             inner = path[len(start) :]
             as_file, as_directory = rules.is_ignored(inner), rules.is_ignored(inner + "/")
@@ -167,7 +167,7 @@ class IgnoreFiles:
         if len(self._roots) != 1:
             return []
         globs: list[str] = []
-        for _, lines in _files(self._roots[0]):
+        for _, lines in _list_files(self._roots[0]):
             rows = [line.rstrip() for line in lines if line.strip() and not line.startswith("#")]
             if any(row.startswith("!") for row in rows):
                 return []
@@ -175,11 +175,11 @@ class IgnoreFiles:
         return globs
 
 
-def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(name, lines) for name in POLICY_NAMES if (lines := _lines(os.path.join(directory, name)))]
+def _list_files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, lines) for name in POLICY_NAMES if (lines := _read_lines(os.path.join(directory, name)))]
 
 
-def _lines(path: str) -> tuple[str, ...]:
+def _read_lines(path: str) -> tuple[str, ...]:
     try:
         status = os.stat(path)
     except OSError as error:
@@ -238,7 +238,7 @@ class OwnFiles:
     @classmethod
     def locate(cls, state: str, artefacts: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
         """The places of this user, for a session on ``roots``."""
-        configured = [os.path.dirname(user_file(environ))]
+        configured = [os.path.dirname(find_user_file(environ))]
         if config := environ.get("HANDRAIL_CONFIG"):
             configured.append(os.path.abspath(config))
         real = [os.path.realpath(root) for root in roots]
@@ -262,13 +262,15 @@ class OwnFiles:
         """
         worst: Verdict | None = None
         for access in accesses:
-            verdict = self._command(access, hidden) if access.action == "run" else self._file(access, hidden)
-            worst = stricter(worst, verdict) if worst else verdict
+            verdict = (
+                self._judge_command(access, hidden) if access.action == "run" else self._judge_file(access, hidden)
+            )
+            worst = take_stricter(worst, verdict) if worst else verdict
             if worst and worst.decision == "deny":
                 break
         return worst
 
-    def _file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+    def _judge_file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
         path = access.path or access.target
         if access.action in ("network", "call") or is_within(self.kept, path):
             return None
@@ -286,7 +288,7 @@ class OwnFiles:
                     )
         return None
 
-    def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+    def _judge_command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
         verdict = _judge_own_command(parse_access(access))
         if verdict and verdict.decision == "deny":
             return verdict
@@ -328,5 +330,5 @@ def _judge_own_command(script: Script) -> Verdict | None:
                 if possible:
                     decision: Decision = "deny" if sure and command in _COMMANDS else "ask"
                     verdict = Verdict(decision, f"handrail {' '.join(command)}", why)
-                    worst = stricter(worst, verdict) if worst else verdict
+                    worst = take_stricter(worst, verdict) if worst else verdict
     return worst

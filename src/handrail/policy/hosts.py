@@ -49,10 +49,10 @@ def display_host(target: str) -> str:
 
 def display_hosts(access: Access) -> str:
     """The hosts that a command names, for a sentence: ` (example.org)`; empty if it names none."""
-    return f" ({', '.join(map(without_usual_port, access.hosts.split()))})" if access.hosts else ""
+    return f" ({', '.join(map(strip_usual_port, access.hosts.split()))})" if access.hosts else ""
 
 
-def without_usual_port(host: str) -> str:
+def strip_usual_port(host: str) -> str:
     """A host, and its port unless it is that of the web or of ssh."""
     name, port = split_port(host)
     return name if port in _USUAL_PORTS else host
@@ -63,14 +63,14 @@ def _normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", unquote(text)).translate(_DOTS)
 
 
-def reached_hosts(access: Access) -> tuple[str, ...]:
+def list_reached_hosts(access: Access) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
     if not access.by_command:
         return (display_host(access.target),)
     return tuple(access.hosts.split()) if access.proven else ()
 
 
-def host_matches(pattern: str, host: str, *, wide: bool) -> bool:
+def matches_host(pattern: str, host: str, *, wide: bool) -> bool:
     """Whether a pattern of a rule is about a host: `name` is about every port, `name:port` about that one.
 
     ``wide``: a host without a port may be meant with any.

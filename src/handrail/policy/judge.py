@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING, cast
 
 from handrail.model import Access, Action, Decision, Mention, Verdict
 from handrail.policy.files import PolicyFile
-from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
-from handrail.policy.hosts import display_hosts, find_mentioned_hosts, reached_hosts, without_usual_port
-from handrail.policy.modes import Defaults, Mode, defaults, load_defaults
+from handrail.policy.guards import BuiltInPaths, IgnoreFiles, load_built_in_rules
+from handrail.policy.hosts import display_hosts, find_mentioned_hosts, list_reached_hosts, strip_usual_port
+from handrail.policy.modes import Defaults, Mode, get_defaults, load_defaults
 from handrail.policy.paths import (
     FOREIGN,
     HardLinks,
     NameTest,
     PathSet,
     escape_glob,
-    globs_to_hide,
     goes_through_process,
     is_within,
+    list_globs_to_hide,
     pass_every_name,
 )
 from handrail.policy.rules import (
@@ -44,10 +44,10 @@ from handrail.policy.rules import (
     WHY,
     Rule,
     describe_rule,
+    get_plain_words,
     judge_unproven,
     parse_access,
-    plain_words,
-    stricter,
+    take_stricter,
 )
 from handrail.text.display import escape
 from handrail.text.globs import Glob
@@ -64,7 +64,7 @@ _ALLOWED = Verdict("allow")
 _DEFERRED = Verdict("allow", "it runs in a draft, and its changes are judged")
 
 
-def _kind(access: Access) -> str:
+def _get_kind(access: Access) -> str:
     """The mode's name for a command, a use of the network or a call."""
     if access.action == "network":
         return "fetch" if access.fetches else "network"
@@ -126,7 +126,7 @@ class RuleSet:
             return next((rule for rule in self._network if any(map(rule.speaks_of_host, hosts))), None)
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
-        reached = access.hosts.split() if access.proxied and filtered() else reached_hosts(access)
+        reached = access.hosts.split() if access.proxied and filtered() else list_reached_hosts(access)
         matching = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached]
         return matching[0] if matching and all(matching) else self.spells_out(access)
 
@@ -173,7 +173,7 @@ class RulePolicy:
         self._filtered = filtered
         self.mode = mode
         self.files = tuple(files)
-        self._defaults: Defaults = defaults(mode)
+        self._defaults: Defaults = get_defaults(mode)
         locked = any(file.locked for file in files)
         rules = [rule for file in files for rule in file.rules]
         self._locked = locked
@@ -186,7 +186,7 @@ class RulePolicy:
         self._opening = self._set(exact, deep=False)
         self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
         self._built_in = BuiltInPaths(self._roots, self._home)
-        self._commands = [rule for rule in built_in_rules() if rule.command]
+        self._commands = [rule for rule in load_built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
         self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
         self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
@@ -199,7 +199,7 @@ class RulePolicy:
 
     @cached_property
     def _hard_links(self) -> HardLinks:
-        return HardLinks(lambda: [*self._unreadable_names(), *self.credentials()])
+        return HardLinks(lambda: [*self._list_unreadable_names(), *self.credentials()])
 
     @cached_property
     def _system_trees(self) -> list[str]:
@@ -236,11 +236,11 @@ class RulePolicy:
         ignored = self._ignored.hides()
         for rule in (*self._deny.all, *self._ask.all):
             if "read" in rule.actions:
-                ignored += globs_to_hide(rule.paths, root) if rule.paths else ["**"]
+                ignored += list_globs_to_hide(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
-        for rule in built_in_rules():
+        for rule in load_built_in_rules():
             if "read" in rule.actions:
-                globs = globs_to_hide(rule.paths, root)
+                globs = list_globs_to_hide(rule.paths, root)
                 ignored += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
         return tuple(dict.fromkeys(ignored))
 
@@ -254,7 +254,7 @@ class RulePolicy:
 
     def _is_readable_name(self, path: str) -> bool:
         if self._built_in.is_secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
-            return self._file(Access("read", path, path)).decision == "allow"
+            return self._judge_file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
 
     def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
@@ -314,22 +314,22 @@ class RulePolicy:
 
     def verdict(self, access: Access) -> Verdict:
         """Judge one access."""
-        verdict = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
+        verdict = self._judge_file(access) if access.action in FILE_ACTIONS else self._judge_other(access)
         if verdict.decision != "deny" and (access.glob or access.below):
-            verdict = stricter(verdict, self._judge_reached(access))
+            verdict = take_stricter(verdict, self._judge_reached(access))
         if access.by_command and access.action == "read" and goes_through_process(access.target, glob=access.glob):
-            verdict = stricter(verdict, self._through_process(access))
+            verdict = take_stricter(verdict, self._judge_process_path(access))
         if access.mentions and verdict.decision != "deny" and (named := self._judge_mentions(access)):
             both = verdict.decision == named.decision == "ask"
             lines = f"{verdict.allow}\n{named.allow}" if verdict.allow and named.allow else ""
-            verdict = replace(named, allow=lines) if both else stricter(verdict, named)
+            verdict = replace(named, allow=lines) if both else take_stricter(verdict, named)
         if self.mode == "deny-asks" and verdict.decision == "ask":
             return Verdict(
                 "deny", verdict.rule, f"{verdict.why}; this mode does not ask", verdict.source, verdict.allow
             )
         return verdict
 
-    def _file(self, access: Access) -> Verdict:
+    def _judge_file(self, access: Access) -> Verdict:
         refused = self._find_refusal(access)
         if access.path != access.target and (other := self._as_named(access)):
             both = [verdict for verdict in (refused, self._find_refusal(other)) if verdict]
@@ -340,13 +340,13 @@ class RulePolicy:
             and self._defaults.tiers[what] == "deny"
             and (refused is None or refused.decision == "ask")
         ):
-            return self._by_mode(what, access)
+            return self._judge_by_mode(what, access)
         if refused:
             return refused
         rule = self._allow.file(access.action, access.path or access.target)
         if rule:
             return describe_rule(rule, access)
-        return _DEFERRED if access.deferred and not self._defaults.fixed else self._by_mode(what, access)
+        return _DEFERRED if access.deferred and not self._defaults.fixed else self._judge_by_mode(what, access)
 
     def _judge_reached(self, access: Access) -> Verdict | None:
         """Judge the files that a command reaches without naming them; None if that changes nothing."""
@@ -357,29 +357,31 @@ class RulePolicy:
         for path in paths if access.passed else ():
             if odd := self._reach.odd_name(path, split=access.passed == "words"):
                 why = f"{escape(self._shorten_path(odd))} would not reach the command as the name of one file"
-                worst = stricter(worst, Verdict("ask", "hidden files", why))
+                worst = take_stricter(worst, Verdict("ask", "hidden files", why))
         if access.action == "read" and access.sees == "names":
             return worst
         for path in paths if access.links else ():
-            worst = stricter(worst, self._judge_links(access, os.path.realpath(path)))
-        if self._behind_mask(access):
+            worst = take_stricter(worst, self._judge_links(access, os.path.realpath(path)))
+        if self._is_masked(access):
             for path in paths if access.glob and self._defaults.tiers["outside_read"] != "allow" else ():
-                worst = stricter(worst, self._judge_linked(self._shorten_path(path), os.path.realpath(path)))
+                worst = take_stricter(worst, self._judge_linked(self._shorten_path(path), os.path.realpath(path)))
             return worst
         for path in paths:
             real = os.path.realpath(path)
             for one in dict.fromkeys((path, real)) if access.glob else ():
-                worst = stricter(
-                    worst, self._file(replace(access, target=self._shorten_path(path), path=one, glob=False))
+                worst = take_stricter(
+                    worst, self._judge_file(replace(access, target=self._shorten_path(path), path=one, glob=False))
                 )
             if access.below and access.action == "read":
                 matches = self._reach.below(real, hidden=access.sees == "contents")
                 whole = whole and matches.whole
-                worst = stricter(worst, self._holds(access, self._shorten_path(matches.path)) if matches.path else None)
+                worst = take_stricter(
+                    worst, self._holds(access, self._shorten_path(matches.path)) if matches.path else None
+                )
             elif access.below:
                 looked, verdict = self._judge_below(access, real)
                 whole = whole and looked
-                worst = stricter(worst, verdict)
+                worst = take_stricter(worst, verdict)
             if worst.decision == "deny":
                 break
         if worst is not _ALLOWED or whole:
@@ -397,22 +399,22 @@ class RulePolicy:
             nonlocal worst
             if access.links == "files" and os.path.isdir(real):
                 return False
-            worst = stricter(worst, self._judge_linked(self._shorten_path(link), real))
+            worst = take_stricter(worst, self._judge_linked(self._shorten_path(link), real))
             if access.links == "all" and not self._masked() and (inner := self._reach.below(real).path):
-                worst = stricter(worst, self._holds(access, self._shorten_path(inner)))
+                worst = take_stricter(worst, self._holds(access, self._shorten_path(inner)))
             return worst is _ALLOWED
 
         if not self._reach.follow_links(directory, enter):
             why = f"{escape(access.target)} holds more than {self._reach.most} files: a link may lead outside"
-            worst = stricter(worst, Verdict("ask", "hidden files", why))
+            worst = take_stricter(worst, Verdict("ask", "hidden files", why))
         return None if worst is _ALLOWED else worst
 
     def _judge_linked(self, name: str, real: str) -> Verdict:
         """Judge the file that a name leads to by its place."""
         access = Access("read", name, real, by_command=True)
-        return self._by_mode(self._place(access), access)
+        return self._judge_by_mode(self._place(access), access)
 
-    def _through_process(self, access: Access) -> Verdict | None:
+    def _judge_process_path(self, access: Access) -> Verdict | None:
         if self._masked():
             return None
         why = f"{escape(access.target)} leads through the directory of a process: a secret may be there"
@@ -428,8 +430,8 @@ class RulePolicy:
         worst: Verdict | None = None
         for mention in access.mentions:
             if goes_through_process(mention.path, glob=mention.kind == "pattern"):
-                return self._through_process(replace(access, target=mention.path))
-            for path in self._mentioned_paths(mention):
+                return self._judge_process_path(replace(access, target=mention.path))
+            for path in self._find_mentioned_paths(mention):
                 refused = self._find_refusal(Access("read", mention.path, path))
                 if refused is None:
                     continue
@@ -437,10 +439,10 @@ class RulePolicy:
                 name = self._shorten_path(path)
                 why = f"`{escape(access.target)}` names {escape(name)}, which may not be read"
                 verdict = Verdict(decision, refused.rule, why, refused.source, refused.allow)
-                worst = stricter(worst, verdict) if worst else verdict
+                worst = take_stricter(worst, verdict) if worst else verdict
         return worst
 
-    def _mentioned_paths(self, mention: Mention) -> list[str]:
+    def _find_mentioned_paths(self, mention: Mention) -> list[str]:
         """The real paths that a mention may mean; none for a file that does not exist."""
         if mention.kind == "pattern":
             return [os.path.realpath(path) for path in self._reach.matches(*self._start(mention.path))[0]]
@@ -482,7 +484,7 @@ class RulePolicy:
             return os.path.expanduser(first), rest
         return ("/" if target.startswith("/") or not self._roots else self._roots[0]), target
 
-    def _behind_mask(self, access: Access) -> bool:
+    def _is_masked(self, access: Access) -> bool:
         """Whether the sandbox hides unreadable files from the command."""
         return access.action == "read" and self._masked()
 
@@ -500,9 +502,9 @@ class RulePolicy:
         First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first; then other
         names of these.
         """
-        return [*self._unreadable_names(), *self._hard_links.other_names(self._unreadable.directories)]
+        return [*self._list_unreadable_names(), *self._hard_links.other_names(self._unreadable.directories)]
 
-    def _unreadable_names(self) -> list[str]:
+    def _list_unreadable_names(self) -> list[str]:
         paths = self.denied_by_name()
         return paths + [os.path.join(here, name) for here, names in self._unreadable.update().items() for name in names]
 
@@ -548,7 +550,9 @@ class RulePolicy:
         guard = self._built_in.find(action, path)
         if guard and guard.tier == "deny" and not (access.observed and not self._defaults.fixed):
             if self._opening.file(action, path) is None:
-                return Verdict("deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._line(access))
+                return Verdict(
+                    "deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._suggest_rule(access)
+                )
             guard = next((rule for rule in self._built_in.all(action, path) if rule.tier == "ask"), None)
         if guard is None and action != "delete" and (secret := self._hard_links.find(path)):
             name = escape(self._shorten_path(secret))
@@ -600,7 +604,7 @@ class RulePolicy:
             places.append(os.path.realpath(_TEMPORARY[0]))
         return any(is_within(place, path) for place in places)
 
-    def _other(self, access: Access) -> Verdict:
+    def _judge_other(self, access: Access) -> Verdict:
         if (
             access.action == "network"
             and access.possible
@@ -616,15 +620,17 @@ class RulePolicy:
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
             if access.tier == "destructive":
-                return self._destructive(access)
-        what = _kind(access)
+                return self._judge_destructive(access)
+        what = _get_kind(access)
         if self._defaults.fixed and self._defaults.tiers[what] == "deny" and not access.deferred:
-            return self._by_mode(what, access)
+            return self._judge_by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access, self._filtered))
-        verdict = describe_rule(rule, access) if rule else self._by_mode(what, access)
+        verdict = describe_rule(rule, access) if rule else self._judge_by_mode(what, access)
         if access.deferred and not rule:
             verdict = _DEFERRED
-        return stricter(verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
+        return take_stricter(
+            verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked)
+        )
 
     def _cut_off(self, access: Access) -> Verdict:
         """A command that may use the network, and cannot: only a rule that allows it opens the network."""
@@ -634,7 +640,7 @@ class RulePolicy:
         rule = None if against else self._allow.find(access)
         return describe_rule(rule, access) if rule else Verdict("allow", "the sandbox cuts the network")
 
-    def _destructive(self, access: Access) -> Verdict:
+    def _judge_destructive(self, access: Access) -> Verdict:
         """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""
         loose = not self._defaults.fixed and not access.doubt
         opening = self._opening.find(access) if loose else None
@@ -643,9 +649,9 @@ class RulePolicy:
             return describe_rule(opening, access)
         if asking and loose and asking.loosens and (asking.locked or not self._locked):
             return describe_rule(asking, access)
-        return self._by_mode("destructive", access)
+        return self._judge_by_mode("destructive", access)
 
-    def _by_mode(self, what: str, access: Access) -> Verdict:
+    def _judge_by_mode(self, what: str, access: Access) -> Verdict:
         tier = self._defaults.tiers[what]
         if tier == "confined":
             tier = "allow" if self._confined() else "ask"
@@ -660,9 +666,9 @@ class RulePolicy:
         if idle:
             hint = "the system file is locked" if self._locked else "run `handrail policy trust`"
             why += f"; {idle.source} would allow it, but is not in effect: {hint}"
-        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(access))
+        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._suggest_rule(access))
 
-    def _line(self, access: Access) -> str:
+    def _suggest_rule(self, access: Access) -> str:
         """The narrowest rule that would allow the touch; empty if none can."""
         if self._defaults.fixed or self._locked or access.doubt:
             return ""
@@ -672,10 +678,10 @@ class RulePolicy:
         if access.place and not access.place.startswith("/"):  # what is typed for a job depends on the job
             return ""
         if access.action == "run":
-            plain = plain_words(parse_access(access), wrapped=True) is not None and "*" not in resource
+            plain = get_plain_words(parse_access(access), wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
-            hosts = [without_usual_port(host) for host in reached_hosts(access)]
+            hosts = [strip_usual_port(host) for host in list_reached_hosts(access)]
             return "\n".join(f"allow Network({escape_glob(one)})" for one in hosts or [resource])
         if access.action == "call":
             return f"allow Call({escape_glob(resource)})"

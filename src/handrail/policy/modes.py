@@ -29,7 +29,7 @@ def load_defaults() -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def defaults(mode: Mode) -> Defaults:
+def get_defaults(mode: Mode) -> Defaults:
     """The defaults of a mode; raises `ValueError` for one that does not exist."""
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; the modes are {', '.join(MODES)}")

@@ -255,7 +255,7 @@ def _join(expressions: Iterable[str | None]) -> re.Pattern[str] | None:
     return re.compile("|".join([*others, *([rf"(?s:.*(?:{'|'.join(endings.values())}))\Z"] if endings else [])]))
 
 
-def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
+def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
     """Return globs for a search below ``root`` that match exactly what the patterns match there.
 
     Other patterns are left out: a search judges its matches anyway.
@@ -264,11 +264,11 @@ def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str
     spared = [pattern.text for pattern in patterns if pattern.except_]
     for pattern in patterns:
         if not pattern.except_:
-            globs += _globs_to_hide(pattern, root, spared)
+            globs += _make_globs_to_hide(pattern, root, spared)
     return globs
 
 
-def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
+def _make_globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
     text = pattern.text.rstrip("/")
     if any("/" in spare or _MAGIC.search(spare) for spare in spared):
         return []
@@ -281,7 +281,7 @@ def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]
         if _MAGIC.search(prefix + suffix):
             return []
         words = [spare.removeprefix(prefix).removesuffix(suffix) for spare in accessed]
-        return _globs_except(prefix, words, suffix)
+        return _make_globs_except(prefix, words, suffix)
     if spared or root is None:
         return []
     if text.startswith("/"):
@@ -292,7 +292,7 @@ def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]
     return [f"/{one}" for one in expand_braces(text.removeprefix("./"))]
 
 
-def _globs_except(prefix: str, words: Sequence[str], suffix: str) -> list[str]:
+def _make_globs_except(prefix: str, words: Sequence[str], suffix: str) -> list[str]:
     """Return globs for all names that start and end like this, and have none of the words between."""
     globs: list[str] = []
     if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
@@ -337,11 +337,11 @@ class HardLinks:
             return ""
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return ""
-        return self._linked_secrets().get((status.st_dev, status.st_ino), "")
+        return self._find_linked_secrets().get((status.st_dev, status.st_ino), "")
 
     def other_names(self, directories: Sequence[str]) -> list[str]:
         """The files in these directories that are other names of secrets."""
-        secrets = self._linked_secrets()
+        secrets = self._find_linked_secrets()
         if not secrets:  # nearly always
             return []
         numbers = {number for _, number in secrets}
@@ -355,10 +355,10 @@ class HardLinks:
         known = set(secrets.values())
         return [name for name in names if name not in known]
 
-    def _linked_secrets(self) -> dict[Identity, str]:
+    def _find_linked_secrets(self) -> dict[Identity, str]:
         out: dict[Identity, str] = {}
         for path in self._secrets():
-            for one in _files_of(path):
+            for one in _list_files(path):
                 try:
                     status = os.lstat(one)
                 except OSError:
@@ -368,7 +368,7 @@ class HardLinks:
         return out
 
 
-def _files_of(path: str) -> list[str]:
+def _list_files(path: str) -> list[str]:
     """The path itself, and the files in it if it is a directory."""
     if os.path.islink(path) or not os.path.isdir(path):
         return [path]

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
-from handrail.policy.hosts import host_matches
+from handrail.policy.hosts import matches_host
 from handrail.policy.paths import PathPattern, PathSet
 from handrail.text.display import escape
 from handrail.text.globs import BadGlob, Glob
@@ -64,7 +64,7 @@ class CommandPattern:
 
     def allows(self, script: Script) -> bool:
         """Whether the script is certainly the command of the pattern."""
-        words = plain_words(script, wrapped=not self.open)
+        words = get_plain_words(script, wrapped=not self.open)
         if words is None or words[: len(self.words)] != self.words:
             return False
         return self.open or len(words) == len(self.words)
@@ -118,7 +118,7 @@ def parse_pattern(text: str) -> CommandPattern:
     written = (body if is_open else text).strip(" ")
     if _PLAIN.fullmatch(written) and not _KEYWORD.fullmatch(written.partition(" ")[0]):  # not worth a parser
         return CommandPattern(tuple(written.split(" ")), is_open)
-    words = plain_words(parse_command(written), wrapped=True)
+    words = get_plain_words(parse_command(written), wrapped=True)
     if is_open and not body.strip():
         raise BadCommandPattern("the pattern has no command; leave it out to match all commands")
     if words is None and "*" in written:
@@ -129,7 +129,7 @@ def parse_pattern(text: str) -> CommandPattern:
     return CommandPattern(words, is_open)
 
 
-def plain_words(script: Script, *, wrapped: bool = False) -> tuple[str, ...] | None:
+def get_plain_words(script: Script, *, wrapped: bool = False) -> tuple[str, ...] | None:
     """The words of a single command that is fixed and proven; None for any other.
 
     ``wrapped``: it may run another one, as `env` and `xargs` do.
@@ -211,7 +211,7 @@ class Rule:
         return not self.tool or Glob(self.tool, hidden=True).match(name)
 
     def speaks_of_host(self, host: str) -> bool:
-        return not self.host or host_matches(self.host, host, wide=self.tier != "allow")
+        return not self.host or matches_host(self.host, host, wide=self.tier != "allow")
 
 
 def from_table(table: Mapping[str, Any]) -> Rule:
@@ -220,25 +220,25 @@ def from_table(table: Mapping[str, Any]) -> Rule:
         if key not in _KEYS:
             raise BadRule(f"unknown key; {_suggest(key, 'keys', _KEYS)}", key)
     if "rule" in table:
-        return _in_line(table)
-    actions = _actions(table)
+        return _parse_inline_table(table)
+    actions = _parse_actions(table)
     tier = table.get("tier")
     if tier not in get_args(Decision):
         raise BadRule('must be "allow", "ask" or "deny"', "tier")
-    paths = tuple(_path(text) for text in _texts(table, "path"))
-    command, host = _text(table, "command"), _text(table, "host")
-    tool = _text(table, "tool")
+    paths = tuple(_parse_path(text) for text in _get_texts(table, "path"))
+    command, host = _get_text(table, "command"), _get_text(table, "host")
+    tool = _get_text(table, "tool")
     _fits(actions, paths, command, host, tool)
-    pattern = _command(command, "command") if command else None
+    pattern = _parse_command(command, "command") if command else None
     if host:
         _glob(host, "host")
     if tool:
         _glob(tool, "tool")
     what = ", ".join(p.text for p in paths) or command or host or tool
     text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
-    examples = (tuple(_texts(table, "match")), tuple(_texts(table, "not_match")))
+    examples = (tuple(_get_texts(table, "match")), tuple(_get_texts(table, "not_match")))
     rule = Rule(
-        actions, cast("Decision", tier), escape(text), _text(table, "why"), paths, pattern, host, tool, *examples
+        actions, cast("Decision", tier), escape(text), _get_text(table, "why"), paths, pattern, host, tool, *examples
     )
     rule = replace(rule, place=_place(table, actions))
     if any(examples) and not (paths or command):
@@ -246,17 +246,17 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     return rule
 
 
-def _in_line(table: Mapping[str, Any]) -> Rule:
+def _parse_inline_table(table: Mapping[str, Any]) -> Rule:
     """A rule in one line with more to it: `{rule = "allow Bash(make)", in = "/srv/project"}`."""
     more = [key for key in table if key not in ("rule", "in", "why")]
     if more:
         raise BadRule("only `in` and `why` are allowed beside `rule`", more[0])
-    rule = from_line(_text(table, "rule"), project=False)
-    return replace(rule, why=_text(table, "why"), place=_place(table, rule.actions))
+    rule = from_line(_get_text(table, "rule"), project=False)
+    return replace(rule, why=_get_text(table, "why"), place=_place(table, rule.actions))
 
 
 def _place(table: Mapping[str, Any], actions: frozenset[Action]) -> str:
-    place = _text(table, "in")
+    place = _get_text(table, "in")
     if place and not place.startswith("/"):
         raise BadRule("must be an absolute path", "in")
     if place and actions != {"run"}:
@@ -286,7 +286,7 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     decision = cast("Decision", tier)
     text = escape(f"{tier} {call}")
     if tool == "Bash":
-        pattern = _command(_claude_command(inner)) if inner else None
+        pattern = _parse_command(_parse_claude_command(inner)) if inner else None
         return Rule(frozenset({"run"}), decision, text, command=pattern)
     if tool == "Network":
         if inner:
@@ -299,7 +299,7 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     actions: frozenset[Action] = frozenset({"read"}) if tool in _READS else frozenset({"delete"})
     if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
         actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
-    return Rule(actions, decision, text, paths=(_path(_claude_path(inner, project)),) if inner else ())
+    return Rule(actions, decision, text, paths=(_parse_path(_parse_claude_path(inner, project)),) if inner else ())
 
 
 def _suggest(name: str, what: str, known: Sequence[str]) -> str:
@@ -309,7 +309,7 @@ def _suggest(name: str, what: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"the {what} are {', '.join(known)}"
 
 
-def _claude_path(text: str, project: bool) -> str:
+def _parse_claude_path(text: str, project: bool) -> str:
     """Parse `//x` as absolute and `/x` as relative to the file's directory, which is allowed only in a project."""
     if text.startswith("//"):
         return text[1:]
@@ -320,12 +320,12 @@ def _claude_path(text: str, project: bool) -> str:
     return "./" + text[1:] if text.startswith("/") else text
 
 
-def _claude_command(text: str) -> str:
+def _parse_claude_command(text: str) -> str:
     return text[:-2] + " *" if text.endswith(":*") else text
 
 
-def _actions(table: Mapping[str, Any]) -> frozenset[Action]:
-    actions = _texts(table, "action")
+def _parse_actions(table: Mapping[str, Any]) -> frozenset[Action]:
+    actions = _get_texts(table, "action")
     wrong = [action for action in actions if action not in get_args(Action)]
     if wrong or not actions:
         raise BadRule('must be "read", "write", "delete", "run", "network" or "call", or a list of them', "action")
@@ -345,7 +345,7 @@ def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str
         raise BadRule("a tool goes with call alone; files go with path", "tool")
 
 
-def _path(text: str) -> PathPattern:
+def _parse_path(text: str) -> PathPattern:
     except_ = text.startswith("!")
     body = text.removeprefix("!")
     if body == "~":
@@ -368,21 +368,21 @@ def _glob(text: str, key: str | None = None) -> None:
         raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
-def _command(text: str, key: str | None = None) -> CommandPattern:
+def _parse_command(text: str, key: str | None = None) -> CommandPattern:
     try:
         return parse_pattern(text)
     except BadCommandPattern as error:
         raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
-def _text(table: Mapping[str, Any], key: str) -> str:
+def _get_text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value.strip()):
         raise BadRule("must be a non-empty string", key)
     return value
 
 
-def _texts(table: Mapping[str, Any], key: str) -> list[str]:
+def _get_texts(table: Mapping[str, Any], key: str) -> list[str]:
     value = table.get(key, [])
     values = [value] if isinstance(value, str) else value
     good = isinstance(values, list) and all(isinstance(one, str) and one.strip() for one in values)
@@ -391,7 +391,7 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
     return cast("list[str]", values)
 
 
-def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
+def find_failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     """Return the first failing example of a rule: the problem, and its key."""
     paths = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
     for key, expected in (("match", True), ("not_match", False)):
@@ -435,7 +435,7 @@ WHY = {
 }
 
 
-def stricter(one: Verdict, other: Verdict | None) -> Verdict:
+def take_stricter(one: Verdict, other: Verdict | None) -> Verdict:
     """The first, unless the second is stricter."""
     return other if other and STRICT[other.decision] > STRICT[one.decision] else one
 
@@ -453,14 +453,14 @@ def judge_unproven(
     for kind in access.unproven.split():
         if access.deferred and kind in ("write", "delete"):
             continue
-        decision = _decision(kind, tiers, confined, masked)
+        decision = _choose_decision(kind, tiers, confined, masked)
         if decision != "allow" and (worst is None or STRICT[decision] > STRICT[worst.decision]):
             why = WHY[f"unproven {kind}"].format(target=escape(access.target))
             worst = Verdict(decision, f"mode {mode}: {kind}", why)
     return worst
 
 
-def _decision(
+def _choose_decision(
     kind: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
 ) -> Decision:
     if kind == "destroy":  # spelled out it is refused, but most words do not make it so

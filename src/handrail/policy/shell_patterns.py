@@ -155,7 +155,7 @@ class ShellPatterns:
                 paths = [os.path.normpath(os.path.join(place, name)) for place in paths]
                 continue
             deeper: list[str] = []
-            matcher = _matcher(part)
+            matcher = _make_matcher(part)
             for place in paths:
                 listing = self.listing(place)
                 if listing is None:
@@ -178,7 +178,7 @@ def _is_fixed(part: str) -> bool:
     return not _MAGIC.search(re.sub(r"\\.", "", part))
 
 
-def _matcher(part: str) -> re.Pattern[str]:
+def _make_matcher(part: str) -> re.Pattern[str]:
     """Compile one part of a shell pattern; a named character class matches any text."""
     if "[:" in part or "[." in part or "[=" in part:
         return re.compile("")

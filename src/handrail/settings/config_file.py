@@ -48,7 +48,7 @@ class Config:
     agent: AgentSettings = field(default_factory=AgentSettings)
 
 
-def config_path(environ: Mapping[str, str]) -> str:
+def find_config(environ: Mapping[str, str]) -> str:
     """Where the configuration is looked for."""
     if path := environ.get("HANDRAIL_CONFIG"):
         return path
@@ -60,7 +60,7 @@ def config_path(environ: Mapping[str, str]) -> str:
 
 def load(environ: Mapping[str, str]) -> Config:
     """The configuration of whoever runs this; raises `ConfigError`."""
-    path = config_path(environ)
+    path = find_config(environ)
     raw = _read(path)
     return Config() if raw is None else check(path, raw)
 

@@ -11,7 +11,7 @@ import tomllib
 from typing import Any
 
 from handrail.settings.config_file import ConfigError
-from handrail.text.toml_lines import lines_of, write_value
+from handrail.text.toml_lines import find_lines, write_value
 
 _MOST_LINES = 1000
 """A value that goes on over more lines than this is not replaced."""
@@ -23,7 +23,7 @@ def set_key(text: str, table: str, key: str, value: Any) -> str:
     wanted[table] = {**wanted.get(table, {}), key: value}
     newline = "\r\n" if "\r\n" in text else "\n"
     entry = f"{key} = {write_value(value)}"
-    lines, places = _split(text), lines_of(text)
+    lines, places = _split(text), find_lines(text)
     if (table, key) in places:
         first = places[table, key] - 1
         return _replace(lines, first, entry, newline, wanted)
@@ -42,7 +42,7 @@ def unset_key(text: str, table: str, key: str) -> str:
     if key not in wanted.get(table, {}):
         return text
     del wanted[table][key]
-    places = lines_of(text)
+    places = find_lines(text)
     return _replace(_split(text), places[table, key] - 1, "", "", wanted)
 
 
@@ -54,7 +54,7 @@ def _split(text: str) -> list[str]:
 def _replace(lines: list[str], first: int, entry: str, newline: str, wanted: dict[str, Any]) -> str:
     """Replace the entry that begins in this line: one line, or as many as it takes until the rest is as it was."""
     for last in range(first, min(len(lines), first + _MOST_LINES)):
-        comment = _comment(lines[first : last + 1]) if entry else ""
+        comment = _get_comment(lines[first : last + 1]) if entry else ""
         fresh = f"{entry}{comment}{newline}" if entry else ""
         text = "".join([*lines[:first], fresh, *lines[last + 1 :]])
         try:
@@ -64,7 +64,7 @@ def _replace(lines: list[str], first: int, entry: str, newline: str, wanted: dic
     raise ConfigError("the entry is not on lines of its own, so it cannot be changed from here; edit the file")
 
 
-def _comment(lines: list[str]) -> str:
+def _get_comment(lines: list[str]) -> str:
     """The comment behind an entry, with the blanks before it."""
     text = "".join(lines).rstrip("\r\n")
     try:

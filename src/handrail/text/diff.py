@@ -217,7 +217,7 @@ def format_hunk(hunk: Hunk) -> str:
     old, new = _format_range(hunk.old_first, hunk.old_count), _format_range(hunk.new_first, hunk.new_count)
     parts = [f"@@ -{old} +{new} @@\n"]
     for sign, row in hunk.rows:
-        parts.append(sign + _shorten(lines.body(row)) + lines.ending(row))
+        parts.append(sign + _shorten(lines.strip_ending(row)) + lines.get_ending(row))
         if not row.endswith("\n"):
             parts.append("\n" if row.endswith("\r") else "\n\\ No newline at end of file\n")
     return "".join(parts)
@@ -244,7 +244,7 @@ def number_new_lines(hunks: Sequence[Hunk]) -> list[tuple[int, str]]:
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign != "-":
-                rows.append((number, _shorten(lines.body(row))))
+                rows.append((number, _shorten(lines.strip_ending(row))))
                 number += 1
     return rows
 

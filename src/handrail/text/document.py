@@ -445,8 +445,8 @@ def _means_endings(old: str, new: str) -> bool:
 def minimize(text: str, start: int, end: int, new: str) -> Splice | None:
     """Replace ``start:end`` with ``new``, leaving alone what both have in common; None if that is everything."""
     there = text[start:end]
-    head = _common_head(there, new)
-    tail = _common_tail(there[head:], new[head:])
+    head = _count_common_head(there, new)
+    tail = _count_common_tail(there[head:], new[head:])
     if head + tail == len(there) == len(new):
         return None
     return Splice(start + head, end - tail, new[head : len(new) - tail])
@@ -459,43 +459,43 @@ def keep_endings(text: str, start: int, end: int, new: str) -> str:
         return new
     # Whole lines are compared: the span may begin and end inside one, and that line has an ending too.
     begin, stop = lines.start_of_line(text, start), lines.end_of_line(text, end)
-    there, before = text[begin:stop], lines.ending(text[max(0, begin - 2) : begin])
+    there, before = text[begin:stop], lines.get_ending(text[max(0, begin - 2) : begin])
     if "\n" in there and "\r" not in there and before != "\r":
         return new
     head, tail = text[begin:start], text[end:stop]
     new_lines = lines.split(head + new + lines.to_feeds(tail))
     endings = _choose_endings(lines.split(there), new_lines, before)
     _separate_endings(new_lines, endings, before, tail)
-    result = "".join(lines.body(line) + ending for line, ending in zip(new_lines, endings, strict=True))
+    result = "".join(lines.strip_ending(line) + ending for line, ending in zip(new_lines, endings, strict=True))
     if tail:  # the last line is the file's own from here on
-        result = result[: len(result) - len(endings[-1]) - len(lines.body(tail))]
+        result = result[: len(result) - len(endings[-1]) - len(lines.strip_ending(tail))]
     return result[len(head) :]
 
 
 def _choose_endings(there: list[str], new_lines: list[str], before: str) -> list[str]:
     """An ending for each wanted line, found by aligning them with the lines that are there."""
-    known = [ending for line in there if (ending := lines.ending(line))]
+    known = [ending for line in there if (ending := lines.get_ending(line))]
     last = before or (known[0] if known else "\n")
     if len(set(known)) <= 1:
         main = known[0] if known else last
         return [main if line.endswith("\n") else "" for line in new_lines]
     endings: list[str] = []
     for _, i1, i2, j1, j2 in get_opcodes(
-        [lines.body(line) for line in there], [lines.body(line) for line in new_lines]
+        [lines.strip_ending(line) for line in there], [lines.strip_ending(line) for line in new_lines]
     ):
         for number, line in enumerate(new_lines[j1:j2]):
-            own = lines.ending(there[i1 + number]) if i1 + number < i2 else ""
+            own = lines.get_ending(there[i1 + number]) if i1 + number < i2 else ""
             last = own or last
             endings.append(last if line.endswith("\n") else "")
         if i2 > i1:
-            last = lines.ending(there[i2 - 1]) or last
+            last = lines.get_ending(there[i2 - 1]) or last
     return endings
 
 
 def _separate_endings(new_lines: list[str], endings: list[str], before: str, tail: str) -> None:
     """Fix endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
     if tail:
-        endings[-1] = lines.ending(tail)
+        endings[-1] = lines.get_ending(tail)
     for number, line in enumerate(new_lines):
         previous = endings[number - 1] if number else before
         if previous == "\r" and endings[number] == line == "\n":
@@ -505,7 +505,7 @@ def _separate_endings(new_lines: list[str], endings: list[str], before: str, tai
                 endings[number] = "\r\n"
 
 
-def _common_head(one: str, other: str) -> int:
+def _count_common_head(one: str, other: str) -> int:
     length = _count_common(one, other, forward=True)
     # Never part a "\r\n": a cut between its halves would leave a line ending that neither text has.
     return (
@@ -515,7 +515,7 @@ def _common_head(one: str, other: str) -> int:
     )
 
 
-def _common_tail(one: str, other: str) -> int:
+def _count_common_tail(one: str, other: str) -> int:
     length = _count_common(one, other, forward=False)
     if length and one[len(one) - length] == "\n":
         before = (one[len(one) - length - 1 : len(one) - length], other[len(other) - length - 1 : len(other) - length])

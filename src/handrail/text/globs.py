@@ -140,7 +140,7 @@ def compile_filter(pattern: str) -> tuple[Glob, bool]:
     return compile_glob(pattern if has_directory else "**/" + pattern, hidden=True), out
 
 
-def fixed_part(pattern: str) -> str:
+def get_fixed_part(pattern: str) -> str:
     """The directories at the beginning of a pattern that are spelled out."""
     fixed: list[str] = []
     for name in pattern.split("/")[:-1]:

@@ -216,7 +216,7 @@ def follow(before: Sequence[str], now: Sequence[str], first: int, last: int) -> 
     They must be unchanged, and be the only ones in both texts: by themselves, or together with lines around them.
     """
     block = before[first - 1 : last]
-    there, here = _occurrences(before, block), _occurrences(now, block)
+    there, here = _find_occurrences(before, block), _find_occurrences(now, block)
     if len(there) == len(here) == 1:
         return here[0] + 1
     places = set()
@@ -227,7 +227,7 @@ def follow(before: Sequence[str], now: Sequence[str], first: int, last: int) -> 
     return places.pop() + 1 if len(places) == 1 else None
 
 
-def _occurrences(rows: Sequence[str], block: Sequence[str]) -> list[int]:
+def _find_occurrences(rows: Sequence[str], block: Sequence[str]) -> list[int]:
     size = len(block)
     return [at for at, row in enumerate(rows) if row == block[0] and rows[at : at + size] == block]
 
@@ -246,11 +246,14 @@ def _follow_context(
     start, end = block
     size = end - start
     for step in range(1, _MOST_CONTEXT + 1):
-        wanted = (_row(before, start - step) if above else None, _row(before, end + step - 1) if below else None)
+        wanted = (
+            _get_row(before, start - step) if above else None,
+            _get_row(before, end + step - 1) if below else None,
+        )
 
         def agrees(rows: Sequence[str], at: int, step: int = step, wanted: tuple[str | None, ...] = wanted) -> bool:
-            return (not above or _row(rows, at - step) == wanted[0]) and (
-                not below or _row(rows, at + size + step - 1) == wanted[1]
+            return (not above or _get_row(rows, at - step) == wanted[0]) and (
+                not below or _get_row(rows, at + size + step - 1) == wanted[1]
             )
 
         there = [at for at in there if agrees(before, at)]
@@ -262,6 +265,6 @@ def _follow_context(
     return None
 
 
-def _row(rows: Sequence[str], at: int) -> str | None:
+def _get_row(rows: Sequence[str], at: int) -> str | None:
     """A line; None outside of the text."""
     return rows[at] if 0 <= at < len(rows) else None

@@ -32,12 +32,12 @@ def split(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-def body(line: str) -> str:
+def strip_ending(line: str) -> str:
     """A line without its ending."""
-    return line[: len(line) - len(ending(line))]
+    return line[: len(line) - len(get_ending(line))]
 
 
-def ending(line: str) -> str:
+def get_ending(line: str) -> str:
     """The ending of a line: ``"\\n"``, ``"\\r\\n"``, ``"\\r"``, or ``""`` for an unterminated last line."""
     if line.endswith("\r\n"):
         return "\r\n"
@@ -59,7 +59,7 @@ def count(text: str) -> int:
     return count_ends(text) + (1 if text and text[-1] not in "\r\n" else 0)
 
 
-def after_end(data: bytes, number: int) -> int:
+def find_after_ending(data: bytes, number: int) -> int:
     """The position just behind the ``number``-th line ending of ``data`` (1-based); -1 if there are fewer."""
     if number <= 0:
         return 0

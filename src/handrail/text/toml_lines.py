@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 
 
-def lines_of(text: str) -> dict[Key, int]:
+def find_lines(text: str) -> dict[Key, int]:
     """The line of every table, key and element, by its way down: `("rules", 0, "path")`."""
     return _TomlReader(text).lines
 

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 @cache
-def ids() -> tuple[str, ...]:
+def list_ids() -> tuple[str, ...]:
     """The tools that come with Handrail."""
     return tuple(sorted(path.stem for path in HERE.glob("*.md")))
 
@@ -24,11 +24,15 @@ def ids() -> tuple[str, ...]:
 @cache
 def load(tool_id: str) -> AnyTool:
     """The tool of that id; one of another package if it registers itself under `handrail.tools`."""
-    tool: AnyTool = import_module(f"handrail.tools.{tool_id}").TOOL if tool_id in ids() else outside(tool_id)[0].load()
+    tool: AnyTool = (
+        import_module(f"handrail.tools.{tool_id}").TOOL
+        if tool_id in list_ids()
+        else find_entry_points(tool_id)[0].load()
+    )
     return tool
 
 
-def outside(tool_id: str) -> list[EntryPoint]:
+def find_entry_points(tool_id: str) -> list[EntryPoint]:
     """Tools of that id in other packages."""
     from importlib.metadata import entry_points
 
@@ -39,7 +43,7 @@ def describe(tool: AnyTool) -> str:
     """The description of the tool for the model, with `{limit}` where a limit in force goes."""
     if tool.description:
         return tool.description
-    if tool.id in ids():
+    if tool.id in list_ids():
         return (HERE / f"{tool.id}.md").read_text(encoding="utf-8").strip("\n")
     module = import_module(tool.run.__module__)
     return Path(str(module.__file__)).with_suffix(".md").read_text(encoding="utf-8").strip("\n")

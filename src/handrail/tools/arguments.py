@@ -109,8 +109,8 @@ class Arguments:
     """Base of the arguments of a tool. Unknown names are refused, and nothing changes after parsing."""
 
     _declared: ClassVar[Mapping[str, Argument]]
-    _needed: ClassVar[frozenset[str]]
-    _validator: ClassVar[SchemaValidator]
+    _list_needed: ClassVar[frozenset[str]]
+    _make_validator: ClassVar[SchemaValidator]
 
     def __init__(self, /, **values: Any) -> None:
         self.__dict__.update(self.parse(values).__dict__)
@@ -135,7 +135,7 @@ class Arguments:
             parsed.__dict__.update(_take_exact(cls, values))
             cls.check(parsed)  # an argument may have the name of a method
         except (_NotExact, ValueError):
-            parsed = _validator(cls).validate_python(values)
+            parsed = _make_validator(cls).validate_python(values)
         return parsed
 
     @classmethod
@@ -184,7 +184,7 @@ class _NotExact(Exception):
 def _take_exact(args: type[Arguments], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as they are, if each has its declared type; raises `_NotExact` otherwise."""
     declared = args.declared()
-    if not (declared.keys() >= values.keys() >= _needed(args)):
+    if not (declared.keys() >= values.keys() >= _list_needed(args)):
         raise _NotExact
     return {
         name: _take_marked(one.type, one.marks, values[name]) if name in values else one.default
@@ -192,12 +192,12 @@ def _take_exact(args: type[Arguments], values: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _needed(args: type[Arguments]) -> frozenset[str]:
+def _list_needed(args: type[Arguments]) -> frozenset[str]:
     """The arguments without a default that is taken as it is."""
     if "_needed" not in args.__dict__:
         declared = args.declared().items()
-        args._needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
-    return args._needed
+        args._list_needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
+    return args._list_needed
 
 
 def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
@@ -258,12 +258,12 @@ def _require_bounds(field: Field, value: Any) -> None:
         raise _NotExact
 
 
-def _validator(args: type[Arguments]) -> SchemaValidator:
+def _make_validator(args: type[Arguments]) -> SchemaValidator:
     if "_validator" not in args.__dict__:
         from pydantic_core import SchemaValidator  # slow to import, and only needed for what is not exact
 
-        args._validator = SchemaValidator(_build_model(args))
-    return args._validator
+        args._make_validator = SchemaValidator(_build_model(args))
+    return args._make_validator
 
 
 def _build_model(args: type[Arguments]) -> Any:

@@ -254,7 +254,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return []
     again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
     if args.effects.possible_network:
-        again = [*again, *network_call.needed_ports(args.effects, ctx)]
+        again = [*again, *network_call.list_needed_ports(args.effects, ctx)]
     if not (args.effects.git or args.effects.tools or args.effects.network or args.effects.patterns):
         return again
     try:
@@ -326,9 +326,9 @@ def run_command(
     opened = ctx.network.open or (ctx.network.local and not command_host.has_loopback)
     logs_in = opened and (ctx.approved or not network_call.reads_beside(args.effects, where))
     options = CommandOptions(
-        git=git_call.settings(args.effects, where) if args.effects.git else None,
+        git=git_call.make_settings(args.effects, where) if args.effects.git else None,
         network=opened,
-        programs=network_call.programs_of(args.effects) if logs_in else frozenset(),
+        programs=network_call.list_programs(args.effects) if logs_in else frozenset(),
         filtered=ctx.network.filtered,
         ports=ctx.network.ports,
         script=args.effects.script,

@@ -140,11 +140,13 @@ class _Editor:
         self._recalled: RecalledTags = recalled
         self._text = self.loaded.document.text
         self._rows = lines.split(self._text)
-        self._bodies = [lines.body(row) for row in self._rows]
+        self._bodies = [lines.strip_ending(row) for row in self._rows]
         if recalled.changed and recalled.before is None:
             raise ChangedSince(path=path, moved="")
         self._before = (
-            [lines.body(row) for row in lines.split(recalled.before)] if recalled.before is not None else self._bodies
+            [lines.strip_ending(row) for row in lines.split(recalled.before)]
+            if recalled.before is not None
+            else self._bodies
         )
         self.stripped = 0
 
@@ -185,11 +187,11 @@ class _Editor:
         anchors = parse_tag(first), parse_tag(last)
         for anchor, given in zip(anchors, (first, last), strict=True):
             if anchor is None:
-                raise self._refuse(number, given, "unreadable", _leading_number(given))
+                raise self._refuse(number, given, "unreadable", _read_leading_number(given))
         start, end = (anchor for anchor in anchors if anchor)
         if end.number < start.number:
             raise BadAnchor(path=self._path, number=number, anchor=str(start), backwards=str(end))
-        located = self._recalled.tags.locate(start, end, self._tag_of)
+        located = self._recalled.tags.locate(start, end, self._find_tag)
         if located.problem:
             anchor = located.anchor or start
             raise self._refuse(number, str(anchor), located.problem, start.number, end.number)
@@ -200,7 +202,7 @@ class _Editor:
             raise self._refuse(number, str(start), "moved", start.number, end.number)
         return at, at + located.last - located.first
 
-    def _tag_of(self, line: int) -> str | None:
+    def _find_tag(self, line: int) -> str | None:
         return compute_tag(self._before[line - 1]) if 0 < line <= len(self._before) else None
 
     def _refuse(self, number: int, anchor: str, problem: str, near: int, last: int = 0) -> BadAnchor:
@@ -234,12 +236,12 @@ class _Editor:
         splices: list[Splice] = []
         for target in _merge_insertions(targets):
             start, end = starts[target.first - 1], starts[target.first - 1 + target.removed]
-            planned = minimize(self._text, start, end, self._word(target, start, end))
+            planned = minimize(self._text, start, end, self._join_new_lines(target, start, end))
             if planned:
                 splices.append(planned)
         return splices
 
-    def _word(self, target: _Target, start: int, end: int) -> str:
+    def _join_new_lines(self, target: _Target, start: int, end: int) -> str:
         """The new lines with the line endings of the file, also if its last line has none."""
         new = "".join(row + "\n" for row in target.new)
         if end == len(self._text) and self._text and not self._text.endswith(("\n", "\r")) and new:
@@ -259,7 +261,7 @@ class _Editor:
         return (ChangedElsewhere(path=self._path, moved=compare_lines(self._before, self._bodies).describe()),)
 
 
-def _leading_number(given: str) -> int:
+def _read_leading_number(given: str) -> int:
     digits = given.strip().split("#")[0].strip()
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 1
 
@@ -292,7 +294,7 @@ def _label_new_lines(hunks: Sequence[Hunk]) -> list[_NewRow]:
         for sign, row in hunk.rows:
             if sign == "-":
                 continue
-            body = lines.body(row)
+            body = lines.strip_ending(row)
             complete = len(body) <= _MOST_CHARS
             label = label_line(number, body) if complete else str(number)
             rows.append(_NewRow(number, label, body if complete else f"{body[:_MOST_CHARS]} [cut]", complete))

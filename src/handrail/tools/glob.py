@@ -14,7 +14,7 @@ from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.search.walk import VisitedDirectory
-from handrail.text.globs import BadGlob, compile_glob, fixed_part
+from handrail.text.globs import BadGlob, compile_glob, get_fixed_part
 from handrail.tools.arguments import Field
 from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Unreadable
 from handrail.tools.shared.coverage import describe_skipped
@@ -86,7 +86,7 @@ def _start(args: Args) -> tuple[str, str]:
         return args.path, args.pattern.lstrip("/") if "/" in args.pattern else f"**/{args.pattern}"
     if not args.pattern.startswith("/"):
         return args.path, args.pattern
-    fixed = "/" + fixed_part(args.pattern.lstrip("/"))
+    fixed = "/" + get_fixed_part(args.pattern.lstrip("/"))
     return fixed, posixpath.relpath(args.pattern, fixed) if fixed != "/" else args.pattern.lstrip("/")
 
 

@@ -26,7 +26,7 @@ class NoteFacts:
         return frozenset(name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())) - {"code"}
 
 
-def all_notes() -> Iterator[type[NoteFacts]]:
+def iterate_notes() -> Iterator[type[NoteFacts]]:
     """Every kind of note, those of loaded tools from other packages included."""
     yield from NoteFacts.__subclasses__()
 

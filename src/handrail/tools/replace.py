@@ -35,7 +35,7 @@ from handrail.search.tree import SearchTree
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import decode_document, minimize
 from handrail.text.globs import BadGlob, compile_filter
-from handrail.text.lines import body
+from handrail.text.lines import strip_ending
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
 from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
@@ -354,7 +354,7 @@ def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, places: Sequenc
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign == "+":
-                rows.append((number, occurrences.shorten(body(row), 4 * ctx.limits.window)))
+                rows.append((number, occurrences.shorten(strip_ending(row), 4 * ctx.limits.window)))
             number += sign != "-"
     return rows
 

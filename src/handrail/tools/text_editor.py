@@ -119,9 +119,9 @@ def _insert_lines(loaded: Loaded, path: str, after: int, new: str) -> Splice:
     if not text:
         return Splice(0, 0, new or "\n")
     at = sum(map(len, present[:after]))
-    whole = new if lines.ending(new) else new + "\n"
-    if at == len(text) and not lines.ending(present[-1]):
-        whole = "\n" + whole[: -len(lines.ending(whole))]
+    whole = new if lines.get_ending(new) else new + "\n"
+    if at == len(text) and not lines.get_ending(present[-1]):
+        whole = "\n" + whole[: -len(lines.get_ending(whole))]
     return Splice(at, at, keep_endings(text, at, at, whole))
 
 

@@ -79,16 +79,16 @@ class PageAccess:
             return _refuse(401)
         query = parse_qs(scope["query_string"].decode("latin-1"))
         if tokens := query.get("token"):
-            if len(tokens) != 1 or not _equal(tokens[0], self._token) or scope["method"] not in _SAFE_METHODS:
+            if len(tokens) != 1 or not _is_equal(tokens[0], self._token) or scope["method"] not in _SAFE_METHODS:
                 return _refuse(401)
             answer = RedirectResponse("/", 303)
             answer.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="strict")
             return answer
         sent = cookie_parser(headers.get("cookie", "")).get(self._cookie_name, "")
-        return None if _equal(sent, self._cookie) else _refuse(401)
+        return None if _is_equal(sent, self._cookie) else _refuse(401)
 
 
-def _equal(one: str, other: str) -> bool:
+def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode("ascii"))
 
 

@@ -19,15 +19,15 @@ def render_ansi(text: str) -> Markup:
     style: dict[str, str] = {}
     position = 0
     for match in _SEQUENCE.finditer(text):
-        parts.append(_span(text[position : match.start()], style))
+        parts.append(_make_span(text[position : match.start()], style))
         position = match.end()
         if match[1] is not None:
             _apply(match[1], style)
-    parts.append(_span(text[position:], style))
+    parts.append(_make_span(text[position:], style))
     return Markup("".join(parts))  # noqa: S704 - each part is escaped
 
 
-def _span(text: str, style: dict[str, str]) -> str:
+def _make_span(text: str, style: dict[str, str]) -> str:
     if not text:
         return ""
     inner = str(escape(show_text(text)))

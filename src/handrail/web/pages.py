@@ -73,15 +73,15 @@ class _Pages:
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self._site.render(template, **values).encode("utf-8", "replace"), status)
 
-    def _message(self, status: int, title: str, text: str) -> HTMLResponse:
+    def _show_message(self, status: int, title: str, text: str) -> HTMLResponse:
         return self._page("message.html", status, title=title, text=text)
 
     def report_journal(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette passes both
         assert isinstance(error, JournalFailed)
-        return self._message(500, "The journal cannot be read", f"{error.journal}: {error.why}")
+        return self._show_message(500, "The journal cannot be read", f"{error.journal}: {error.why}")
 
     def report_missing(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette passes both
-        return self._message(404, "Not found", "There is no such page.")
+        return self._show_message(404, "Not found", "There is no such page.")
 
     # Activity
 
@@ -130,12 +130,12 @@ class _Pages:
             ids = [one.id for one in self._site.list_questions()]
             if ids != shown:
                 shown, silent = ids, 0.0
-                yield _event("questions", {"open": ids})
+                yield _format_event("questions", {"open": ids})
             if wanted:
                 rows, since = await anyio.to_thread.run_sync(self._read_ended, since)
                 for row in filter(wanted.matches, rows):
                     silent = 0.0
-                    yield _event("call", {"seq": row.seq, "html": self._site.render("row.html", row=row)}, since)
+                    yield _format_event("call", {"seq": row.seq, "html": self._site.render("row.html", row=row)}, since)
             silent += _PAUSE
             if silent > _BEAT:
                 silent = 0.0
@@ -155,7 +155,7 @@ class _Pages:
         with self._site.reader() as reader:
             row = _find_call(reader, request)
             if reader is None or row is None:
-                return self._message(404, "No such call", "This call is not in the journal.")
+                return self._show_message(404, "No such call", "This call is not in the journal.")
             changed = [file for file in reader.read_files(row.seq) if has_changed(file)]
             client, model = browse.read_source(reader, row.session)
         return self._page(
@@ -175,14 +175,14 @@ class _Pages:
             row = _find_call(reader, request)
         kind, raw = pictures.read_picture(row, request.path_params["number"]) if row else ("", b"")
         if not kind:
-            return self._message(404, "No such picture", "The file is no picture, or is no longer there.")
+            return self._show_message(404, "No such picture", "The file is no picture, or is no longer there.")
         return Response(raw, media_type=kind, headers={"Cache-Control": "no-store"})
 
     def show_undo(self, request: Request) -> Response:
         with self._site.reader() as reader:
             row = _find_call(reader, request)
         if row is None:
-            return self._message(404, "No such call", "This call is not in the journal.")
+            return self._show_message(404, "No such call", "This call is not in the journal.")
         preview = preview_undo(self._site, row)
         return self._page("undo.html", row=row, preview=preview, views=preview.views)
 
@@ -191,7 +191,7 @@ class _Pages:
             with self._site.reader() as reader:
                 row = _find_call(reader, request)
             if row is None:
-                return self._message(404, "No such call", "This call is not in the journal.")
+                return self._show_message(404, "No such call", "This call is not in the journal.")
             return self._page("undone.html", row=row, preview=run_undo(self._site, row))
 
         return await run_in_threadpool(run)
@@ -205,7 +205,9 @@ class _Pages:
     def show_question(self, request: Request) -> Response:
         asked = self._site.questions.find(request.path_params["id"]) if self._site.questions else None
         if asked is None:
-            return self._message(404, "No such question", "This question is not known here, or was answered long ago.")
+            return self._show_message(
+                404, "No such question", "This question is not known here, or was answered long ago."
+            )
         return self._page("question.html", view=view_question(asked))
 
     async def answer(self, request: Request) -> Response:
@@ -226,7 +228,7 @@ class _Pages:
             return Response(text, status, media_type="text/plain")
         if status == 200:
             return RedirectResponse("/approvals", 303)
-        return self._message(status, "Not answered", text)
+        return self._show_message(status, "Not answered", text)
 
     # Statistics, the history of a file, export
 
@@ -253,8 +255,8 @@ class _Pages:
                 events = browse.read_file_history(reader, path, before=(seq or 0) + 1, limit=1) if reader else []
                 row = reader.find_call(seq or 0) if reader else None
             if row is None or not events or events[0].seq != seq or not events[0].before:
-                return self._message(404, "Nothing was restored", "There is no such version of this file.")
-            return self._message(200, "Restore", restore(self._site, events[0], path, row.workspace))
+                return self._show_message(404, "Nothing was restored", "There is no such version of this file.")
+            return self._show_message(200, "Restore", restore(self._site, events[0], path, row.workspace))
 
         return await run_in_threadpool(run)
 
@@ -262,7 +264,7 @@ class _Pages:
         session = request.path_params["session"]
         with self._site.reader() as reader:
             if reader is None or not reader.has_session(session):
-                return self._message(404, "No such session", "This session is not in the journal.")
+                return self._show_message(404, "No such session", "This session is not in the journal.")
         plain = "".join(char for char in session if char.isascii() and char.isalnum())[:40]
         headers = {"Content-Disposition": f'attachment; filename="handrail-{plain}.html"'}
         parts = (part.encode("utf-8", "replace") for part in export_session(self._site, session))
@@ -278,7 +280,7 @@ class _Pages:
         try:
             return self._page("draft.html", view=drafts.view_draft(self._site, workspace, request.path_params["name"]))
         except DraftProblem as problem:
-            return self._message(404, "The draft cannot be shown", str(problem))
+            return self._show_message(404, "The draft cannot be shown", str(problem))
 
     async def settle_draft(self, request: Request) -> Response:
         """Keep or drop the chosen changes, or drop the draft."""
@@ -290,14 +292,16 @@ class _Pages:
             try:
                 match form.get("do"):
                     case ["keep"]:
-                        return self._message(200, "Kept", drafts.keep_changes(self._site, workspace, name, choice))
+                        return self._show_message(200, "Kept", drafts.keep_changes(self._site, workspace, name, choice))
                     case ["drop-chosen"]:
-                        return self._message(200, "Dropped", drafts.drop_changes(self._site, workspace, name, choice))
+                        return self._show_message(
+                            200, "Dropped", drafts.drop_changes(self._site, workspace, name, choice)
+                        )
                     case ["drop"]:
-                        return self._message(200, "Dropped", drafts.drop_draft(self._site, workspace, name))
+                        return self._show_message(200, "Dropped", drafts.drop_draft(self._site, workspace, name))
             except DraftProblem as problem:
-                return self._message(409, "Nothing was changed", str(problem))
-            return self._message(400, "Nothing was changed", "The form does not say what to do.")
+                return self._show_message(409, "Nothing was changed", str(problem))
+            return self._show_message(400, "Nothing was changed", "The form does not say what to do.")
 
         return await run_in_threadpool(settle)
 
@@ -391,6 +395,6 @@ async def _read_form(request: Request) -> dict[str, list[str]]:
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20_000)
 
 
-def _event(kind: str, value: dict[str, Any], id: int | None = None) -> str:
+def _format_event(kind: str, value: dict[str, Any], id: int | None = None) -> str:
     head = f"id: {id}\n" if id is not None else ""
     return f"{head}event: {kind}\ndata: {json.dumps(value)}\n\n"

@@ -28,7 +28,7 @@ def is_command(client: tuple[str, int], server: tuple[str, int]) -> bool:
 
 def _find_socket(client: tuple[str, int], server: tuple[str, int]) -> str:
     """The number of the client's socket; empty if there is none any more."""
-    local, remote = _address(client), _address(server)
+    local, remote = _format_address(client), _format_address(server)
     with contextlib.suppress(OSError), open("/proc/net/tcp", encoding="ascii") as table:
         for line in table:
             row = line.split()
@@ -37,7 +37,7 @@ def _find_socket(client: tuple[str, int], server: tuple[str, int]) -> str:
     return ""
 
 
-def _address(place: tuple[str, int]) -> str:
+def _format_address(place: tuple[str, int]) -> str:
     (number,) = struct.unpack("=I", socket.inet_aton(place[0]))
     return f"{number:08X}:{place[1]:04X}"
 

@@ -34,18 +34,18 @@ def list_pictures(row: Any) -> list[ShownPicture]:
     """The files among the accesses of a call that are pictures now."""
     pictures: list[ShownPicture] = []
     for number, access in enumerate(row.accesses[:200]):
-        if len(pictures) < _MOST_SHOWN and (path := _path_of(row, access)) and _read(path, _HEAD)[0]:
+        if len(pictures) < _MOST_SHOWN and (path := _find_path(row, access)) and _read(path, _HEAD)[0]:
             pictures.append(ShownPicture(number, str(access[1])))
     return pictures
 
 
 def read_picture(row: Any, number: int) -> tuple[str, bytes]:
     """The type and the bytes of a picture; empty if the file is none, or no longer there."""
-    path = _path_of(row, row.accesses[number]) if 0 <= number < len(row.accesses) else ""
+    path = _find_path(row, row.accesses[number]) if 0 <= number < len(row.accesses) else ""
     return _read(path, _MOST_BYTES) if path else ("", b"")
 
 
-def _path_of(row: Any, access: Sequence[Any]) -> str:
+def _find_path(row: Any, access: Sequence[Any]) -> str:
     """The file of an access, below the project of the call; empty if it is elsewhere."""
     if len(access) < 2 or access[0] not in _ACTIONS or not isinstance(access[1], str):
         return ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from handrail.approval.screen import safe
+from handrail.approval.screen import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 
 def show_text(text: str) -> str:
     """Text of several lines with control characters and bidi controls as escapes; lines and tabs stay."""
-    return safe(replace_surrogates(text))
+    return escape_for_terminal(replace_surrogates(text))
 
 
 def show_time(nanoseconds: int) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 from handrail.model import Result
 
 
-def images_of(result: Result) -> list[Mapping[str, Any]]:
+def get_images(result: Result) -> list[Mapping[str, Any]]:
     """Return the image blocks of a result, which come in addition to its text."""
     return [block for block in result.blocks if block["type"] == "image"]
 
 
-def data_url(image: Mapping[str, Any]) -> str:
+def make_data_url(image: Mapping[str, Any]) -> str:
     """Return an image block as a `data:` URL."""
     return f"data:{image['mime_type']};base64,{image['base64']}"

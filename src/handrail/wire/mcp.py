@@ -32,7 +32,7 @@ def drop_client_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
 
-def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_definition(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool as `tools/list` reports it."""
     title = make_title(spec["name"])
     result = {
@@ -74,21 +74,21 @@ def make_title(name: str) -> str:
 
 def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
     """Return a result as the result of `tools/call`."""
-    facts = machine(result)
-    response: dict[str, Any] = {"content": content(result.blocks, result.text), "isError": not result.ok}
+    facts = build_structured_content(result)
+    response: dict[str, Any] = {"content": build_content(result.blocks, result.text), "isError": not result.ok}
     if structured:
         response["structuredContent"] = facts
     response["_meta"] = {RESULT_KEY: facts}
     return response
 
 
-def failed_result(text: str, code: str) -> dict[str, Any]:
+def build_failed_result(text: str, code: str) -> dict[str, Any]:
     """Return a failure that happened before there was a result."""
     facts = {"status": "error", "data": {}, "notes": [], "error": {"code": code}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {RESULT_KEY: facts}}
 
 
-def machine(result: Result) -> dict[str, Any]:
+def build_structured_content(result: Result) -> dict[str, Any]:
     """Return the facts of a result for programs; the text has the sentences."""
     return {
         "status": result.status,
@@ -99,7 +99,7 @@ def machine(result: Result) -> dict[str, Any]:
     }
 
 
-def content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+def build_content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
     """Return the blocks in MCP's shape. An image always has a text beside it; there is at least one block."""
     converted: list[dict[str, Any]] = []
     for block in blocks:

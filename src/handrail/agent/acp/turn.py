@@ -14,14 +14,14 @@ from handrail.model import Answer, Question, Result
 from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.call_state import Judged
 from handrail.pipeline.question import file_diff
-from handrail.wire.images import images_of
+from handrail.wire.images import get_images
 
 with needs("acp"):
     import acp
     from acp.helpers import ContentBlock
     from acp.schema import StopReason, ToolCallStatus, ToolKind
 
-    from handrail.approval.acp import Content, ask, diffs, locations, title
+    from handrail.approval.acp import Content, ask, list_locations, make_diffs, make_title
 
 _KINDS: Mapping[ToolKind, Sequence[str]] = {
     "read": ("read", "ls"),
@@ -60,10 +60,10 @@ class Conversation:
         await self._update(
             acp.start_tool_call(
                 call,
-                title(tool, accesses),
+                make_title(tool, accesses),
                 kind=self._choose_kind(tool),
                 status="pending" if asks else "in_progress",
-                locations=locations(accesses),
+                locations=list_locations(accesses),
                 raw_input=arguments,
             )
         )
@@ -74,7 +74,7 @@ class Conversation:
             result = await self.session.call(tool, arguments, id=call)
             status = "completed" if result.ok else "failed"
             content = changes if changes and result.ok else _build_blocks(result)
-            places = locations(result.accesses, result.data.get("first"))
+            places = list_locations(result.accesses, result.data.get("first"))
             return result
         finally:
             with suppress(ConnectionError):  # an editor that has gone needs no report
@@ -97,7 +97,7 @@ class Conversation:
         if prepared.verdict.decision == "deny" or "run" in actions or actions.isdisjoint(("write", "delete")):
             return prepared, []
         try:
-            return prepared, diffs([file_diff(one) for one in prepared.proposed()], prepared.accesses)
+            return prepared, make_diffs([file_diff(one) for one in prepared.proposed()], prepared.accesses)
         except (ToolError, OSError):
             return prepared, []
 
@@ -111,5 +111,5 @@ class Conversation:
 
 def _build_blocks(result: Result) -> Content:
     blocks: list[ContentBlock] = [acp.text_block(result.text)]
-    blocks += [acp.image_block(one["base64"], one["mime_type"]) for one in images_of(result)]
+    blocks += [acp.image_block(one["base64"], one["mime_type"]) for one in get_images(result)]
     return [acp.tool_content(block) for block in blocks]

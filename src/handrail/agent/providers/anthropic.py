@@ -11,7 +11,7 @@ from handrail.agent.providers import ModelError, Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.failures import translate_errors
 from handrail.errors.extras import MissingExtra, needs
-from handrail.wire.anthropic import result_content, tool
+from handrail.wire.anthropic import build_result_content, build_tool
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -49,7 +49,7 @@ class MessagesModel:
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
             "messages": _build_messages(request.turns),
             # Also where none may be called: the results of earlier calls refer to them.
-            "tools": [tool(spec) for spec in request.session.specs()],
+            "tools": [build_tool(spec) for spec in request.session.specs()],
         }
         if not request.tools:
             request_body["tool_choice"] = {"type": "none"}
@@ -131,7 +131,7 @@ def _build_content(turn: Turn) -> list[dict[str, Any]]:
     if turn.raw and turn.raw["api"] == _API:
         return [dict(block) for block in turn.raw["content"] if block["type"] != "text" or block["text"].strip()]
     if turn.blocks:
-        return result_content(turn.text, turn.blocks)
+        return build_result_content(turn.text, turn.blocks)
     text_blocks = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": api_name(call), "input": api_arguments(call)} for call in turn.calls
@@ -140,5 +140,5 @@ def _build_content(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _build_result(result: ToolResult) -> dict[str, Any]:
-    content = result_content(result.text, result.blocks)
+    content = build_result_content(result.text, result.blocks)
     return {"type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": not result.ok}

@@ -10,7 +10,7 @@ from handrail.agent.messages import Reply, ToolCall, Turn, Usage
 from handrail.agent.providers import Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
-from handrail.wire.openai import chat_content, chat_image_message, chat_tool
+from handrail.wire.openai import build_chat_content, build_chat_image_message, build_chat_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -33,7 +33,7 @@ class ChatModel:
         request_body: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
         request_body["stream_options"] = {"include_usage": True}
         if request.tools:
-            request_body["tools"] = [chat_tool(spec) for spec in request.session.specs()]
+            request_body["tools"] = [build_chat_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.chat.completions.create(**request_body) as stream:
             return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
@@ -105,8 +105,10 @@ def _build_messages(turn: Turn) -> list[dict[str, Any]]:
             {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}
             for result in turn.results
         ]
-        return messages + [chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks]
-    content = chat_content(turn.text, turn.blocks) if turn.blocks else turn.text or None
+        return messages + [
+            build_chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks
+        ]
+    content = build_chat_content(turn.text, turn.blocks) if turn.blocks else turn.text or None
     message: dict[str, Any] = {"role": turn.role, "content": content}
     if turn.calls:
         message["tool_calls"] = [

@@ -9,7 +9,7 @@ from handrail.agent.messages import Reply, ToolCall, Turn, Usage
 from handrail.agent.providers import ModelError, Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
-from handrail.wire.openai import function_output, response_content, response_tool
+from handrail.wire.openai import build_function_output, build_response_content, build_response_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -40,7 +40,7 @@ class ResponsesModel:
         if not self.name.startswith(_NO_REASONING):  # those refuse a request that wants it back
             request_body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            request_body["tools"] = [response_tool(spec) for spec in request.session.specs()]
+            request_body["tools"] = [build_response_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.responses.create(**request_body) as stream:
             return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
@@ -88,10 +88,10 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
 
 def _build_items(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        return [function_output(result.id, result.text, result.blocks) for result in turn.results]
+        return [build_function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
-    content = response_content(turn.text, turn.blocks) if turn.blocks else turn.text
+    content = build_response_content(turn.text, turn.blocks) if turn.blocks else turn.text
     messages: list[dict[str, Any]] = [{"role": turn.role, "content": content}] if content else []
     calls = [
         {"type": "function_call", "call_id": call.id, "name": api_name(call), "arguments": call.arguments}

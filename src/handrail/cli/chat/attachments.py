@@ -19,7 +19,7 @@ def find_paths(text: str, workspace: str) -> list[str]:
     return [path for path in paths if path and os.path.lexists(os.path.join(workspace, path))]
 
 
-def named(text: str, workspace: str) -> list[str]:
+def describe_named_files(text: str, workspace: str) -> list[str]:
     """Return a remark for the model about each `@path` in a message: that it is the name of a file."""
     return [
         f"[@{path} is the name of a file or directory of the project: {path}]" for path in find_paths(text, workspace)
@@ -38,7 +38,7 @@ def _load_picture(path: str, workspace: str) -> Mapping[str, Any] | None:
 
     from handrail.errors import ToolError
     from handrail.errors.extras import MissingExtra
-    from handrail.media import HEAD, kind
+    from handrail.media import HEAD, detect_kind
 
     real, root = os.path.realpath(path), os.path.realpath(workspace)
     if not real.startswith(root + os.sep):
@@ -52,12 +52,12 @@ def _load_picture(path: str, workspace: str) -> Mapping[str, Any] | None:
         if (
             not stat.S_ISREG(state.st_mode)
             or state.st_size > _MOST_BYTES
-            or not (kind(os.pread(fd, HEAD, 0)) or "").startswith("image/")
+            or not (detect_kind(os.pread(fd, HEAD, 0)) or "").startswith("image/")
         ):
             return None
-        from handrail.media.images import picture
+        from handrail.media.images import read_picture
 
-        shown = picture(fd, state.st_size)
+        shown = read_picture(fd, state.st_size)
     except (ToolError, MissingExtra, OSError):  # the model can still read the file, and gets the reason
         return None
     finally:

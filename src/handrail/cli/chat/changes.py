@@ -38,7 +38,7 @@ def _open_reader(session: Session) -> Iterator[JournalReader]:
         raise NoChange(escape(why)) from None
 
 
-def calls(session: Session, most: int) -> list[CallRow]:
+def list_calls(session: Session, most: int) -> list[CallRow]:
     """The last calls of this session, the newest last."""
     with _open_reader(session) as reader:
         return reader.read_calls(limit=most, session=session.origin.session)
@@ -92,7 +92,7 @@ def undo_calls(session: Session, ids: Sequence[str]) -> list[UndoReport]:
         raise NoChange(f"not all changes were undone: {escape(str(error))}") from None
 
 
-def net_diff(session: Session) -> str:
+def make_net_diff(session: Session) -> str:
     """Return all changes of this session as one diff, from the first version of each file to the current one."""
     from handrail.journal.records import ABSENT, DIRECTORY, LINK
 

@@ -6,7 +6,7 @@ import argparse
 
 from handrail.cli.chat.plan import add_options, make_plan
 from handrail.cli.common import CommandParser, find_state
-from handrail.cli.output import safe, write
+from handrail.cli.output import escape_for_terminal, write
 
 _ABOUT = """\
 Chat with a model that uses Handrail's tools in your project. Calls that need approval are asked at the terminal.
@@ -50,6 +50,6 @@ def _list_conversations() -> int:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))
         first = escape(" ".join(stored.first.split()))[:60]
         row = f"{stored.id}  {when}  {escape(stored.model)}  {escape(stored.workspace)}  {first}"
-        if stored.first and not write(safe(row) + "\n"):
+        if stored.first and not write(escape_for_terminal(row) + "\n"):
             break
     return 0

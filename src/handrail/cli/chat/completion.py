@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from handrail.cli.output import safe
+from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Words(Completer):
         if text.startswith("/") and "\n" not in text:
             yield from self._complete_slash(text)
         elif match := _NAMED.search(text):
-            for path in best(match[1], self._files()):
+            for path in rank_paths(match[1], self._files()):
                 yield Completion(path, start_position=-len(match[1]))
 
     def _complete_slash(self, text: str) -> Iterator[Completion]:
@@ -52,7 +52,7 @@ class Words(Completer):
                 yield Completion(f"/{word}", start_position=-len(text), display_meta=about)
 
 
-def best(typed: str, paths: Iterable[str]) -> list[str]:
+def rank_paths(typed: str, paths: Iterable[str]) -> list[str]:
     """The paths that fit: those that begin so, then those whose name does, then those that hold it."""
     prefix = typed.casefold()
 
@@ -93,7 +93,7 @@ def _walk_files(session: Session) -> Iterator[str]:
         for here in tree.walk(Budget(_SECONDS, _VISITS)).directories(tree.look(hidden=False, ignored=False)):
             for name in (*here.files, *(f"{name}/" for name in here.dirs)):
                 path = here.prefix + name
-                if path == safe(replace_surrogates(path)) and not any(
+                if path == escape_for_terminal(replace_surrogates(path)) and not any(
                     map(str.isspace, path)
                 ):  # what can be typed as one word
                     yield path

@@ -39,7 +39,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from handrail.cli.chat.early import PROMPT
 from handrail.cli.chat.interrupts import Leave
 from handrail.cli.chat.live import LiveScreen, fit_line
-from handrail.cli.output import safe
+from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Composer(LiveScreen):
             parts += [("class:live", f"{row}\n") for row in rows]
         waiting = self._queue.waiting
         for text in waiting[:_SHOWN_QUEUE]:
-            line = " ".join(safe(replace_surrogates(text[:1000])).split())
+            line = " ".join(escape_for_terminal(replace_surrogates(text[:1000])).split())
             parts.append(("class:queue", fit_line(f"  ⋯ {line}", wide) + "\n"))
         if waiting:
             more = len(waiting) - _SHOWN_QUEUE

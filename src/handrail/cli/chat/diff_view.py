@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from handrail.cli.output import safe
+from handrail.cli.output import escape_for_terminal
 from handrail.frozen import frozen
 from handrail.text.display import replace_surrogates
 from handrail.text.words import Span, compare_words
@@ -72,7 +72,7 @@ def render_diff(diff: str, most: int | None = None) -> Text:
     wide = len(str(max((line.number for line in lines), default=0)))
     result = Text()
     for at, line in enumerate(lines):
-        shown = safe(line.text.removesuffix("\r"))
+        shown = escape_for_terminal(line.text.removesuffix("\r"))
         ending = ("\\r", "dim") if line.text.endswith("\r") else ""
         if line.kind in ("f", "@", ""):
             result.append_text(Text(shown, {"f": "bold", "@": "cyan", "": "dim"}[line.kind]))
@@ -124,7 +124,7 @@ class _Colours:
     def _highlight(self, path: str, numbers: Sequence[int]) -> None:
         from rich.syntax import Syntax
 
-        code = "\n".join(safe(self._lines[at].text.removesuffix("\r")) for at in numbers)
+        code = "\n".join(escape_for_terminal(self._lines[at].text.removesuffix("\r")) for at in numbers)
         syntax = Syntax("", Syntax.guess_lexer(path), theme="ansi_dark", background_color="default")
         for at, text in zip(numbers, syntax.highlight(code).split("\n", allow_blank=True), strict=False):
             self._known[at] = text

@@ -27,8 +27,8 @@ from handrail.agent.messages import (
 )
 from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.early import PROMPT
-from handrail.cli.chat.summary import about, event_lines, fold_lines, mark_of, outcome
-from handrail.cli.output import safe
+from handrail.cli.chat.summary import describe_call, describe_event, describe_outcome, fold_lines, mark_of
+from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ class LiveScreen:
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text
 
-        self._print(Text(safe(replace_surrogates(text)).rstrip("\n"), style), fitted=True)
+        self._print(Text(escape_for_terminal(replace_surrogates(text)).rstrip("\n"), style), fitted=True)
 
     def show_message(self, text: str) -> None:
         """Print a message of the person, as it was sent."""
         from rich.text import Text
 
-        lines = safe(replace_surrogates(text)).rstrip("\n").expandtabs(4).split("\n")
+        lines = escape_for_terminal(replace_surrogates(text)).rstrip("\n").expandtabs(4).split("\n")
         more = len(lines) - _SHOWN_LINES
         shown = lines[:_SHOWN_LINES] + ([f"… {more} more lines"] if more > 0 else [])
         self._print(Text.assemble((PROMPT, "bold cyan"), ("\n  ".join(shown), "bold")))
@@ -95,8 +95,8 @@ class LiveScreen:
             title, text = self._folded.pop()
         from rich.text import Text
 
-        shown = safe(replace_surrogates(text)).rstrip("\n").replace("\n", "\n  ")
-        self._print(Text.assemble((f"{safe(title)}\n", "bold"), (f"  {shown}", "dim")))
+        shown = escape_for_terminal(replace_surrogates(text)).rstrip("\n").replace("\n", "\n  ")
+        self._print(Text.assemble((f"{escape_for_terminal(title)}\n", "bold"), (f"  {shown}", "dim")))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
         console, written = self._make_console()
@@ -113,7 +113,10 @@ class LiveScreen:
         from rich.markdown import Markdown
 
         # No links that only the terminal shows: the address is part of the text.
-        self._print(Markdown(safe(replace_surrogates(block)), hyperlinks=False, code_theme="ansi_dark"), fitted=True)
+        self._print(
+            Markdown(escape_for_terminal(replace_surrogates(block)), hyperlinks=False, code_theme="ansi_dark"),
+            fitted=True,
+        )
 
     def _make_console(self) -> tuple[Console, io.StringIO]:
         from rich.console import Console
@@ -150,13 +153,13 @@ class LiveScreen:
             elif isinstance(event, ModelReplied):
                 self._flush()
             elif isinstance(event, CallStarted):
-                self._calls[event.call.id] = about(event.call), time.monotonic()
+                self._calls[event.call.id] = describe_call(event.call), time.monotonic()
             elif isinstance(event, CallFinished):
                 self._show_finished(event)
             else:
                 if isinstance(event, Retrying):
                     self._flush()
-                for text in event_lines(event):
+                for text in describe_event(event):
                     self.say(text, "yellow")
 
     def _show_finished(self, event: CallFinished) -> None:
@@ -164,9 +167,14 @@ class LiveScreen:
 
         self._calls.pop(event.call.id, None)
         mark, style = mark_of(event)
-        text = f" · {outcome(event)}"
+        text = f" · {describe_outcome(event)}"
         self._print(
-            Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(text), "dim")), fitted=True
+            Text.assemble(
+                (f"{mark} ", style),
+                (escape_for_terminal(describe_call(event.call)), "bold"),
+                (escape_for_terminal(text), "dim"),
+            ),
+            fitted=True,
         )
         if event.command:
             self._show_output(event)
@@ -182,9 +190,9 @@ class LiveScreen:
         """Print the first and the last lines of what a command wrote; the rest can be unfolded."""
         from rich.text import Text
 
-        lines, left = fold_lines(safe(replace_surrogates(event.text)).expandtabs(4))
+        lines, left = fold_lines(escape_for_terminal(replace_surrogates(event.text)).expandtabs(4))
         if left:
-            self._fold(about(event.call), event.text)
+            self._fold(describe_call(event.call), event.text)
         if lines:
             wide = self._size()[0]
             self._print(Text("\n".join(fit_line(f"  │ {line}", wide) for line in lines), "dim"))
@@ -200,7 +208,7 @@ class LiveScreen:
             return
         seconds = time.monotonic() - self._reasoned_since
         self._fold("reasoning", text)
-        first = " ".join(safe(replace_surrogates(text[:400])).replace("**", "").split())
+        first = " ".join(escape_for_terminal(replace_surrogates(text[:400])).replace("**", "").split())
         line = f"∴ thought for {seconds:.0f} s · Ctrl-O shows it · {first}"
         from rich.text import Text
 
@@ -273,10 +281,10 @@ class LiveScreen:
             doing = [f"thinking · {now - self._asked_at:.0f} s" if self._asked_at else "working"]
         below = [f"  │ {line}" for line in self._last_tail[-_MOST_TAIL:]]
         if self._reasoning and not self._calls:
-            text = safe(replace_surrogates("".join(self._reasoning)[-2000:])).expandtabs(4)
+            text = escape_for_terminal(replace_surrogates("".join(self._reasoning)[-2000:])).expandtabs(4)
             below += [f"  {row}" for row in _wrap(text, wide - 3)[-_MOST_REASONING:]]
         below += [f"{_FRAMES[self._frame % len(_FRAMES)]} {one}" for one in doing[-3:]]
-        open_text = safe(replace_surrogates(self._blocks.open)).expandtabs(4).strip("\n")
+        open_text = escape_for_terminal(replace_surrogates(self._blocks.open)).expandtabs(4).strip("\n")
         rows = _wrap(open_text, wide - 1)[-max(high - len(below), 3) :] if open_text else []
         return [fit_line(line, wide) for line in [*rows, *below]][-max(high, 1) :]
 

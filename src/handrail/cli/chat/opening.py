@@ -17,7 +17,7 @@ from handrail.cli.chat.approvals import Person, find_person
 from handrail.cli.chat.interrupts import Interrupts, Watched
 from handrail.cli.chat.status import Meter
 from handrail.cli.common import open_session
-from handrail.cli.output import Stop, safe
+from handrail.cli.output import Stop, escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -44,7 +44,11 @@ class CommandOutput:
         from handrail.pipeline.events import ToolFinished, ToolOutput
 
         if isinstance(event, ToolOutput):
-            lines = [safe(replace_surrogates(line)).expandtabs(4) for line in event.text.split("\n") if line.strip()]
+            lines = [
+                escape_for_terminal(replace_surrogates(line)).expandtabs(4)
+                for line in event.text.split("\n")
+                if line.strip()
+            ]
             self._lines[event.call.id] = [*self._lines.get(event.call.id, ()), *lines][-_MOST_LINES:]
         elif isinstance(event, ToolFinished):
             self._lines.pop(event.call.id, None)

@@ -128,7 +128,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
     resumed = _resume(options, workspace, Store(state))
     model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not model:
-        from handrail.settings.config_file import config_path as where
+        from handrail.settings.config_file import find_config as where
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
     plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")

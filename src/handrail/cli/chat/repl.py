@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.chat.attachments import load_pictures, named
+from handrail.cli.chat.attachments import describe_named_files, load_pictures
 from handrail.cli.chat.early import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.message_queue import MessageQueue
@@ -75,7 +75,7 @@ def handle_message(work: Work, slash: Slash, text: str) -> bool:
     if text.startswith("!"):
         slash.run_command(text[1:])
         return True
-    message = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
+    message = "\n".join([*slash.notes, text, *describe_named_files(text, work.plan.workspace)])
     slash.notes.clear()
     answer(work, message, load_pictures(text, work.plan.workspace))
     return True

@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
-from handrail.cli.chat.summary import event_lines
-from handrail.cli.output import UsageError, on_terminal, safe, warn, write
+from handrail.cli.chat.summary import describe_event
+from handrail.cli.output import UsageError, escape_for_terminal, on_terminal, warn, write
 from handrail.errors.extras import MissingExtra, needs
 
 
@@ -78,11 +78,11 @@ class PlainScreen:
             if isinstance(event, TextDelta):
                 *whole, self._line = (self._line + event.text).split("\n")
                 for line in whole:
-                    write(safe(line) + "\n")
+                    write(escape_for_terminal(line) + "\n")
                 return
             if isinstance(event, ModelReplied | Retrying):
                 self._end_line()
-            for text in event_lines(event):
+            for text in describe_event(event):
                 warn(text)
             if isinstance(event, CallFinished) and event.diff and event.call.id not in self.shown:
                 warn(event.diff.rstrip("\n"))
@@ -94,11 +94,11 @@ class PlainScreen:
         pass
 
     def diff(self, text: str) -> None:
-        write(safe(text))
+        write(escape_for_terminal(text))
 
     def _end_line(self) -> None:
         if self._line:
-            write(safe(self._line) + "\n")
+            write(escape_for_terminal(self._line) + "\n")
             self._line = ""
 
 

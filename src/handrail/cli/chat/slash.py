@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from handrail.cli.chat.changes import NoChange, calls, net_diff, undo_last
+from handrail.cli.chat.changes import NoChange, list_calls, make_net_diff, undo_last
 from handrail.cli.chat.summary import MARKS
 from handrail.cli.output import UsageError
 from handrail.text.display import escape
@@ -85,16 +85,16 @@ class Slash:
         self._say(_KEYS, "dim")
 
     def _tools(self, _: str) -> None:
-        from handrail.cli.tools import first_sentence
+        from handrail.cli.tools import get_first_sentence
 
         session = self._work.session
         specs = session.specs()
         wide = max((len(spec.name) for spec in specs), default=0)
         self._say(f"dialect {escape(session.dialect.name)}", "bold")
-        self._say("\n".join(f"{escape(spec.name):<{wide}}  {first_sentence(spec.description)}" for spec in specs))
+        self._say("\n".join(f"{escape(spec.name):<{wide}}  {get_first_sentence(spec.description)}" for spec in specs))
 
     def _diff(self, _: str) -> None:
-        diff = net_diff(self._work.session)
+        diff = make_net_diff(self._work.session)
         if diff:
             self._work.screen.diff(diff)
         else:
@@ -190,7 +190,7 @@ class Slash:
             self._say(f"not undone  other effects of: {escape(command)}", "yellow")
 
     def _log(self, _: str) -> None:
-        rows = calls(self._work.session, _LAST)
+        rows = list_calls(self._work.session, _LAST)
         for row in rows:
             mark, style = MARKS.get(row.status, ("-", "yellow"))
             accessed = ", ".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)

@@ -24,7 +24,7 @@ _FIRST, _LAST = 4, 6
 """Lines of a command's output that stay on the screen."""
 
 
-def about(call: ToolCall) -> str:
+def describe_call(call: ToolCall) -> str:
     """The tool, and the first thing that it was given."""
     try:
         values = json.loads(call.arguments)
@@ -44,7 +44,7 @@ def mark_of(event: CallFinished) -> tuple[str, str]:
     return MARKS.get(event.status, ("-", ""))
 
 
-def outcome(event: CallFinished) -> str:
+def describe_outcome(event: CallFinished) -> str:
     """The lines that an edit added and removed, or the size of the result; seconds; of a failure its first line."""
     parts = []
     if event.stopped:
@@ -57,7 +57,7 @@ def outcome(event: CallFinished) -> str:
     else:
         lines = len(event.text.splitlines())
         raw = len(event.text.encode("utf-8", "replace"))
-        parts.append(f"{lines} line{'' if lines == 1 else 's'}, {size(raw)}")
+        parts.append(f"{lines} line{'' if lines == 1 else 's'}, {format_size(raw)}")
     parts.append(f"{event.seconds:.2f} s")
     if event.status in ("error", "denied") and not event.command:
         parts.append(_shorten(next(iter(event.text.strip().splitlines()), ""), 160))
@@ -73,7 +73,7 @@ def fold_lines(text: str) -> tuple[list[str], int]:
     return [*lines[:_FIRST], f"… {left} more lines · Ctrl-O shows them", *lines[-_LAST:]], left
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     for power, unit in ((20, "MB"), (10, "KB")):
         if count >= 1 << power:
             return f"{count / (1 << power):.1f} {unit}"
@@ -86,10 +86,10 @@ def _shorten(text: str, most: int = _MOST) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def event_lines(event: Event) -> list[str]:
+def describe_event(event: Event) -> list[str]:
     """Describe an event in one line; events that are shown in another way give none."""
     if isinstance(event, CallFinished):
-        return [f"{mark_of(event)[0]} {about(event.call)} · {outcome(event)}"]
+        return [f"{mark_of(event)[0]} {describe_call(event.call)} · {describe_outcome(event)}"]
     if isinstance(event, Retrying):
         return [f"{event.why}; trying again in {event.seconds:g} s"]
     if isinstance(event, Compacted):

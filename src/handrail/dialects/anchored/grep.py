@@ -44,7 +44,7 @@ def _tag_rows(rows: Sequence[grep.Row], tree: SearchTree, ctx: Context[grep.Limi
         file.open()
     except BinaryFile:
         return rows
-    bodies = [lines.body(row) for row in lines.split(file.codec.decode(file.raw))]
+    bodies = [lines.strip_ending(row) for row in lines.split(file.codec.decode(file.raw))]
     tagged: list[grep.Row] = []
     for row in rows:
         line = row.line or 0

@@ -27,8 +27,8 @@ from handrail.approval.ask_attached import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.progress import CallProgress
-from handrail.mcp.protocol import BUSY, CLIENT_KEY, ClientInfo, meta_of, replace_half_characters
-from handrail.mcp.sessions import CannotOpen, Sessions, conversation, read_model
+from handrail.mcp.protocol import BUSY, CLIENT_KEY, ClientInfo, get_meta, replace_half_characters
+from handrail.mcp.sessions import CannotOpen, Sessions, get_conversation, read_model
 from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
 from handrail.wire import mcp
@@ -58,7 +58,7 @@ class PrincipalService:
         self.sessions = sessions
         self.tokens = tokens
         self.structured = structured
-        self.tools = [mcp.definition(spec) for spec in tool_list.specs(principal.dialect, principal.tools)]
+        self.tools = [mcp.build_definition(spec) for spec in tool_list.list_specs(principal.dialect, principal.tools)]
         self.running: set[HttpCall] = set()
         self._most_calls = most_calls
         self._ending = False
@@ -101,8 +101,8 @@ class HttpCall:
         self.ctx = ctx
         self.params = params
         self.sent: Mapping[str, Any] = ctx.params or {}
-        self.meta = meta_of(self.sent)
-        self.thread = conversation(self.meta)
+        self.meta = get_meta(self.sent)
+        self.thread = get_conversation(self.meta)
         declared = ctx.session.client_capabilities
         capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
         known = ctx.session.client_params
@@ -153,14 +153,14 @@ class HttpCall:
             with self.service.sessions.use(self.thread) as session:
                 result = self._run_call(session)
         except CannotOpen as error:
-            result = mcp.failed_result(str(error), "no_session")
+            result = mcp.build_failed_result(str(error), "no_session")
         except elicitation.InputRequired as asked:
             result = asked.result()
         except elicitation.ForgedToken as forged:
             self.fault = MCPError(INVALID_PARAMS, str(forged))
             result = {}
         except elicitation.Withdrawn:
-            result = mcp.failed_result("the call was cancelled while waiting for approval", "cancelled")
+            result = mcp.build_failed_result("the call was cancelled while waiting for approval", "cancelled")
         return replace_half_characters(result)
 
     def _run_call(self, session: Session) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Principals:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        digest = digest_of(token.strip())
+        digest = hash_token(token.strip())
         match = None
         for one in self.known:  # all of them, whichever it is: the time tells nothing
             if hmac.compare_digest(digest, one.digest):
@@ -77,23 +77,23 @@ class Principals:
         return match
 
 
-def digest_of(token: str) -> bytes:
+def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def checked_token(token: str, source: str) -> bytes:
+def check_token(token: str, source: str) -> bytes:
     """The digest of a token that is fit to be one."""
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise BadPrincipals(f"{source}: a token has at least {_SHORTEST} characters, printable ASCII without spaces")
-    return digest_of(token)
+    return hash_token(token)
 
 
 def from_file(path: str) -> bytes:
     """The digest of the token in a file."""
-    return checked_token(_read_private(path).strip(), escape(path))
+    return check_token(_read_private(path).strip(), escape(path))
 
 
-def own_token(state: str) -> tuple[bytes, str, str]:
+def load_own_token(state: str) -> tuple[bytes, str, str]:
     """The token of this machine's user: its digest, the file, and the token itself if it was made just now.
 
     ``state``: the state directory of the user's sessions, so that all of them keep their tools out of it.
@@ -104,7 +104,7 @@ def own_token(state: str) -> tuple[bytes, str, str]:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "w", encoding="ascii") as file:
             file.write(token + "\n")
-        return digest_of(token), path, token
+        return hash_token(token), path, token
     return from_file(path), path, ""
 
 
@@ -136,7 +136,7 @@ def load(path: str, state: str) -> Principals:
     return Principals(known, [os.path.realpath(path), *stored])
 
 
-def separating_rules(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
+def make_separating_rules(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
     """Return rules that keep the tools and commands of a principal out of the other roots and the shared files."""
     others = {one.root for one in principals.known} - {principal.root}
     paths = json.dumps([escape_glob(path) for path in (*sorted(others), *principals.private)])
@@ -169,7 +169,7 @@ def _parse_principal(row: dict[str, Any], where: str) -> Principal:
         raise BadPrincipals(f"{where}: either token or token_sha256 is needed")
     if hashed is not None and not (isinstance(hashed, str) and _DIGEST.fullmatch(hashed.lower())):
         raise BadPrincipals(f"{where}: token_sha256 is 64 hexadecimal digits")
-    digest = bytes.fromhex(hashed) if hashed is not None else checked_token(str(token), where)
+    digest = bytes.fromhex(hashed) if hashed is not None else check_token(str(token), where)
     if values.get("mode", MODES[0]) not in MODES:
         raise BadPrincipals(f"{where}: mode is one of {', '.join(MODES)}")
     root = os.path.realpath(os.path.expanduser(values["root"]))

@@ -179,9 +179,9 @@ def _build_services(options: HttpOptions) -> dict[str, PrincipalService]:
 
 def _needs_hiding(principal: Principal, known: Principals) -> bool:
     """Whether only a sandbox can keep a principal out of the files of others: it runs commands as the same user."""
-    from handrail.mcp.tool_list import specs
+    from handrail.mcp.tool_list import list_specs
 
-    tools = specs(principal.dialect, principal.tools)
+    tools = list_specs(principal.dialect, principal.tools)
     return len(known.known) > 1 and any(tool["hints"]["open_world"] for tool in tools)
 
 
@@ -212,7 +212,7 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Ses
                 dialect=dialect,
                 roots=() if options.roots is None else [*known.roots, *options.roots],
                 mode=principal.mode,
-                rules=principals.separating_rules(principal, options.principals),
+                rules=principals.make_separating_rules(principal, options.principals),
                 approve=approve,
                 settings=known.settings,
             )

@@ -54,7 +54,7 @@ def print_settings(path: str, settings: Sequence[Setting]) -> str:
     """A file that holds these settings and nothing else."""
     text = ""
     for setting in settings:
-        text = _apply(text, _splices(path, text, setting, setting.add))
+        text = _apply(text, _make_splices(path, text, setting, setting.add))
     return text
 
 
@@ -125,11 +125,11 @@ class FileSettings:
         steps, done = [], []
         for setting in settings:
             data = read_data(self.path, text)
-            there = value_at(data, setting.keys)
+            there = get_value(data, setting.keys)
             missing = [one for one in setting.add if one not in (there if isinstance(there, list) else ())]
             if (setting.add and not missing) or (not setting.add and there is not None and there == setting.value):
                 continue
-            splices = _splices(self.path, text, setting, missing)
+            splices = _make_splices(self.path, text, setting, missing)
             new = _apply(text, splices)
             value = [*(there or ()), *missing] if setting.add else setting.value
             self._require_only(text, new, setting.keys, value)
@@ -151,7 +151,7 @@ class FileSettings:
             self.check_entry(read_data(self.path, text), known)
         for one in reversed(listed):
             data = read_data(self.path, text)
-            there = value_at(data, one["keys"])
+            there = get_value(data, one["keys"])
             if there is None:
                 continue
             left = [item for item in there if item not in one["add"]] if one["add"] and isinstance(there, list) else []
@@ -177,13 +177,13 @@ class FileSettings:
         except BadConfiguration:
             new = {}
         old = read_data(self.path, before)
-        if value_at(new, keys) != value or _remove_keys(new, keys) != _remove_keys(old, keys):
+        if get_value(new, keys) != value or _remove_keys(new, keys) != _remove_keys(old, keys):
             raise BadConfiguration(
                 f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself"
             )
 
 
-def _splices(path: str, text: str, setting: Setting, missing: Sequence[str]) -> list[Splice]:
+def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[str]) -> list[Splice]:
     if setting.add:
         return json_file.extend(text, setting.keys, missing)
     splices: list[Splice] = _format_of(path).put(text, setting.keys, setting.value)
@@ -196,7 +196,7 @@ def _apply(text: str, splices: Sequence[Splice]) -> str:
     return text
 
 
-def value_at(data: Any, keys: Sequence[str]) -> Any:
+def get_value(data: Any, keys: Sequence[str]) -> Any:
     """The value at the end of these keys; None if there is none."""
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
@@ -214,4 +214,4 @@ def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
 
 def _count_new_levels(data: Any, keys: Sequence[str]) -> int:
     """How many of the objects around a value have to be created."""
-    return sum(1 for count in range(1, len(keys)) if value_at(data, keys[:count]) is None)
+    return sum(1 for count in range(1, len(keys)) if get_value(data, keys[:count]) is None)

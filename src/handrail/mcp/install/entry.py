@@ -18,7 +18,7 @@ from typing import Any
 from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
 from handrail.mcp.install import json_file
-from handrail.mcp.install.changes import FileSettings, Setting, print_settings, value_at
+from handrail.mcp.install.changes import FileSettings, Setting, get_value, print_settings
 from handrail.text.display import escape
 
 NAME = "handrail"
@@ -78,7 +78,7 @@ class ClientKind:
         return ClientKind(self.name, keys=(), entry={}, **self.settings).places(scope, project, environ)[0]
 
 
-def clients() -> dict[str, ClientKind]:
+def load_clients() -> dict[str, ClientKind]:
     table = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
     return {name: ClientKind(**facts) for name, facts in tomllib.loads(table).items()}
 
@@ -108,7 +108,7 @@ class ServerEntry:
     """The address of the HTTP server; empty for a server that the client starts."""
     token: str = ""
 
-    def _layout(self, text: str) -> Setting:
+    def _find_layout(self, text: str) -> Setting:
         """The place of the entry and its contents."""
         keys, entry = self.client.keys, self.client.entry
         newer = self.client.newer
@@ -135,11 +135,11 @@ class ServerEntry:
         }
         return words.get(value, value) if isinstance(value, str) else value
 
-    def _more_settings(self) -> list[Setting]:
+    def _list_more_settings(self) -> list[Setting]:
         wanted = [*(self.client.only if self.only else ()), *(self.client.allow if self.allow else ())]
-        return [self._setting(one) for one in wanted]
+        return [self._make_setting(one) for one in wanted]
 
-    def _setting(self, described: Mapping[str, Any]) -> Setting:
+    def _make_setting(self, described: Mapping[str, Any]) -> Setting:
         add = [
             item.replace("{tool}", tool)
             for item in described.get("add", ())
@@ -147,20 +147,20 @@ class ServerEntry:
         ]
         return Setting(described["keys"], described.get("set"), add)
 
-    def _files(self) -> list[FileSettings]:
+    def _list_files(self) -> list[FileSettings]:
         """The files of the client, that with the entry first."""
-        more = self._more_settings()
+        more = self._list_more_settings()
         inside = [] if self.settings_path else more
-        files = [FileSettings(self.path, lambda text: [self._layout(text), *inside], self._require_ours)]
+        files = [FileSettings(self.path, lambda text: [self._find_layout(text), *inside], self._require_ours)]
         if self.settings_path:
             files.append(FileSettings(self.settings_path, lambda _: more))
         return files
 
     def show(self) -> InstallReport:
-        entry = self._layout("")
+        entry = self._find_layout("")
         with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
-            entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
-        more = self._more_settings()
+            entry = self._find_layout(Path(self.path).read_text(encoding="utf-8"))
+        more = self._list_more_settings()
         out = print_settings(self.path, [entry, *([] if self.settings_path else more)])
         aside = f"add this to {escape(self.path)} ({self.client.name})"
         if more and self.settings_path:
@@ -169,7 +169,7 @@ class ServerEntry:
         return InstallReport(out, aside)
 
     def install(self) -> InstallReport:
-        entry_file, *others = self._files()
+        entry_file, *others = self._list_files()
         for other in others:
             try:
                 other.check()
@@ -180,20 +180,20 @@ class ServerEntry:
         outcome = f"is configured to use Handrail: {where}" if changed else f"is already configured: {where}"
         lines = [f"{self.client.name} {outcome}"]
         for other in others:
-            if self._more_settings():
+            if self._list_more_settings():
                 changed = other.install()[0] or changed
             elif other.remove()[0]:  # an earlier installation had some
                 lines.append(f"removed the settings of an earlier installation: {escape(other.path)}")
-        if more := self._more_settings():
+        if more := self._list_more_settings():
             lines += [f"in {escape(self.settings_path or self.path)}:", *(f"  {one.describe()}" for one in more)]
-        lines += [f"in its entry: {key} = {json.dumps(value)}" for key, value in self._entry_settings().items()]
-        lines += self._hints()
+        lines += [f"in its entry: {key} = {json.dumps(value)}" for key, value in self._make_entry().items()]
+        lines += self._list_hints()
         return InstallReport("\n".join(lines) + "\n", self.client.note.get(self.scope, ""))
 
-    def _entry_settings(self) -> dict[str, Any]:
+    def _make_entry(self) -> dict[str, Any]:
         return {key: self._fill(one) for key, one in self._allow_in_entry().items()}
 
-    def _hints(self) -> list[str]:
+    def _list_hints(self) -> list[str]:
         """What a person may want besides, or cannot have with this client."""
         hints = []
         if self.only and not self.client.only:
@@ -207,7 +207,7 @@ class ServerEntry:
         return hints
 
     def remove(self) -> InstallReport:
-        entry_file, *others = self._files()
+        entry_file, *others = self._list_files()
         was_there, gone = entry_file.remove()
         where = escape(self.path)
         if gone:
@@ -225,7 +225,7 @@ class ServerEntry:
     def _require_ours(self, data: Mapping[str, Any], known: Mapping[str, Any] | None) -> None:
         """An entry of this name that starts something else is not ours to replace."""
         for keys in (self.client.keys, self.client.newer.get("keys", self.client.keys)):
-            there = value_at(data, [*keys, NAME])
+            there = get_value(data, [*keys, NAME])
             if there is not None and not known and not _is_ours(there, self.url):
                 raise BadConfiguration(
                     f"it has a server named {NAME} that starts something else; rename or remove that one first"

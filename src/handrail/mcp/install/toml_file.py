@@ -59,11 +59,11 @@ def _put_key(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     if there is not None:
         line = _find_line(text, keys)
         return [Splice(line.start(), line.end(), row)]
-    header = _own_header(text, keys[:-1])
+    header = _find_own_header(text, keys[:-1])
     return [Splice(header.end(), header.end(), newline + row)]
 
 
-def _own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
+def _find_own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
     parts = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
     header = re.search(rf"^[ \t]*\[\s*{parts}\s*\][^\r\n]*", text, re.MULTILINE)
     if not header:
@@ -73,7 +73,7 @@ def _own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
 
 def _find_line(text: str, keys: Sequence[str]) -> re.Match[str]:
     """The line that sets this key in its table."""
-    header = _own_header(text, keys[:-1])
+    header = _find_own_header(text, keys[:-1])
     after = _HEADER.search(text, header.end())
     key = re.escape(keys[-1])
     row = re.compile(rf"^[ \t]*(?:{key}|\"{key}\"|'{key}')[ \t]*=[^\r\n]*", re.MULTILINE)

@@ -33,17 +33,17 @@ class _Member:
 
 def parse(text: str) -> dict[str, Any]:
     """The mappings of a file, with what else stands in it as plain text."""
-    rows = _rows(text)
-    return _read(rows, _members(rows, 0, len(rows)))
+    rows = _split_rows(text)
+    return _read(rows, _find_members(rows, 0, len(rows)))
 
 
 def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
-    rows, newline = _rows(text), "\r\n" if "\r\n" in text else "\n"
-    place = [0, *_offsets(text)]
+    rows, newline = _split_rows(text), "\r\n" if "\r\n" in text else "\n"
+    place = [0, *_find_offsets(text)]
     first, end, indent = 0, len(rows), 0
     for depth, key in enumerate(keys):
-        members = _members(rows, first, end)
+        members = _find_members(rows, first, end)
         indent = members[0].indent if members else indent
         there = next((member for member in members if member.key == key), None)
         last = depth == len(keys) - 1
@@ -66,10 +66,10 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
 
 def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
     """Return splices that remove ``keys``, and up to ``empty_too`` parents that become empty."""
-    rows, place = _rows(text), [0, *_offsets(text)]
+    rows, place = _split_rows(text), [0, *_find_offsets(text)]
     first, end, path = 0, len(rows), list[tuple[_Member, int]]()
     for key in keys:
-        members = _members(rows, first, end)
+        members = _find_members(rows, first, end)
         there = next((member for member in members if member.key == key), None)
         if there is None:
             return []
@@ -82,7 +82,7 @@ def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
     return [Splice(place[gone.first], place[gone.end], "")]
 
 
-def _rows(text: str) -> list[str]:
+def _split_rows(text: str) -> list[str]:
     rows = [row.rstrip("\r\n") for row in text.removeprefix("\ufeff").splitlines(keepends=True)]
     for number, row in enumerate(rows, start=1):
         if "\t" in row[: len(row) - len(row.lstrip())]:
@@ -92,7 +92,7 @@ def _rows(text: str) -> list[str]:
     return rows
 
 
-def _offsets(text: str) -> list[int]:
+def _find_offsets(text: str) -> list[int]:
     at, ends = 0, []
     for row in text.splitlines(keepends=True):
         at += len(row)
@@ -100,7 +100,7 @@ def _offsets(text: str) -> list[int]:
     return ends
 
 
-def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
+def _find_members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
     """The keys of the mapping in these lines; deeper lines belong to the key before them."""
     members: list[_Member] = []
     indent: int | None = None
@@ -113,7 +113,7 @@ def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
         if len(match[1]) == indent:
             key = match[2].rstrip()
             key = json.loads(key) if key.startswith('"') else key.strip("'")
-            members.append(_Member(key, indent, _uncommented(match[3] or ""), number, end))
+            members.append(_Member(key, indent, _strip_comment(match[3] or ""), number, end))
         elif len(match[1]) < indent:
             raise BadConfiguration(f"line {number + 1}: its indentation is not understood")
     ends = [*(member.first for member in members[1:]), end]
@@ -127,24 +127,26 @@ def _close(rows: Sequence[str], member: _Member, end: int) -> _Member:
     return _Member(member.key, member.indent, member.value, member.first, end)
 
 
-def _uncommented(value: str) -> str:
+def _strip_comment(value: str) -> str:
     return value if value.startswith(('"', "'", "[", "{")) else re.split(r"(?:^|\s)#", value)[0].rstrip()
 
 
 def _read(rows: Sequence[str], members: Sequence[_Member]) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for member in members:
-        inner = _members(rows, member.first + 1, member.end) if not member.value else []
+        inner = _find_members(rows, member.first + 1, member.end) if not member.value else []
         below = [row.strip() for row in rows[member.first + 1 : member.end] if row.strip()]
         items = [row for row in below if row.startswith("- ")] if below and below[0].startswith("- ") else []
         if inner and not items:
             data[member.key] = _read(rows, inner)
         else:
-            data[member.key] = [_scalar(item[2:].strip()) for item in items] if items else _scalar(member.value)
+            data[member.key] = (
+                [_parse_scalar(item[2:].strip()) for item in items] if items else _parse_scalar(member.value)
+            )
     return data
 
 
-def _scalar(text: str) -> Any:
+def _parse_scalar(text: str) -> Any:
     if text in _PLAIN:
         return _PLAIN[text]
     try:

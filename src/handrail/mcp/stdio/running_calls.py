@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from handrail.mcp.progress import CallProgress
-from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, meta_of
-from handrail.mcp.sessions import conversation, read_model
+from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, get_meta
+from handrail.mcp.sessions import get_conversation, read_model
 from handrail.wire.mcp import drop_client_arguments
 
 _TICK = 1.0
@@ -33,7 +33,7 @@ class RunningCall:
     """One call of a client's."""
 
     def __init__(self, id: int | str, params: Mapping[str, Any], client: ClientInfo) -> None:
-        meta = meta_of(params)
+        meta = get_meta(params)
         self.id = id
         self.params = params
         self.client = client
@@ -41,7 +41,7 @@ class RunningCall:
         self.arguments: Mapping[str, Any] = drop_client_arguments(params.get("arguments"))
         token = meta.get("progressToken")
         self.token: int | str | None = token if type(token) in (int, str) else None
-        self.thread = conversation(meta)
+        self.thread = get_conversation(meta)
         self.model = read_model(meta)
         self.cancel = threading.Event()
         self.withdrawn = False

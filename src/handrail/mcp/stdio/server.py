@@ -13,7 +13,7 @@ from handrail.mcp import protocol
 from handrail.mcp.protocol import Message, ProtocolError
 from handrail.mcp.stdio.channel import Channel
 from handrail.version import __version__
-from handrail.wire.mcp import FRESHNESS, definition
+from handrail.wire.mcp import FRESHNESS, build_definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StdioServer:
         structured: bool = False,
     ) -> None:
         self._channel = channel
-        self._tools = [definition(spec) for spec in specs]
+        self._tools = [build_definition(spec) for spec in specs]
         self._names = [spec["name"] for spec in specs]
         self._about = protocol.describe_server(root)
         self._opened = opened
@@ -61,7 +61,7 @@ class StdioServer:
                     )
                 self._take(protocol.parse(line))
             except ProtocolError as fault:
-                self._channel.send(protocol.fault_frame(fault.id, fault))
+                self._channel.send(protocol.make_fault_frame(fault.id, fault))
         if self._work and not self._work.close():
             sys.stderr.write("handrail mcp: a call does not end; shutting down without it\n")
             sys.stderr.flush()
@@ -91,7 +91,7 @@ class StdioServer:
                 fault.id = message.id
                 raise
             if result is not None:
-                self._channel.send(protocol.result_frame(message.id, result))
+                self._channel.send(protocol.make_result_frame(message.id, result))
             if message.method == "tools/list" and self._work is None:
                 self._work = self._create_service()
 
@@ -99,9 +99,9 @@ class StdioServer:
         """The result; None if a call has begun and will be answered when it is done."""
         method, params = message.method, message.params
         if method == "initialize":
-            self._client = protocol.client_from_handshake(params)
+            self._client = protocol.read_handshake(params)
             return {"protocolVersion": self._client.version, **self._introduce(), "serverInfo": _SERVER}
-        client = protocol.client_of(params) if protocol.has_envelope(params) else self._client
+        client = protocol.read_client(params) if protocol.has_envelope(params) else self._client
         if method == "ping" and not (client and client.enveloped):
             return {}
         if method not in ("server/discover", "tools/list", "tools/call"):

@@ -22,8 +22,8 @@ from handrail.mcp.protocol import (
     INVALID_PARAMS,
     Message,
     ProtocolError,
-    fault_frame,
-    result_frame,
+    make_fault_frame,
+    make_result_frame,
 )
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.running_calls import PendingForm, RunningCall, RunningCalls
@@ -69,7 +69,7 @@ class CallService:
         self._calls.add(call)
         if not self._pool.submit(lambda: self._do(call)):
             busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
-            self._calls.finish(call, fault_frame(call.id, busy))
+            self._calls.finish(call, make_fault_frame(call.id, busy))
 
     def cancel(self, id: Any) -> None:
         self._calls.cancel(id)
@@ -119,13 +119,13 @@ class CallService:
     # On the threads.
 
     def _do(self, call: RunningCall) -> None:
-        answer = fault_frame(call.id, ProtocolError(INTERNAL_ERROR, "internal error of the server; see its log"))
+        answer = make_fault_frame(call.id, ProtocolError(INTERNAL_ERROR, "internal error of the server; see its log"))
         try:
             if not self._calls.begin(call):
                 raise ProtocolError(BUSY, "the call was cancelled before it began")
-            answer = result_frame(call.id, self._finished(call, self._compute_result(call)))
+            answer = make_result_frame(call.id, self._finished(call, self._compute_result(call)))
         except ProtocolError as fault:
-            answer = fault_frame(call.id, fault)
+            answer = make_fault_frame(call.id, fault)
         finally:
             self._calls.finish(call, answer)
 
@@ -134,7 +134,7 @@ class CallService:
             with self._sessions.use(call.thread) as session:
                 return self._run_call(session, call)
         except CannotOpen as error:
-            return mcp.failed_result(str(error), "no_session")
+            return mcp.build_failed_result(str(error), "no_session")
 
     def _run_call(self, session: Session, call: RunningCall) -> dict[str, Any]:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn

@@ -186,7 +186,7 @@ def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all
     for start, end in match.spans:
         if lines.cuts_word(text, start) or lines.cuts_word(text, end):
             if not replace_all:
-                raise InsideWord(old=old, line=_count_line(text, start), word=_word_at(text, start, end))
+                raise InsideWord(old=old, line=_count_line(text, start), word=_get_word(text, start, end))
             inside += 1
         place = _LiteralPlace.at(text, start, end, old, new, _NEAR // len(match.spans))
         if place.is_cut and replace_all:
@@ -286,7 +286,7 @@ class _LiteralPlace:
     def _find_body_end(self, old: str) -> int:
         """Where the place ends without the blank lines that were taken off."""
         *above, last = lines.split(self.text[self.start : self.end])[: old.count("\n") + 1]
-        return self.start + sum(map(len, above)) + len(lines.body(last))
+        return self.start + sum(map(len, above)) + len(lines.strip_ending(last))
 
     def _replace_first(self, old: str, new: str) -> _LiteralEdit:
         """Lines of which the first is quoted without its indentation, and that goes."""
@@ -340,7 +340,7 @@ class _LiteralPlace:
             raise Unsure
         end = self._find_body_end(old)
         stop = lines.end_of_line(self.text, end)
-        tail = lines.body(self.text[end:stop])
+        tail = lines.strip_ending(self.text[end:stop])
         above = lines.to_feeds(self.text[max(0, self.begin - self.near) : self.begin]).split("\n")
         below = lines.to_feeds(self.text[stop : stop + self.near]).split("\n")
         around = Around(above[1 if self.begin > self.near else 0 : -1], self.missing + old + tail, below)
@@ -359,7 +359,7 @@ def _count_line(text: str, position: int) -> int:
     return lines.count_ends(text, 0, position) + 1
 
 
-def _word_at(text: str, start: int, end: int) -> str:
+def _get_word(text: str, start: int, end: int) -> str:
     """The whole word that the place parts."""
     at = end if lines.cuts_word(text, end) else start
     first = last = at

@@ -33,7 +33,7 @@ def indent_of(line: str) -> str:
     return match.group()
 
 
-def plain_indent(line: str) -> str:
+def get_plain_indent(line: str) -> str:
     """The indentation of a line of the model's, in plain blanks."""
     return fold(indent_of(line))
 
@@ -46,7 +46,7 @@ def with_plain_lead(line: str) -> str:
     return drop_zero_width(match.group()) + line[match.end() :] if match else line
 
 
-def unit_of(rows: Sequence[str]) -> str:
+def find_indent_unit(rows: Sequence[str]) -> str:
     """Return one level of indentation of a file: a tab, or the usual step in spaces; empty if there is none."""
     if sum(row.startswith("\t") for row in rows) > sum(row.startswith(" ") for row in rows):
         return "\t"
@@ -76,7 +76,7 @@ class TooRepetitive(Unsure):
     """Texts repeat themselves so often that comparing them would take too many steps."""
 
 
-def _width(indent: str) -> int:
+def _measure_width(indent: str) -> int:
     return len(indent.expandtabs(8))
 
 
@@ -103,13 +103,13 @@ class IndentMap:
         evidence: _Pairs = (),
     ) -> None:
         pairs = enumerate(zip(theirs, ours, strict=True))
-        self._images = {number: (plain_indent(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
-        more = [(plain_indent(a), indent_of(b)) for a, b in evidence if b.strip()]
+        self._images = {number: (get_plain_indent(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
+        more = [(get_plain_indent(a), indent_of(b)) for a, b in evidence if b.strip()]
         self._pairs = more or list(self._images.values())
         self.is_part = bool(evidence)
         """Whether these lines are one of several parts, with others between them that were left out."""
-        self._new = [plain_indent(row) for row in new if row.strip()]
-        self._opens = any(_OPENS.search(row) for row in new if not plain_indent(row))
+        self._new = [get_plain_indent(row) for row in new if row.strip()]
+        self._opens = any(_OPENS.search(row) for row in new if not get_plain_indent(row))
         self._file = file
         self._mapped: dict[str, str] = {}
         self.same = all(a == b for a, b in self._pairs)
@@ -120,7 +120,7 @@ class IndentMap:
 
     @cached_property
     def unit(self) -> str:
-        return unit_of(self._file)
+        return find_indent_unit(self._file)
 
     def map_indent(self, indent: str) -> str:
         """The file's indentation for a new line that the model gave the indentation ``indent``; raises `Unsure`."""
@@ -157,7 +157,7 @@ class IndentMap:
     @cached_property
     def _has_other_unit(self) -> bool:
         """Whether all matched lines are at one depth, and the unit of the file does not lead to it."""
-        depths = {_width(b) for _, b in self._pairs}
+        depths = {_measure_width(b) for _, b in self._pairs}
         return self.unit not in ("", "\t") and len(depths) == 1 and depths.pop() % len(self.unit) > 0
 
     def _is_exact(self, image: _Image) -> bool:
@@ -270,9 +270,9 @@ class IndentMap:
         """Whether every level from a known indentation to the wanted one is exactly one unit of the file's."""
         if not self.unit or not any(row[:1].isspace() for row in self._file):
             return False  # the file shows no unit
-        width = _width(indent)
-        known = {_width(a): b for a, b in pairs if _width(a) != width}
-        levels = {_width(a): image(a) for a in [*self._new, indent]} | known
+        width = _measure_width(indent)
+        known = {_measure_width(a): b for a, b in pairs if _measure_width(a) != width}
+        levels = {_measure_width(a): image(a) for a in [*self._new, indent]} | known
         below = max((column for column in known if column < width), default=None)
         above = min((column for column in known if column > width), default=None)
         if below is None and above is None:
@@ -295,17 +295,17 @@ class IndentMap:
             # The first line of either text looks like the old text's own in any case.
             images.pop(next(iter(self._images)), None)
             aligned = [(i, j) for i, j in aligned if j]
-        voted = [(plain_indent(new[j]), *images[i]) for i, j in aligned if i in images]
+        voted = [(get_plain_indent(new[j]), *images[i]) for i, j in aligned if i in images]
         like_old, like_file = any(n == a for n, a, _ in voted), any(n == b for n, _, b in voted)
-        old, file = (min(depths, key=_width) for depths in zip(*self._pairs, strict=True))
-        least = min(self._new, key=_width)
+        old, file = (min(depths, key=_measure_width) for depths in zip(*self._pairs, strict=True))
+        least = min(self._new, key=_measure_width)
         both = {a for a, _ in self._pairs} & {b for _, b in self._pairs}
         if not any(new[j].strip() for _, j in aligned) and {*self._new} <= both:
             return None  # nothing is shared, and every indentation is one of both
         if not like_old and not like_file and ((voted and self.first_lost) or least not in (old, file)):
             return None
         outermost = None if old == file or least not in (old, file) else least == file
-        if self.first_lost and outermost is False and min(self._new[1:], key=_width, default="") == file:
+        if self.first_lost and outermost is False and min(self._new[1:], key=_measure_width, default="") == file:
             return None  # the first line apart, the new text begins where the file does
         if outermost is None and not voted:
             outermost = self._guess_from_kinds()

@@ -89,7 +89,7 @@ class LooseSearch:
         return None
 
     def _match_whole(self, reading: Variant) -> _VariantMatches | None:
-        old, new = _plain_rows(reading)
+        old, new = _make_plain_rows(reading)
         places = self._file.find_windows(old)
         if len(places) == 1:
             places = self._require_unique(places, old, new)
@@ -106,7 +106,7 @@ class LooseSearch:
 
     def _match_trimmed(self, reading: Variant) -> _VariantMatches | None:
         """Without the blank lines at the edges."""
-        edges = BlankEdges(*_plain_rows(reading))
+        edges = BlankEdges(*_make_plain_rows(reading))
         places = self._file.find_windows(edges.old)
         fits = len(places) != 1 or self._fits(edges, places[0], places[0] + len(edges.old))
         matches = [[LineMatch(at, edges.old, edges.new)] for at in places]
@@ -121,7 +121,7 @@ class LooseSearch:
 
     def _match_elided(self, reading: Variant) -> _VariantMatches | None:
         """Two or more anchors with "..." between them, and the same "..." in the new text: what lies between stays."""
-        edges = BlankEdges(*_plain_rows(reading))
+        edges = BlankEdges(*_make_plain_rows(reading))
         old, new = edges.old, edges.new
         gaps = [number for number, row in enumerate(old) if is_omission(row)]
         others = [number for number, row in enumerate(new) if is_omission(row)]
@@ -135,7 +135,7 @@ class LooseSearch:
             anchor = old[i:gap]
             places = [at for at in self._file.find_windows(anchor) if at >= floor]
             if len(places) > 1:
-                raise self._ambiguous(places)
+                raise self._report_ambiguous(places)
             if not places:
                 return None
             if self._has_literal_dots(old, i, gap, places[0]):
@@ -189,7 +189,7 @@ class LooseSearch:
         return [at for at in places if [row.rstrip() for row in self._file.bodies[at : at + len(rows)]] == wanted]
 
     def _match_but_blank_lines(self, reading: Variant) -> _VariantMatches | None:
-        edges = BlankEdges(*_plain_rows(reading))
+        edges = BlankEdges(*_make_plain_rows(reading))
         matches = match_but_blank_lines(self._file, edges.old, edges.new)
         if not matches:
             return None
@@ -208,7 +208,7 @@ class LooseSearch:
 
     def _match_but_one_word(self, reading: Variant) -> _VariantMatches | None:
         """One other word in one comment or line of prose that the edit keeps; all other lines are equal."""
-        old, new = _plain_rows(reading)
+        old, new = _make_plain_rows(reading)
         edges = BlankEdges(old, new)
         bare = self._find_but_one_word(edges.old, edges.new)
         places = [LineMatch(at, old, new) for at in self._find_but_one_word(old, new)]
@@ -243,9 +243,9 @@ class LooseSearch:
     def _make_plan(self, matches: Sequence[_VariantMatches], level: str = "") -> EditPlan:
         starts = sorted({parts[0].at for one in matches for parts in one.places})
         if len(starts) > 1 and not self._replace_all:
-            raise self._ambiguous(starts)
+            raise self._report_ambiguous(starts)
         if any(len(one.places) != len(starts) for one in matches) or _do_overlap(matches[0].places):
-            raise self._ambiguous(starts)
+            raise self._report_ambiguous(starts)
         if not all(one.fits for one in matches):
             raise UnsureIndent(line=starts[0] + 1, readings=sorted({name for one in matches for name in one.names}))
         levels = [self._find_loosest(one) for one in matches]
@@ -279,7 +279,7 @@ class LooseSearch:
                 if one:
                     yield one
 
-    def _ambiguous(self, places: Sequence[int]) -> ManyLoose:
+    def _report_ambiguous(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
 
 
@@ -293,7 +293,7 @@ def _is_written_out(new: Sequence[str], beside: tuple[str, str], between: Sequen
     return middle[0] in inner and middle[-1] in inner and 2 * same > len(middle)
 
 
-def _plain_rows(reading: Variant) -> tuple[list[str], list[str]]:
+def _make_plain_rows(reading: Variant) -> tuple[list[str], list[str]]:
     old, new = split_rows(reading.old, reading.new)
     return [with_plain_lead(row) for row in old], [with_plain_lead(row) for row in new]
 

@@ -26,9 +26,9 @@ from handrail.text.matching.indentation import (
     IndentMap,
     TooRepetitive,
     Unsure,
+    get_plain_indent,
     has_lost_indent,
     indent_of,
-    plain_indent,
 )
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -95,9 +95,9 @@ def _complete_first_lines(
     further = [(a, b) for a, b in zip(old[1:], ours[1:], strict=False) if b.strip()]
     if not (missing and old[0].strip() and not indent_of(old[0]) and further and new and new[0].strip()):
         return old, new
-    if indent_of(new[0]) or any(plain_indent(a) != indent_of(b) for a, b in further):
+    if indent_of(new[0]) or any(get_plain_indent(a) != indent_of(b) for a, b in further):
         return old, new
-    if not any(plain_indent(row) for row in new[1:] if row.strip()):
+    if not any(get_plain_indent(row) for row in new[1:] if row.strip()):
         return old, new
     first = new[0].strip()
     if first != old[0].strip() and (first in map(str.strip, old) or not _are_alike(old[0].strip(), first)):
@@ -217,11 +217,11 @@ class _Merge:
         plain = remove_blanks if self._sloppy else str.strip
         unchanged = plain(new) in (plain(old), plain(ours))
         if self._as_file or self._indents.same:
-            return MergedRow(i) if unchanged and plain_indent(new) == indent_of(ours) else self._replace(i, j)
+            return MergedRow(i) if unchanged and get_plain_indent(new) == indent_of(ours) else self._replace(i, j)
         if unchanged:
             return (
                 MergedRow(i)
-                if plain_indent(new) == plain_indent(old)
+                if get_plain_indent(new) == get_plain_indent(old)
                 else MergedRow(i, self._find_indent(new, i) + ours.lstrip())
             )
         return self._replace(i, j)
@@ -274,7 +274,7 @@ class _Merge:
 
     def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
-        indent = plain_indent(line)
+        indent = get_plain_indent(line)
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
@@ -286,7 +286,7 @@ class _Merge:
         if (
             counterpart is not None
             and self._ours[counterpart].strip()
-            and indent == plain_indent(self._old[counterpart])
+            and indent == get_plain_indent(self._old[counterpart])
         ):
             return indent_of(self._ours[counterpart])
         depth = self._indents.map_indent(indent)

@@ -177,7 +177,7 @@ def show_window(text: str, occurrence: Occurrence, width: int) -> tuple[str, str
     near = text[occurrence.end : occurrence.end + width + 1]
     if text[occurrence.end - 1] in "\r\n":
         near = ""  # its ending belongs to it: the line does not go on
-    right = lines.body(near[: lines.end_of_line(near, 0)])
+    right = lines.strip_ending(near[: lines.end_of_line(near, 0)])
     right = right[:width] + "…" if len(right) > width else right
     before, after = (
         left + shorten(part, 2 * width) + right for part in (text[occurrence.start : occurrence.end], occurrence.new)

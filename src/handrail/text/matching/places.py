@@ -117,14 +117,14 @@ class FileLines:
         merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence)
         start = sum(map(len, self.rows[:at]))
         length = sum(map(len, self.rows[at:end]))
-        if not merged and at and not lines.ending(self.rows[end - 1]):
-            start -= len(lines.ending(self.rows[at - 1]))  # a file without a final line ending stays so
-            length += len(lines.ending(self.rows[at - 1]))
+        if not merged and at and not lines.get_ending(self.rows[end - 1]):
+            start -= len(lines.get_ending(self.rows[at - 1]))  # a file without a final line ending stays so
+            length += len(lines.get_ending(self.rows[at - 1]))
         return minimize(self.text, start, start + length, self._join_rows(merged, at, end))
 
     def _join_rows(self, merged: Sequence[MergedRow], at: int, end: int) -> str:
         """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""
-        endings = [lines.ending(row) for row in self.rows[max(0, at - 1) : end]]
+        endings = [lines.get_ending(row) for row in self.rows[max(0, at - 1) : end]]
         before = endings.pop(0) if at else ""
         neighbour = next((ending for ending in (*endings, before) if ending), "\n")
         parts = []

@@ -97,7 +97,7 @@ def escapes(text: str) -> bool:
     return text.isascii() and "\\u" in text and any(match[0] != "\\\\" for match in _ESCAPE.finditer(text))
 
 
-def layout_of(text: str, item: JsonItem, inside: Sequence[JsonItem], escaped: bool) -> Layout:
+def find_layout(text: str, item: JsonItem, inside: Sequence[JsonItem], escaped: bool) -> Layout:
     """How the object ``item``, which holds ``inside``, is written."""
     lead = text[item.at + 1 : inside[0].start]
     gap = text[inside[0].end : inside[1].start] if len(inside) > 1 else ""
@@ -146,7 +146,7 @@ def change_cell(
     """Give members of one cell new values, add those that are missing, and take away those to ``drop``."""
     text, cell = book.text, book.cells[index]
     members = read_items(text, cell.at)
-    layout = layout_of(text, cell, members, escaped)
+    layout = find_layout(text, cell, members, escaped)
     splices: list[Splice | None] = []
     keeps_members = False
     for number, member in enumerate(members):
@@ -185,13 +185,13 @@ def insert_cell(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bo
     """Put a new cell in front of the cell ``index``, or behind the last one."""
     text, array, cells = book.text, book.array, book.cells
     if not cells:
-        top = layout_of(text, book.document, book.document.inside, escaped)
+        top = find_layout(text, book.document, book.document.inside, escaped)
         return [Splice(array.at, array.end, render([dict(cell)], top, top.inner))]
     near = max(0, index - 1)
     model = cells[near]
     members = read_items(text, model.at) if isinstance(model.value, dict) else ()
     if members:
-        layout = layout_of(text, model, members, escaped)
+        layout = find_layout(text, model, members, escaped)
         keys = [member.key for member in members]
     else:
         layout, keys = Layout("", None, "", "", ", ", ": ", escaped), []

@@ -202,7 +202,7 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
     return NotebookView(book["nbformat"], _find_language(book, cells), shown_cells)
 
 
-def rows(book: NotebookView) -> Iterator[tuple[str, str]]:
+def iterate_rows(book: NotebookView) -> Iterator[tuple[str, str]]:
     """The notebook line by line, each behind a label, so that no source can pass for the head of a cell."""
     for cell in book.cells:
         run = "" if cell.run is None else f", run {cell.run}"
@@ -217,7 +217,7 @@ def rows(book: NotebookView) -> Iterator[tuple[str, str]]:
 
 
 def _split_rows(text: str) -> list[str]:
-    return [lines.body(line) for line in lines.split(text)]
+    return [lines.strip_ending(line) for line in lines.split(text)]
 
 
 def _name_cells(cells: list[Any]) -> list[str]:

@@ -78,7 +78,7 @@ _NODES = 500_000
 _LABEL = 500
 
 
-def symbols(text: str, ending: str, start: int, most: int) -> list[tuple[int, int, str, int]]:
+def find_symbols(text: str, ending: str, start: int, most: int) -> list[tuple[int, int, str, int]]:
     """First and last line, label and level; raises `ImportError` if the grammar is not there."""
     from tree_sitter import Language, Parser
 

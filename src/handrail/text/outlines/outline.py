@@ -59,11 +59,11 @@ def list_symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list
     elif ending in _PYTHON:
         stream = _Definitions(start, most + 1).of(text)
     elif ending in GRAMMARS:
-        from handrail.text.outlines.grammars import symbols
+        from handrail.text.outlines.grammars import find_symbols
 
         try:
             with needs("outline"):
-                stream = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
+                stream = (Symbol(*symbol) for symbol in find_symbols(text, ending, start, most + 1))
         except MissingExtra as error:
             error.path, error.instead = name, "Or use Grep instead."
             raise

@@ -147,11 +147,11 @@ def _choose_places(fits: Sequence[_Fit]) -> list[int]:
             for number, (low, high) in enumerate(zip(first, last, strict=True)):
                 if low != high and fits[number].changes:
                     in_range = [at for at in spans[number][0] if low <= at <= high]
-                    raise _ambiguous([at - leads[number] for at in in_range], number + 1)
+                    raise _report_ambiguous([at - leads[number] for at in in_range], number + 1)
             return [at - lead for at, lead in zip(first, leads, strict=True)]
     for number, fit in enumerate(fits, start=1):
         if len(fit.places) > 1 and fit.changes:
-            raise _ambiguous(fit.places, number)
+            raise _report_ambiguous(fit.places, number)
     spots = sorted((places[0], places[0] + size, number) for number, (places, size) in enumerate(cores, start=1))
     for (_, end, one), (start, _, other) in pairwise(spots):
         if start < end:
@@ -159,7 +159,7 @@ def _choose_places(fits: Sequence[_Fit]) -> list[int]:
     return [fit.places[0] for fit in fits]
 
 
-def _ambiguous(places: Sequence[int], number: int = 1) -> AmbiguousHunk:
+def _report_ambiguous(places: Sequence[int], number: int = 1) -> AmbiguousHunk:
     return AmbiguousHunk(number=number, count=len(places), lines=[at + 1 for at in places[:_MOST_LISTED]])
 
 
@@ -210,7 +210,7 @@ class _PatchedText:
         self.rows = lines.split(text)
         self.bodies = _split_bodies(text)
         plain = "\r" not in text and text.endswith("\n")
-        self.endings = ["\n"] * len(self.rows) if plain else [lines.ending(row) for row in self.rows]
+        self.endings = ["\n"] * len(self.rows) if plain else [lines.get_ending(row) for row in self.rows]
         self._known = {"exact": self.bodies}
         self._counts: dict[str, Counter[str]] = {}
 
@@ -236,7 +236,7 @@ class _PatchedText:
             if keys[at - pivot : at - pivot + len(pattern)] == pattern:
                 windows.append(at - pivot)
             if len(windows) > 1 and tried * len(pattern) > _MOST_COMPARED:
-                raise _ambiguous(windows, number)  # a text that repeats itself: no order could decide
+                raise _report_ambiguous(windows, number)  # a text that repeats itself: no order could decide
         return windows
 
     # Finding.
@@ -318,7 +318,7 @@ class _PatchedText:
         # The header opens a block that does not hold these lines: they are elsewhere, so they must be there only once.
         everywhere = self._find_windows(fit.level, hunk.old)
         if len(everywhere) > 1:
-            raise _ambiguous(everywhere, number)
+            raise _report_ambiguous(everywhere, number)
         return places
 
     def _find_scopes(self, hunk: PatchHunk, number: int) -> list[tuple[int, int]]:

@@ -110,11 +110,11 @@ class HunkReader:
 
     def take(self, row: str, number: int) -> None:
         if row.startswith("@@"):
-            self._header(row, number)
+            self._read_header(row, number)
         elif not row:
             self._blanks += 1  # a line of the hunk only if more lines of it follow
         elif row[0] == "\\" and self._rows:
-            self._no_newline()
+            self._read_no_newline()
         elif row[0] not in " -+":
             raise BadPatch(line=number, why="a line of a hunk begins with ' ', '-' or '+'")
         elif self._at_end or (self.hunks and not self._begun):
@@ -125,7 +125,7 @@ class HunkReader:
             self._blanks = 0
             self._rows.append((row[0], row[1:]))
 
-    def _header(self, row: str, number: int) -> None:
+    def _read_header(self, row: str, number: int) -> None:
         if self._rows:
             self.close(number)
         self._begun = True
@@ -136,7 +136,7 @@ class HunkReader:
         elif header.strip(" .@"):
             self._headers.append(header)
 
-    def _no_newline(self) -> None:
+    def _read_no_newline(self) -> None:
         # On the old side alone it says that the new file ends with a line ending.
         self.final_newline = self._rows[-1][0] == "-" and self.final_newline is not False
 

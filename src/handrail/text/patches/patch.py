@@ -128,7 +128,7 @@ class _Grammar:
         self._number = number
         if self._ended:
             if row.strip():
-                raise self._bad_patch(f"there is text after {_END!r}")
+                raise self._report_bad_patch(f"there is text after {_END!r}")
         elif row.startswith("***"):
             self._mark(row.rstrip())
         elif self._kind == "update":
@@ -140,15 +140,15 @@ class _Grammar:
         elif not row.strip():
             self._gap += 1  # a line of the new file only if more lines of it follow
         elif self._kind == "add":
-            raise self._bad_patch("each line of a new file begins with '+', also an empty one")
+            raise self._report_bad_patch("each line of a new file begins with '+', also an empty one")
         else:
-            raise self._bad_patch(f"expected '{_ADD} ', '{_DELETE} ', '{_UPDATE} ' or {_END!r}")
+            raise self._report_bad_patch(f"expected '{_ADD} ', '{_DELETE} ', '{_UPDATE} ' or {_END!r}")
 
     def close(self) -> None:
         if not self._ended:
-            raise self._bad_patch(f"the patch does not end with {_END!r}")
+            raise self._report_bad_patch(f"the patch does not end with {_END!r}")
 
-    def _bad_patch(self, why: str) -> BadPatch:
+    def _report_bad_patch(self, why: str) -> BadPatch:
         return BadPatch(line=self._number, why=why)
 
     def _mark(self, row: str) -> None:
@@ -156,18 +156,18 @@ class _Grammar:
             self._finish()
             self._ended = True
             if not self.operations:
-                raise self._bad_patch("the patch changes nothing")
+                raise self._report_bad_patch("the patch changes nothing")
         elif row == END_OF_FILE and self._kind == "update":
             self._hunks.end_of_file(self._number)
         elif row.startswith(_MOVE):
             if self._kind != "update" or self._move_to or not self._hunks.empty:
-                raise self._bad_patch(f"'{_MOVE}' must be directly below '{_UPDATE}'")
+                raise self._report_bad_patch(f"'{_MOVE}' must be directly below '{_UPDATE}'")
             self._move_to = check_path(row[len(_MOVE) :], self._number)
         else:
             marks: dict[str, OpKind] = {_ADD: "add", _DELETE: "delete", _UPDATE: "update"}
             mark = next((mark for mark in marks if row.startswith(mark)), None)
             if mark is None:
-                raise self._bad_patch(f"{row[:60]!r} is not part of a patch")
+                raise self._report_bad_patch(f"{row[:60]!r} is not part of a patch")
             self._finish()
             self._kind, self._path = marks[mark], check_path(row[len(mark) :], self._number)
             self._line = self._number
@@ -179,7 +179,7 @@ class _Grammar:
         self._hunks.close(self._number)
         hunks = tuple(self._hunks.hunks)
         if self._kind == "update" and not hunks and self._move_to is None:
-            raise self._bad_patch(f"there are no hunks for {self._path}")
+            raise self._report_bad_patch(f"there are no hunks for {self._path}")
         content = tuple(self._content)
         final = self._hunks.final_newline
         self.operations.append(FileOp(self._kind, self._path, self._move_to, content, hunks, final, self._line))

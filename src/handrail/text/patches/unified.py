@@ -94,9 +94,9 @@ class _DiffReader:
             elif _starts_file(self._rows, self._at):
                 self._name()
             elif row.startswith("@@"):
-                self._hunk()
+                self._read_hunk()
             else:
-                self._other(row)
+                self._read_other(row)
                 self._at += 1
         self._finish()
         if not self._parsed:
@@ -123,7 +123,7 @@ class _DiffReader:
         section.old, section.new = _strip_prefixes(old, new)
         self._at += 2
 
-    def _hunk(self) -> None:
+    def _read_hunk(self) -> None:
         section = self._section
         if section is None or not section.named:
             raise BadPatch(line=self._at + 1, why="a hunk must be below the '---' and '+++' lines of its file")
@@ -137,7 +137,7 @@ class _DiffReader:
             section.hunks.take(self._rows[number], number + 1)
         self._at = end
 
-    def _other(self, row: str) -> None:
+    def _read_other(self, row: str) -> None:
         section = self._section
         if section is None or not row.strip() or self._after_signature:
             return

@@ -79,7 +79,7 @@ def _display_path(path: str, where: str, place: str) -> str:
     return os.path.normpath(os.path.join(place, os.path.relpath(path, where)))
 
 
-def settings(effects: Effects, where: str) -> dict[str, str] | None:
+def make_settings(effects: Effects, where: str) -> dict[str, str] | None:
     """Settings with which git runs no program of a repository, for a line that only looks with git; None for others."""
     if not effects.only_looks_with_git or all(run.verb in _TELLS_SETTINGS for run in effects.git):
         return None

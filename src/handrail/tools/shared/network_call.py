@@ -68,7 +68,7 @@ def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Acces
     ]
 
 
-def programs_of(effects: Effects) -> frozenset[str]:
+def list_programs(effects: Effects) -> frozenset[str]:
     """The programs of a command line that use the network."""
     uses = {*effects.network, *effects.possible_network, *(use.text for use in effects.tools)}
     parts = [one.script for one in effects.commands if one.text in uses and one.script]
@@ -88,7 +88,7 @@ def _is_below(path: str, root: str) -> bool:
     return real == root or real.startswith(root.rstrip("/") + "/")
 
 
-def needed_ports(effects: Effects, session: PortRules) -> list[Access]:
+def list_needed_ports(effects: Effects, session: PortRules) -> list[Access]:
     """The ports of this machine that a command names, and that are served outside of its sandbox."""
     uses = {text: goes for text in effects.possible_network if (goes := _goes(effects, text)).local}
     out: list[Access] = []

@@ -30,7 +30,7 @@ def find_patch(command: str) -> PatchCall | None:
 
 def accesses(call: PatchCall, workdir: str) -> list[Access]:
     """The accesses of a patch, and the directory that its paths start from."""
-    base = _base(call, workdir)
+    base = _find_base(call, workdir)
     inside = [
         replace(access, target=_join_below(base, access.target))
         for access in apply_patch.accesses(_patch_arguments(call))
@@ -42,7 +42,7 @@ def run(
     call: PatchCall, workdir: str, ctx: Context[apply_patch.Limits], *, add_overwrites: bool = False
 ) -> Outcome[apply_patch.Facts]:
     """Apply the patch; its paths start from the directory of the command."""
-    base = _base(call, workdir)
+    base = _find_base(call, workdir)
     if not base:
         return apply_patch.apply_patch(_patch_arguments(call), ctx, add_overwrites=add_overwrites)
     _require_directory(base, ctx)
@@ -58,7 +58,7 @@ def _patch_arguments(call: PatchCall) -> apply_patch.Args:
     return apply_patch.Args(patch=call.patch)
 
 
-def _base(call: PatchCall, workdir: str) -> str:
+def _find_base(call: PatchCall, workdir: str) -> str:
     """The directory that the command runs in, as `cd` would understand it; empty for the workspace itself."""
     base = posixpath.normpath(posixpath.join(workdir, call.directory)) if workdir or call.directory else ""
     return "" if base == "." else base
@@ -81,7 +81,7 @@ class _ContextBelow:
     """The context of a patch whose paths start from another directory: the same files, under longer names."""
 
     def __init__(self, base: str, ctx: Context[apply_patch.Limits]) -> None:
-        self._base = base
+        self._find_base = base
         self._ctx = ctx
 
     @property
@@ -152,7 +152,7 @@ class _ContextBelow:
         self._ctx.keep_tags(loaded, tags)
 
     def _join_path(self, named: str) -> str:
-        return _join_below(self._base, named)
+        return _join_below(self._find_base, named)
 
     def open(self, named: str) -> TextFile:
         return self._ctx.open(self._join_path(named))

@@ -100,7 +100,7 @@ def read_medium(
     file: TextFile, ctx: Context[object], about: FileFacts, pages: str | None, offset: int | None, most: int
 ) -> Outcome[Facts] | None:
     """Read an image, a PDF or a notebook; None if the file is to be read as text."""
-    kind = media.kind(file.head(media.HEAD))
+    kind = media.detect_kind(file.head(media.HEAD))
     try:
         if kind and kind.startswith("image/"):
             return _read_image(file, ctx, about)
@@ -121,7 +121,7 @@ def _block(picture: Picture) -> dict[str, str]:
 def _read_image(file: TextFile, ctx: Context[object], about: FileFacts) -> Outcome[ImageFacts]:
     from handrail.media import images
 
-    picture = images.picture(file.fd, file.size)
+    picture = images.read_picture(file.fd, file.size)
     ctx.mark_seen(file)
     original = (picture.original_width, picture.original_height)
     facts = ImageFacts(
@@ -144,7 +144,7 @@ def _read_pdf(file: TextFile, ctx: Context[object], about: FileFacts, pages: str
         first, last, limits = 1, None, media.MediaLimits(pages=_FIRST_PAGES)
     else:
         first, last = pdf.page_range(pages, limits.pages)
-    excerpt = pdf.pages(file.fd, file.size, first, last, limits)
+    excerpt = pdf.read_pages(file.fd, file.size, first, last, limits)
     ctx.mark_seen(file)
     reached = excerpt.pages[-1].number if excerpt.pages else first - 1
     remaining = excerpt.total - reached
@@ -170,8 +170,8 @@ def _read_notebook(
     if book is None:
         return None
     offset = offset or 1
-    start = offset - 1 if offset > 0 else max(0, sum(1 for _ in view.rows(book)) + offset)
-    rows = view.rows(book)
+    start = offset - 1 if offset > 0 else max(0, sum(1 for _ in view.iterate_rows(book)) + offset)
+    rows = view.iterate_rows(book)
     above = sum(1 for _ in islice(rows, start))
     page = list(islice(rows, most))
     if start and not page:
@@ -195,7 +195,7 @@ def _list_pictures(stored: Sequence[Image]) -> tuple[dict[str, str], ...]:
     blocks = []
     for image in stored:
         try:
-            blocks.append(_block(images.picture(image.raw, len(image.raw))))
+            blocks.append(_block(images.read_picture(image.raw, len(image.raw))))
         except ToolError:  # the text names it all the same
             continue
     return tuple(blocks)
