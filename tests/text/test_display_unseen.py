@@ -9,6 +9,7 @@ import pytest
 
 from handrail import Session
 from handrail.text.display import find_unseen
+from tests.sizes import spread
 
 UNSEEN = (
     *(0x00, 0x07, 0x08, 0x1B, 0x7F, 0x9B, 0xAD, 0x061C, 0x115F, 0x180E, 0x200B, 0x200E, 0x200F, 0x2060, 0x3164, 0xFEFF),
@@ -19,7 +20,10 @@ UNSEEN = (
 )
 
 
-@pytest.mark.parametrize("around", ["{}", "a{}b", "  {}", "if x:{}  # ok", "ä{}"])
+AROUND = ("{}", "a{}b", "  {}", "if x:{}  # ok", "ä{}")
+
+
+@pytest.mark.parametrize("around", AROUND)
 def test_each_invisible_character_is_named(around: str) -> None:
     for code in UNSEEN:
         assert find_unseen(around.format(chr(code))) == [f"U+{code:04X}"], hex(code)
@@ -47,6 +51,19 @@ def test_usual_text_has_none(text: str) -> None:
 
 def test_joiners_between_letters_of_ascii_are_named() -> None:
     assert find_unseen("pass\u200dword") == ["U+200D"]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_read_marks_each_of_them(around: str, tmp_path: Path, make_session: Callable[..., Session]) -> None:
+    session = make_session()
+    codes = [code for code in UNSEEN if code]  # a file with a NUL is shown as binary
+    assert len(codes) * len(AROUND) >= 200
+    unmarked = []
+    for code in spread(codes, 30):
+        (tmp_path / "a.txt").write_text(f"plain\n{around.format(chr(code))}x\n", encoding="utf-8")
+        text = session.call("Read", {"file_path": "a.txt"}).text
+        unmarked += [] if f"in line 2: U+{code:04X})" in text else [(hex(code), text)]
+    assert unmarked == []
 
 
 def test_read_names_the_lines(tmp_path: Path, make_session: Callable[..., Session]) -> None:
