@@ -69,13 +69,13 @@ def _start_alone(session: Session, root: Path, rounds: int, each: int) -> dict[s
     drafts = [draft for draft in (host.create_draft() for _ in range((rounds + 1) * each)) if draft]
     unused = iter(drafts)
     assert isinstance(host.boundary, NamespaceBoundary)
-    plain = partial(host.boundary.spawn, words, protection="nothing", cwd=root, env=scrub_environment())
+    plain = partial(host.boundary.spawn, words, protection="nothing", cwd=str(root), env=scrub_environment())
     try:
         return contest(
             rounds,
             {
                 "plain": lambda: plain().wait(),
-                "draft": lambda: host.start_in_draft(words, next(unused), cwd=root).wait(),
+                "draft": lambda: host.start_in_draft(words, next(unused), cwd=str(root)).wait(),
             },
             each,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.drafts.changes import ChangeReader
 from tests.command import handrail
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
@@ -133,3 +134,20 @@ def test_a_draft_belongs_to_one_process_at_a_time(project: Path) -> None:
 )
 def test_wrong_usage_is_reported(project: Path, words: tuple[str, ...]) -> None:
     assert handrail("draft", *words, cwd=project).returncode == 2
+
+
+def test_a_draft_that_cannot_be_read_is_not_one_without_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft(project, "new", "way")
+
+    def fail(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "closed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChangeReader, "list", fail)
+        assert draft(project, "list") == "way  cannot be read: Permission denied: closed\n"
+        assert [row["error"] for row in json.loads(draft(project, "list", "--json"))] == ["Permission denied: closed"]
+        for word, answer in (("diff", "the changes cannot be read"), ("keep", "nothing was kept")):
+            done = handrail("draft", word, "way", cwd=project)
+            assert done.returncode == 1
+            assert f"{answer}: Permission denied: closed" in done.stderr.decode()
+    draft(project, "drop", "way")

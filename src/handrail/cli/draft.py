@@ -135,32 +135,35 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from handrail.drafts.changes import ChangeReader, count_changes
+    from handrail.drafts.changes import ChangeReader, count_changes, describe_failure
     from handrail.drafts.compare import compare
 
     rows: list[dict[str, object]] = []
     for draft in _open_store(options.workspace).list_named():
+        age = max(0, time.time_ns() - draft.info.start) // 1_000_000_000
+        row: dict[str, object] = {"name": draft.info.name, "seconds": age}
+        rows.append(row)
         try:
             comparison = compare(draft)
             with ChangeReader(draft) as reader:
-                counts = dict[str, int](count_changes(reader.list(comparison)).items())
-            conflicts = len(comparison.conflicts)
-        except OSError:  # something is being changed in it just now
-            counts, conflicts = {}, 0
-        age = max(0, time.time_ns() - draft.info.start) // 1_000_000_000
-        rows.append({"name": draft.info.name, "seconds": age, "conflicts": conflicts, **counts})
+                counts = count_changes(reader.list(comparison))
+            row.update({"conflicts": len(comparison.conflicts), **dict[str, int](counts.items())})
+        except OSError as error:  # something is being changed in it just now, or may not be read
+            row["error"] = describe_failure(error)
     if options.json:
         write(as_document(rows))
         return 0
     for row in rows:
         parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted", "conflicts") if row.get(how)]
-        write(f"{row['name']}  {', '.join(parts) or 'no changes'}\n")
+        problem = f"cannot be read: {row['error']}" if "error" in row else ""
+        write(f"{row['name']}  {problem or ', '.join(parts) or 'no changes'}\n")
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    from handrail.drafts.changes import describe_failure
     from handrail.pipeline.draft_changes import DraftChanges
 
     draft = _open_draft(_open_store(options.workspace), options.name)
@@ -174,7 +177,7 @@ def _show(options: argparse.Namespace) -> int:
         for conflict in changes.comparison.conflicts:
             warn(f"conflict: {escape(conflict.path)}: {conflict.reason}")
     except OSError as error:
-        raise Stop(f"the changes cannot be read: {error.strerror}") from None
+        raise Stop(f"the changes cannot be read: {describe_failure(error)}") from None
     finally:
         draft.close()
     return 0
@@ -224,6 +227,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str]) -> int:
 
 
 def _keep(options: argparse.Namespace) -> int:
+    from handrail.drafts.changes import describe_failure
     from handrail.pipeline.draft_changes import DraftChanges
 
     store = _open_store(options.workspace)
@@ -238,7 +242,7 @@ def _keep(options: argparse.Namespace) -> int:
         _keep_and_record(options, changes)
         return 0
     except OSError as error:
-        raise Stop(f"nothing was kept: {error.strerror}") from None
+        raise Stop(f"nothing was kept: {describe_failure(error)}") from None
     finally:
         draft.close()
 

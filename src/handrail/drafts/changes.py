@@ -156,6 +156,12 @@ class ChangeReader:
         return LineDiff(tuple(hunks), *_count(hunks), "" if hunks else f"empty file {change.how}")
 
 
+def describe_failure(error: OSError) -> str:
+    """Why a draft could not be read or kept, with the file that it is about."""
+    reason = error.strerror or str(error)
+    return f"{reason}: {escape(os.fsdecode(error.filename))}" if isinstance(error.filename, str | bytes) else reason
+
+
 def count_changes(changes: Sequence[DraftChange]) -> dict[How, int]:
     """How many files, links and directories were created, changed and deleted."""
     counts: dict[How, int] = {"created": 0, "changed": 0, "deleted": 0}

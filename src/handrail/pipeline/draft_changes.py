@@ -16,6 +16,7 @@ from handrail.drafts.changes import (
     How,
     LineDiff,
     count_changes,
+    describe_failure,
 )
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
@@ -333,7 +334,7 @@ class CallDraft:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
             self._leave()
         except OSError as error:
-            self.not_kept = error.strerror or str(error)
+            self.not_kept = describe_failure(error)
             self._leave()
         else:
             return consent is not None

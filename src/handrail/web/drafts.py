@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, LineDiff, count_changes
+from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, LineDiff, count_changes, describe_failure
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict
 from handrail.drafts.layout import DraftDirectory
@@ -194,8 +194,8 @@ def _describe(draft: DraftDirectory) -> DraftRow:
             counts = count_changes(reader.list(comparison))
         changes = ", ".join(f"{count} {how}" for how, count in counts.items() if count) or "no changes"
         conflicts = len(comparison.conflicts)
-    except OSError:
-        changes, conflicts = "something is being changed in it just now", 0
+    except OSError as error:  # something is being changed in it just now, or may not be read
+        changes, conflicts = f"cannot be read: {describe_failure(error)}", 0
     return DraftRow(draft.info.workspace, draft.info.name, draft.info.start, changes, conflicts)
 
 
