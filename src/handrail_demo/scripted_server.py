@@ -34,6 +34,8 @@ class Line:
     """The token count to report for the request; a quarter of its characters if None."""
     delay: float = 0.0
     """Seconds between two pieces."""
+    reasoning: str = ""
+    """Comes before the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,8 @@ def _chat(seen: Seen, line: Line) -> Iterator[str]:
 
     head = {"id": f"r{seen.number}", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
     yield chunk({"role": "assistant", "content": ""})
+    for word in _words(line.reasoning):
+        yield chunk({"reasoning_content": word})
     for word in _words(line.text):
         yield chunk({"content": word})
     for index, (own, name, arguments) in enumerate(_calls(seen, line)):
@@ -228,17 +232,29 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
         "tools": [],
     }
     yield event("response.created", response=response)
+    if line.reasoning:
+        summary = {"type": "summary_text", "text": line.reasoning}
+        output.append({"type": "reasoning", "id": "r", "summary": [summary]})
+        for word in _words(line.reasoning):
+            place = {"item_id": "r", "output_index": 0, "summary_index": 0}
+            yield event("response.reasoning_summary_text.delta", delta=word, **place)
+        yield event("response.output_item.done", output_index=0, item=output[-1])
     if line.text:
         part = {"type": "output_text", "text": line.text, "annotations": []}
         message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
         output.append(message)
         begun = {**message, "status": "in_progress", "content": []}
-        yield event("response.output_item.added", output_index=0, item=begun)
+        yield event("response.output_item.added", output_index=len(output) - 1, item=begun)
         for word in _words(line.text):
             yield event(
-                "response.output_text.delta", item_id="m", output_index=0, content_index=0, delta=word, logprobs=[]
+                "response.output_text.delta",
+                item_id="m",
+                output_index=len(output) - 1,
+                content_index=0,
+                delta=word,
+                logprobs=[],
             )
-        yield event("response.output_item.done", output_index=0, item=message)
+        yield event("response.output_item.done", output_index=len(output) - 1, item=message)
     for own, name, arguments in _calls(seen, line):
         space, _, bare = name.rpartition(".")
         call = {"type": "function_call", "id": f"f{own}", "call_id": own, "name": bare, "arguments": arguments}
@@ -259,12 +275,20 @@ def _messages(seen: Seen, line: Line) -> Iterator[str]:
     usage = {"input_tokens": tokens_in, "output_tokens": 1}
     yield event("message_start", message={**message, "stop_reason": None, "stop_sequence": None, "usage": usage})
     index = 0
+    if line.reasoning:
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        yield event("content_block_start", index=index, content_block=block)
+        for word in _words(line.reasoning):
+            yield event("content_block_delta", index=index, delta={"type": "thinking_delta", "thinking": word})
+        yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": "signed"})
+        yield event("content_block_stop", index=index)
+        index += 1
     if line.text:
-        yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        yield event("content_block_start", index=index, content_block={"type": "text", "text": ""})
         for word in _words(line.text):
-            yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
-        yield event("content_block_stop", index=0)
-        index = 1
+            yield event("content_block_delta", index=index, delta={"type": "text_delta", "text": word})
+        yield event("content_block_stop", index=index)
+        index += 1
     for own, name, arguments in _calls(seen, line):
         block = {"type": "tool_use", "id": own, "name": name, "input": {}}
         yield event("content_block_start", index=index, content_block=block)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from handrail.agent.providers import APIS
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
 from tests.agent.test_run_cli import DONE, READ, TODO, Place
 from tests.command import TIMEOUT
@@ -117,6 +118,18 @@ def test_an_edit_is_shown_as_a_diff_and_made_after_yes(start: Start) -> None:
     chat.sees("✓", "Edit README.md", "Both are", "done")
     chat.leave()
     assert chat.text == "DONE one\nDONE two\n" and chat.child.exitstatus == 0
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_reasoning_is_dimmed_and_folded_in_every_protocol(start: Start, api: str) -> None:
+    thought = "First I look at the file. " + "Then I decide what to do. " * 40 + "The last thought."
+    chat = start([Line("Decided.", reasoning=thought), Line("Again.")], "--api", api)
+    chat.say("think")
+    chat.sees("Ctrl-O shows it · First I look", "Decided.")
+    chat.say("more")
+    chat.sees("Again.")
+    chat.leave()
+    assert re.search(r"\x1b\[2(?:;[0-9;]+)?m[^\n]{0,40}Ctrl-O shows it · First I look", chat.raw)
 
 
 def test_a_refusal_with_a_reason_reaches_the_model(start: Start) -> None:

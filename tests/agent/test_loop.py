@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import AgentLimits
-from handrail.agent.messages import CallFinished, CallStarted, Retrying, TextDelta
+from handrail.agent.messages import CallFinished, CallStarted, ReasoningDelta, Retrying, TextDelta
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -31,6 +31,19 @@ def test_a_task_goes_from_the_first_look_to_the_closing_sentence(stage: Setting,
     assert (at.project / "README.md").read_text(encoding="utf-8") == "DONE one\nDONE two\n"
     assert "".join(event.text for event in at.saw(TextDelta)) == "I look first.Both are done."
     assert [event.status for event in at.saw(CallFinished)] == ["ok", "ok"]
+
+
+@EVERY
+def test_reasoning_comes_apart_from_the_text_and_is_no_part_of_the_answer(stage: Setting, api: Api) -> None:
+    at = stage(
+        [Line("I look.", [READ], reasoning="First the README. 日本"), Line("Done.", reasoning="Enough.")], api=api
+    )
+    (at.project / "README.md").write_text("x\n", encoding="utf-8")
+    ending = at.agent.run("look")
+    assert "".join(event.text for event in at.saw(ReasoningDelta)) == "First the README. 日本Enough."
+    assert "".join(event.text for event in at.saw(TextDelta)) == "I look.Done."
+    assert (ending.how, ending.text) == ("done", "Done.")
+    assert "First the README" not in "".join(turn.text for turn in at.agent.history.turns)
 
 
 @EVERY

@@ -127,7 +127,7 @@ def read_table(heading: str) -> dict[str, str]:
 def test_the_page_has_the_keys_of_every_event(place: Place) -> None:
     documented = {event: set(keys.replace("`", "").split(", ")) for event, keys in read_table("event").items()}
     call = ToolCall("1", "Read", "{}")
-    events = [
+    events: list[Event] = [
         *(TextDelta("a"), ReasoningDelta("b"), ModelReplied("t", Usage(1, 2, 3), 1.0), CallStarted(call)),
         *(CallFinished(call, "ok", "t", 1.0), Retrying("w", 1.0, 1), Compacted(1, 2, "notes")),
     ]
