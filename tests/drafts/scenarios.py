@@ -23,7 +23,7 @@ from pathlib import Path
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory, remove_tree
 from tests.drafts.enter import enter
-from tests.drafts.trees import describe, fill, run_program
+from tests.drafts.trees import describe, fill, make_searchable, run_program
 
 ENTER = str(Path(__file__).with_name("enter.py"))
 
@@ -71,6 +71,7 @@ def run_random_programs(draft: DraftDirectory, folder: str, seed: int) -> dict[s
     def work() -> None:
         enter(workspace, draft.upper, draft.work)
         wait_for([fork(partial(run_program, workspace, one, count)) for one in (seed * 2 + 1, seed * 2 + 2)])
+        make_searchable(workspace)
         with open(view, "wb") as file:
             pickle.dump(describe(workspace, times=True), file)
 

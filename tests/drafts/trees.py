@@ -188,6 +188,20 @@ def interrupt(*_: object) -> None:
     raise InterruptedError(errno.EINTR, "an operation of a random program waited")
 
 
+def make_searchable(root: str) -> None:
+    """Give directories back to their owner.
+
+    One program may take the mode of a file just when the other one puts a directory in its place. Of such a directory
+    an ordinary user cannot keep changes.
+    """
+    for path, names, _ in os.walk(root):
+        for name in names:
+            inner = os.path.join(path, name)
+            mode = os.lstat(inner).st_mode
+            if stat.S_ISDIR(mode) and mode & stat.S_IRWXU not in (0o700, 0o500):
+                os.chmod(inner, 0o755)
+
+
 def run_program(root: str, seed: int, count: int) -> None:
     """Run a random program, in a process of its own."""
     signal.signal(signal.SIGALRM, interrupt)
