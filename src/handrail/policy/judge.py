@@ -355,7 +355,7 @@ class RulePolicy:
             paths, whole = self._reach.matches(*self._start(access.target))
         worst = _ALLOWED
         for path in paths if access.passed else ():
-            if odd := self._reach.odd_name(path, split=access.passed == "words"):
+            if odd := self._reach.find_odd_name(path, split=access.passed == "words"):
                 why = f"{escape(self._shorten_path(odd))} would not reach the command as the name of one file"
                 worst = take_stricter(worst, Verdict("ask", "hidden files", why))
         if access.action == "read" and access.sees == "names":
@@ -364,7 +364,7 @@ class RulePolicy:
             worst = take_stricter(worst, self._judge_links(access, os.path.realpath(path)))
         if self._is_masked(access):
             for path in paths if access.glob and self._defaults.tiers["outside_read"] != "allow" else ():
-                worst = take_stricter(worst, self._judge_linked(self._shorten_path(path), os.path.realpath(path)))
+                worst = take_stricter(worst, self._judge_place(self._shorten_path(path), os.path.realpath(path)))
             return worst
         for path in paths:
             real = os.path.realpath(path)
@@ -399,7 +399,7 @@ class RulePolicy:
             nonlocal worst
             if access.links == "files" and os.path.isdir(real):
                 return False
-            worst = take_stricter(worst, self._judge_linked(self._shorten_path(link), real))
+            worst = take_stricter(worst, self._judge_place(self._shorten_path(link), real))
             if access.links == "all" and not self._masked() and (inner := self._reach.below(real).path):
                 worst = take_stricter(worst, self._holds(access, self._shorten_path(inner)))
             return worst is _ALLOWED
@@ -409,7 +409,7 @@ class RulePolicy:
             worst = take_stricter(worst, Verdict("ask", "hidden files", why))
         return None if worst is _ALLOWED else worst
 
-    def _judge_linked(self, name: str, real: str) -> Verdict:
+    def _judge_place(self, name: str, real: str) -> Verdict:
         """Judge the file that a name leads to by its place."""
         access = Access("read", name, real, by_command=True)
         return self._judge_by_mode(self._place(access), access)

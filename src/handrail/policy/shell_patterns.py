@@ -138,7 +138,7 @@ class ShellPatterns:
         """Follow the links below a directory; returns whether all were followed. ``enter`` is as in `_walk`."""
         return all(listing is not None for _, listing in self._walk(directory, enter=enter))
 
-    def odd_name(self, directory: str, *, split: bool) -> str:
+    def find_odd_name(self, directory: str, *, split: bool) -> str:
         """The first path below a directory that is no plain argument; ``split``: `xargs` splits it into words."""
         for here, listing in self._walk(directory):
             for name in listing.odd if listing else ():
