@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from handrail.text.matching.fold import fold, squeeze
+from handrail.text.matching.fold import fold, remove_blanks, squeeze
 from tests.text.samples import Sample
 
 
@@ -47,6 +47,7 @@ class Case:
         body = body[len(lead) :]
         body = fold(body) if "fold" in self.tolerances else body
         body = squeeze(body) if "squeeze" in self.tolerances else body
+        body = remove_blanks(body) if "blanks" in self.tolerances else body
         body = body.rstrip() if "trail" in self.tolerances else body
         return lead + body + end if body else end
 
@@ -56,7 +57,7 @@ def split(text: str) -> list[str]:
 
 
 def feeds(text: str) -> str:
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def clean_edit(rng: Random, sample: Sample) -> Case | None:

@@ -12,18 +12,33 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from random import Random
 
 from handrail.errors import ToolError
 from handrail.text.document import EditPlan
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.indentation import has_lost_indent
+from handrail.text.matching.indentation import has_lost_indent, unit_of
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample, cjk, go, python, typescript
 
-_OPPOSITES = ({"curly", "straight"}, {"trailing blanks added", "trailing blanks lost"})
-"""Together they may leave old as it was, and only new mangled: that is what the model asks for then."""
+_OPPOSITES = (
+    {"curly", "straight"},
+    {"trailing blanks added", "trailing blanks lost"},
+    {"backslashes doubled", "backslashes halved"},
+    *({"crlf", kind} for kind in ("carriage returns", "separators for line ends", "next line characters")),
+)
+"""Together they may leave old as it was, and only new mangled, or double its line ends: that is what is meant then."""
+NEVER_ALONE = {
+    *("crlf", "carriage returns", "first indent lost", "first indent lost, old only"),
+    "part of the first and last line",
+}
+"""Alone these leave a text that is in the file by the letter."""
+RARE = {"forms mixed", "dash for two hyphens", "dash for hyphen", "line wrapped"}
+"""Made files seldom have what these spoil; real ones do."""
+_SMALLEST, _LARGEST = 300, 60_000
+"""Bytes of a real file that is edited."""
 _TRIES = 400
 """How often one or two mistakes are made again, with other choices of their own, to get the same two texts."""
 
@@ -165,11 +180,31 @@ def told(case: Case, made: object) -> str:
     return "\n".join([f"=== {', '.join(case.kinds)}", *blocks, f"--- made\n{made}"])
 
 
-def hammer(count: int, seed: int, show: bool = False) -> dict[str, Counter[str]]:
+def read_samples(folders: Sequence[str]) -> list[Sample]:
+    """Real files: those below the folders that are text, and neither tiny nor huge."""
+    paths = sorted(path for folder in folders for path in Path(folder).rglob("*") if path.is_file())
+    samples = []
+    for path in paths:
+        if not _SMALLEST <= path.stat().st_size <= _LARGEST:
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            unit = unit_of(split(text)) or "    "
+            samples.append(Sample(text, unit, path.suffix in (".md", ".rst", ".txt", ".markdown")))
+    return samples
+
+
+def hammer(
+    count: int, seed: int, show: bool = False, samples: Sequence[Sample] = (), kinds: Sequence[str] | None = None
+) -> dict[str, Counter[str]]:
     table: dict[str, Counter[str]] = defaultdict(Counter)
     rng = Random(seed)
+    shape = (lambda rng: rng.choice(samples)) if samples else None
     while count:
-        case = make_case(rng)
+        case = make_case(rng, kinds and rng.sample(kinds, 1), shape)
         if case is None:
             continue
         count -= 1
@@ -185,9 +220,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.text.mangle")
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--files", nargs="+", default=(), help="folders of real files to edit, instead of made ones")
+    parser.add_argument("--only", nargs="+", help="one of these mistakes in each edit")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the wrong ones")
     asked = parser.parse_args()
-    table = hammer(asked.count, asked.seed, asked.verbose)
+    table = hammer(asked.count, asked.seed, asked.verbose, read_samples(asked.files), asked.only)
     total: Counter[str] = sum(table.values(), Counter())
     for name, row in [*sorted(table.items()), ("all", total)]:
         print(f"{name:30}", *(f"{verdict} {row[verdict]:6}" for verdict in ("right", "refused", "otherwise", "wrong")))

@@ -11,8 +11,7 @@ from random import Random
 
 from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
-
-Mistake = Callable[[Random, Case], Case | None]
+from tests.text.mangle_rendered import RENDERED, Mistake
 
 
 def _seen(mistake: Mistake) -> Mistake:
@@ -393,4 +392,5 @@ MISTAKES: dict[str, Mistake] = {
     "hex entities": _hex_entities,
     "elided": _elided,
     "another word": _word,
+    **RENDERED,
 }

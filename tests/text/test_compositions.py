@@ -23,8 +23,9 @@ from handrail.errors import ManyLoose, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests import sizes
 from tests.text.edits import Case
-from tests.text.mangle import make_case, make_literal_case, means, outcome, spliced, told
+from tests.text.mangle import NEVER_ALONE, RARE, make_case, make_literal_case, means, outcome, spliced, told
 from tests.text.mangle_mistakes import MISTAKES
+from tests.text.mangle_rendered import SLIPS
 from tests.text.samples import SAMPLES, Sample
 
 SHAPES = {shape.__name__: shape for shape in SAMPLES}
@@ -71,10 +72,9 @@ def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgive
     found = [case for seed in range(sizes.pick(5, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
     alone = Counter(case.kinds[0] for case in found if len(case.kinds) == 1)
     composed = Counter(kind for case in found if len(case.kinds) > 1 for kind in case.kinds)
-    # What these do alone leaves a text that is in the file by the letter, from its first letter on.
-    assert set(MISTAKES) - set(alone) == {"crlf", "first indent lost", "first indent lost, old only"}
-    assert set(MISTAKES) == set(composed)
-    verdicts = Counter(outcome(case)[0] for case in found if not case.refuse)
+    assert set(MISTAKES) - set(alone) <= NEVER_ALONE | RARE
+    assert set(MISTAKES) - set(composed) <= RARE
+    verdicts = Counter(outcome(case)[0] for case in found if not case.refuse and SLIPS.isdisjoint(case.kinds))
     assert verdicts["right"] > 0.6 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
 

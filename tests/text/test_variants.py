@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from handrail.text.matching import variants
+from handrail.text.matching.habits import Repair
 from handrail.text.matching.variants import list_variants
 
 
@@ -65,3 +67,63 @@ def test_a_break_inside_of_a_string_is_the_codes_own() -> None:
 
 def test_a_text_that_says_both_has_no_reading() -> None:
     assert not meant('x = \\"a\\"\\ny = \\"b\\"', 'x = "a"\ny = \\"b\\"', "escapes")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "bare", "undone"),
+    [
+        ("quotation signs", "> a\n>\n> b", "> a\n>\n> c", "a\n\nb", "a\n\nc"),
+        ("colours", "\x1b[31ma = 1\x1b[0m", "a = 2", "a = 1", "a = 2"),
+        ("signs for line ends", "a$\nb$\n", "a$\nc$\n", "a\nb\n", "a\nc\n"),
+        ("line separators", "a\u2028b", "a\u2028c", "a\nb", "a\nc"),
+        ("tags", "<old>a = 1</old>", "<new>a = 2</new>", "a = 1", "a = 2"),
+        ("tags", "<<<<<<< HEAD\na\n=======", "=======\nb\n>>>>>>> new", "a\n", "b\n"),
+        ("quotes around", "`a = 1`", "`a = 2`", "a = 1", "a = 2"),
+        ("quotes around", "a = 1\\n", "a = 2\\n", "a = 1", "a = 2"),
+        ("dots around", "# ...\na\n# ...", "# ...\nb\n# ...", "a\n", "b\n"),
+        ("codes of a URL", "a%20%3D%20%C3%A9", "a%20%3D%20b", "a = é", "a = b"),
+        ("composed characters", "e\u0301 \u00e9", "e\u0301 \u00e9 x", "\u00e9 \u00e9", "\u00e9 \u00e9 x"),
+        ("ligatures", "ﬁle of ﬂags", "ﬁle of ﬂag", "file of flags", "file of flag"),
+        ("arrows", "a ≥ b → c", "a ≥ b → d", "a >= b -> c", "a >= b -> d"),
+        ("long dashes", "a — b", "a — c", "a -- b", "a -- c"),
+        ("doubled backslashes", "a \\\\d b", "a \\\\d c", "a \\d b", "a \\d c"),
+        ("doubled braces", "f({{a}})", "f({{b}})", "f({a})", "f({b})"),
+        ("doubled percent signs", "%%s a", "%%s b", "%s a", "%s b"),
+        ("doubled quotes", "''a''", "''b''", "'a'", "'b'"),
+        ("quotes of a shell", "it'\\''s a", "it'\\''s b", "it's a", "it's b"),
+        ("escapes of a shell", "\\$a \\`b\\`", "\\$a \\`c\\`", "$a `b`", "$a `c`"),
+        ("escapes of Markdown", "\\_a\\_ \\*b", "\\_a\\_ \\*c", "_a_ *b", "_a_ *c"),
+        ("line numbers", "[7] a\n[8] b", "[7] a\n[8] c", "a\nb", "a\nc"),
+        ("diff signs", "@@ -1 +1 @@\n-a", "@@ -1 +1 @@\n+b", "a", "b"),
+    ],
+)
+def test_a_habit_goes_from_both_texts(name: str, old: str, new: str, bare: str, undone: str) -> None:
+    assert meant(old, new, name) == {(bare, undone)}
+
+
+@pytest.mark.parametrize(
+    ("name", "old"),
+    [
+        ("entities", "a &lt; b < c"),
+        ("code points", "\\u00e9 é"),
+        ("codes of a URL", "a%20b c"),
+        ("doubled backslashes", "\\\\d \\s"),
+        ("doubled braces", "{{a}} {b}"),
+        ("doubled quotes", "''a'' 'b'"),
+        ("escaped slashes", "a\\/b/c"),
+        ("escapes", 'a\\n"b\\n'),
+        ("arrows", "a → b -> c"),
+        ("line separators", "a\u2028b\nc"),
+        ("line numbers", "7: a\n    8: b\n9: c"),
+    ],
+)
+def test_what_a_habit_would_not_have_left_so_is_no_habit(name: str, old: str) -> None:
+    assert not meant(old, old + "x", name)
+
+
+def test_a_repair_whose_habit_does_not_give_back_what_was_sent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(old: str, new: str) -> list[Repair]:
+        return [Repair("good", "x", lambda bare: bare + "!"), Repair("bad", "x", lambda bare: bare)]
+
+    monkeypatch.setattr(variants, "_STEPS", (("made up", step, lambda _: True),))
+    assert meant("good!", "x", "made up") == {("good", "x")}

@@ -27,7 +27,8 @@ Deleting whole lines also deletes their line ending. The answer names whatever i
 Otherwise lines are compared as loosely as `inner_blanks`, and must match exactly one place: a second place is a refusal
 even if it matches worse. The texts are also tried in other *variants* (line numbers, signs of a diff, fences, escapes,
 entities, normal forms, blank edges, an elided middle), then with blank lines more or fewer between the lines, then as a
-part of lines. No level ignores a letter, a digit or an operator of code.
+part of lines. A variant counts only if its old text, spoilt by the same habit again, is what was sent. No level ignores
+a letter, a digit or an operator of code.
 """
 
 from __future__ import annotations

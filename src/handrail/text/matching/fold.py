@@ -45,8 +45,11 @@ _SAME = {
     "&": "＆",
     "@": "＠",
 }
+LINE_SEPARATORS = "\u0085\u2028\u2029"
+"""Characters that end a line for Python's `str.split`, and not in a file."""
 _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
+_NO_BLANK = str.maketrans(LINE_SEPARATORS, "\ufdd0\ufdd1\ufdd2")
 ZERO_WIDTH = _SAME[""]
 _NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
 _BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
@@ -63,8 +66,8 @@ def drop_zero_width(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Folded, without blanks at the ends, and with every run of blanks as one space."""
-    return " ".join(fold(text).split())
+    """Folded, without blanks at the ends, and with every run of blanks as one space; a line separator is no blank."""
+    return " ".join((text if text.isascii() else fold(text).translate(_NO_BLANK)).split())
 
 
 def remove_blanks(text: str) -> str:
@@ -75,6 +78,7 @@ def remove_blanks(text: str) -> str:
 def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
     """`squeeze` of ``text`` but for its ends, and where each character of it (and its end) begins in ``text``."""
     spend(_SLOW * len(text))
+    text = text if text.isascii() else text.translate(_NO_BLANK)
     plain: list[str] = []
     begins: list[int] = []
     at = 0
@@ -82,12 +86,16 @@ def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
         here, start = _TABLE.get(text[at], text[at]), at
         at += 1
         if here.isspace():
-            while at < len(text) and (_TABLE.get(text[at], text[at]) or " ").isspace():
+            while at < len(text) and _is_blank(text[at]):
                 at += 1
             here = " "
         plain += here
         begins += [start] * len(here)
     return "".join(plain), [*begins, len(text)]
+
+
+def _is_blank(char: str) -> bool:
+    return (_TABLE.get(char, char) or " ").isspace()
 
 
 def list_folded(text: str, other: str) -> Iterator[tuple[str, bool]]:

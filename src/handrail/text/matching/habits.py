@@ -1,12 +1,29 @@
-"""Choose what a habit means for the new text of an edit, once it is undone in the old one."""
+"""Undo a habit in both texts of an edit, and choose what it means for the new one.
+
+Every step of `variants.py` returns `Repair`s. A repair says how its habit spoils a text, so that one check holds for
+all of them: the repaired old text, spoilt again, is exactly what was sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-Pairs = list[tuple[str, str]]
-"""Ways to read the two texts of an edit."""
+Spoil = Callable[[str], str]
 Undo = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Both texts of an edit without a habit, and how the habit spoils a text."""
+
+    old: str
+    new: str
+    spoil: Spoil
+
+    def is_inverse(self, sent: str) -> bool:
+        """Whether the repaired old text, spoilt by the same habit, is what was sent."""
+        return self.spoil(self.old) == sent
 
 
 def choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:
@@ -23,11 +40,33 @@ def choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:
     return [undone, new]
 
 
-def undo_throughout(old: str, new: str, undo: Undo, consistent: Callable[[str], bool] = lambda _: True) -> Pairs:
-    """The texts without a habit that a text has throughout, if it has it; the file has nothing of the kind itself."""
+def undo_throughout(old: str, new: str, undo: Undo, make_spoil: Callable[[str], Spoil]) -> list[Repair]:
+    """The texts without a habit that a text has throughout, if it has it.
+
+    ``make_spoil`` reads from a text how the habit spoils.
+    """
     bare, undone = undo(old), undo(new)
-    if bare == old or not consistent(old) or not consistent(new):
+    spoil = make_spoil(old)
+    if bare == old or (undone != new and make_spoil(new)(undone) != new):
         return []
-    if undone == new or undone in choose_new(old, bare, new, undone):
-        return [(bare, undone)]
-    return []  # a line of the new text does not have it, and others do
+    meant = choose_new(old, bare, new, undone)
+    if undone not in meant:
+        return []  # a line of the new text does not have it, and others do
+    if undo(bare) == bare:
+        meant = [undone]  # nothing of this kind is the file's own
+    return [Repair(bare, one, spoil) for one in meant]
+
+
+def wrap(head: str, tail: str) -> Spoil:
+    """Spoil a text by something before it and something behind it."""
+    return lambda bare: f"{head}{bare}{tail}"
+
+
+def prefix_rows(prefixes: list[str]) -> Spoil:
+    """Spoil each line of a text by its own prefix."""
+
+    def spoil(bare: str) -> str:
+        rows = bare.split("\n")
+        return "\n".join(a + b for a, b in zip(prefixes, rows, strict=True)) if len(rows) == len(prefixes) else ""
+
+    return spoil

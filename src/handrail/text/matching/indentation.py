@@ -136,12 +136,18 @@ class IndentMap:
         outcomes: set[str | None] = {image(indent) for image in images}
         on_grid = [image for image in images if self._on_grid(image, indent, self._pairs[self.first_lost :])]
         if known and not self._is_mixed:
-            outcomes = known if {image(indent) for image in on_grid} <= known else set()
+            # Lines that no explanation joins with the others are slips, and prove nothing for new ones.
+            joined = bool(images) or known == {indent} or self.flat or self._is_joined_below(indent)
+            outcomes = known if joined and {image(indent) for image in on_grid} <= known else set()
         elif known:
             outcomes = known if outcomes == known else set()
         elif len(outcomes) > 1:
             outcomes = {image(indent) for image in on_grid} or self._shift(indent)
         answer = next(iter(outcomes)) if len(outcomes) == 1 else None
+        if answer != indent and not known and self._is_of_file(indent):
+            raise Unsure
+        if answer and not known and self.is_on_grid(indent) and not self.is_on_grid(answer):
+            raise Unsure
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
@@ -179,13 +185,47 @@ class IndentMap:
         image = prefix(indent) if prefix else None
         return {image} if image is not None and self.is_usual(image) else set()
 
+    def _is_joined_below(self, indent: str) -> bool:
+        """Whether lines below the first one have this indentation, and one explanation joins all of these."""
+        below = self._pairs[1:]
+        return any(a == indent for a, _ in below) and any(self._explain_simply(below, indent))
+
+    def _is_of_file(self, indent: str) -> bool:
+        """Whether an indentation is one of the file's or of its kind, where the old text has tabs and this has none."""
+        theirs, ours = ({pair[side] for pair in self._pairs} for side in (0, 1))
+        kinds = {*"".join(theirs)}
+        if indent in ours - theirs and "\t" in kinds and "\t" not in indent:
+            return True
+        return bool(indent and kinds) and kinds.isdisjoint(indent) and {*indent} <= {*"".join(ours)}
+
+    @cached_property
+    def is_explained(self) -> bool:
+        """Whether one mapping explains all lines: then none of them lost its indentation alone."""
+        return any(self._explain_simply(self._pairs, "")) or any(self._explain_by_scale(self._pairs, ""))
+
+    def is_torn(self, indent: str) -> bool:
+        """Whether the model gave this indentation to lines of several depths, though it did not lose all of it."""
+        return not self.flat and len({b for a, b in self._pairs if a == indent}) > 1
+
+    def is_on_grid(self, indent: str) -> bool:
+        """Whether an indentation is some units of the file's, if it has a unit."""
+        return self.unit in ("", "\t") or not len(indent) % len(self.unit)
+
+    def is_known(self, indent: str) -> bool:
+        """Whether the file has this indentation."""
+        return indent in self._depths
+
+    @cached_property
+    def _depths(self) -> set[str]:
+        return {*map(indent_of, self._file)}
+
     def is_usual(self, indent: str) -> bool:
         """Whether the file has blanks of this kind, or none at all."""
         return not self._kinds or set(indent) <= self._kinds
 
     @cached_property
     def _kinds(self) -> set[str]:
-        return set("".join(indent_of(row) for row in self._file))
+        return set("".join(self._depths))
 
     @cached_property
     def _is_mixed(self) -> bool:
@@ -313,7 +353,8 @@ class IndentMap:
                 return None  # the first line may have lost its indentation in both texts
         if like_old and like_file:
             return False if outermost is False else None
-        if like_file and not {*self._new} & {a for a, _ in self._pairs} <= {b for _, b in self._pairs}:
+        may_be_file = like_file or (outermost and not like_old)
+        if may_be_file and not {*self._new} & {a for a, _ in self._pairs} <= {b for _, b in self._pairs}:
             return None  # some lines of the new text have an indentation that only the old text has
         if like_old or like_file:
             return like_file if outermost in (None, like_file) else None if like_file else False

@@ -1,5 +1,5 @@
-"""Marks that models copy into the lines of an edit: line numbers, the signs of a diff, signs for blanks and line ends,
-and tags around the whole text. Each function removes one kind from both texts."""
+"""Marks that models copy into the lines of an edit: line numbers, signs of a diff or a quotation, colours, signs for
+blanks and line ends, and tags or quotes around the whole text. Each function removes one kind from both texts."""
 
 from __future__ import annotations
 
@@ -7,40 +7,53 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from handrail.text.matching.habits import Pairs, choose_new, undo_throughout
+from handrail.text.matching.habits import Repair, Spoil, choose_new, prefix_rows, undo_throughout, wrap
+from handrail.text.matching.omission import is_omission
 
 # The gutters of our own dialects and of others: `12<tab>`, `12→`, `12 | `, `12: `. Where the blank behind a mark may be
 # the gutter's or the line's, both are tried.
-_BEHIND = (r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", ": ", ":", r"\. ", r"\) ", "- ", "-", "> ", ">", " ")
+_BEHIND = (
+    *(r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", "┃ ", "┃", "║ ", "║", "⎸ ", "⎸", r":\t", r"\\t", ": ", ":"),
+    *(r"\. ", r"\) ", "- ", "-", "> ", ">", "; ", ", ", "  ", " "),
+)
 _GUTTERS = [re.compile(rf"^ *[Ll]?(\d+)(?:{mark}|{mark.strip(' ')}$)") for mark in _BEHIND]
 # grep marks the lines that match with a colon and those around them with a dash.
 _GUTTERS += [re.compile(r"^ *(\d+)[:-]"), re.compile(r"^[\w./\\][\w./\\-]*[:-](\d+)[:-]")]
-_LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t)+", re.MULTILINE)
-_TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t")
+_GUTTERS += [re.compile(rf"^ *{mark}(?: |$)") for mark in (r"\[(\d+)\]", r"\((\d+)\)", r"<(\d+)>", r"[Ll]ine (\d+):")]
+_LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
+_TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
-_END_SIGN = re.compile(r"(?:\^M|\\r|␍)$", re.MULTILINE)
-_TAG = re.compile(r"^\s*<([A-Za-z_]\w*)(?: [^<>]*)?>[ \t]*\n(.*?)(\n)[ \t]*</\1>\s*$", re.DOTALL)
-_CDATA = re.compile(r"^\s*<!\[CDATA\[\n?(.*?)(\n?)\]\]>\s*$", re.DOTALL)
-_SEARCH = re.compile(r"^<{5,} *SEARCH[^\n]*\n(.*?)(\n)={5,}\s*$", re.DOTALL)
-_REPLACE = re.compile(r"^={5,}[^\n]*\n(.*?)(\n)>{5,} *REPLACE\s*$", re.DOTALL)
-_WRAPPERS = ((_TAG, _TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE))
+_END_SIGN = re.compile(r"(?:\^M|\\r|[␍$↵¶⏎␊])$", re.MULTILINE)
+_DOTS = re.compile(r"\s*(?:#|//|/\*|<!--|--|;|%|\.\.\.|…)")
+_COLOUR = re.compile("\x1b\\[[0-9;]*[mK]")
+_QUOTATION = re.compile(r"> ?|\| ?|\+ ?")
+_TAG = re.compile(r"^\s*<([A-Za-z_]\w*)(?: [^<>]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
+_SIDE = r"(?:old|new|search|replace|find|original|updated|parameter)(?:_str|_string|_text|_code)?"
+_INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>]*)?>(.*?)</\1>\s*$", re.DOTALL)
+_CDATA = re.compile(r"^\s*<!\[CDATA\[\n?()(.*?)\n?\]\]>\s*$", re.DOTALL)
+_SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,}\s*$", re.DOTALL)
+_REPLACE = re.compile(r"^(?:={5,}[^\n]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
+_WRAPPERS = ((_TAG, _TAG), (_INLINE_TAG, _INLINE_TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE))
+_QUOTES = ('"""', "'''", "``", "`", '"', "'", "**")
 
 
-def remove_gutter(old: str, new: str) -> Pairs:
+def remove_gutter(old: str, new: str) -> list[Repair]:
     rows, others = old.split("\n"), new.split("\n")
-    pairs = []
+    repairs = []
     filled = count_filled(old)
     last = next((row for row in reversed(rows) if row.strip()), "")
     for gutter in _GUTTERS:
         if not gutter.match(last):
             continue
-        numbers = [int(match[1]) for row in rows if (match := gutter.match(row))]
+        matches = [match for row in rows if (match := gutter.match(row))]
+        numbers = [int(match[1]) for match in matches]
         # A text that is copied from its first letter on lacks the first number.
         first_bare = filled > 2 and len(numbers) == filled - 1 and not gutter.match(rows[0])
         if (
             not numbers
             or (len(numbers) < filled and not first_bare)
             or any(after - before != 1 for before, after in pairwise(numbers))
+            or not _are_aligned(matches)
         ):
             continue
         bare, undone = ("\n".join(gutter.sub("", row) for row in text) for text in (rows, others))
@@ -57,10 +70,22 @@ def remove_gutter(old: str, new: str) -> Pairs:
             and len(meant) > 1
         ):
             meant = [undone]  # numbered from the same line on
+        elif new in meant and not {*other_numbers}.isdisjoint(numbers):
+            continue  # its own numbers would stay in the file
         elif meant == [undone] and other_numbers != sorted(other_numbers):
             continue
-        pairs += [(bare, one) for one in meant]
-    return pairs
+        prefixes = [match[0] if (match := gutter.match(row)) else "" for row in rows]
+        repairs += [Repair(bare, one, prefix_rows(prefixes)) for one in meant]
+    return repairs
+
+
+def _are_aligned(matches: Sequence[re.Match[str]]) -> bool:
+    """Whether all numbers begin or end in one column; the first one may have lost the blanks before it."""
+    spans = [match.span(1) for match in matches]
+    others = spans[1:] or spans
+    is_lost = spans[0][0] == 0 < others[0][0]
+    checked = others if is_lost else spans
+    return len({start for start, _ in checked}) == 1 or len({end for _, end in checked}) == 1
 
 
 def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, str], ...]]:
@@ -85,13 +110,19 @@ def count_filled(text: str) -> int:
     return sum(bool(row.strip()) for row in text.split("\n"))
 
 
-def remove_diff_signs(old: str, new: str) -> Pairs:
-    """The lines of a diff: `-` and context in the old text, `+` and context in the new one."""
-    sides = ((old, "-"), (new, "+"))
+def remove_diff_signs(old: str, new: str) -> list[Repair]:
+    """The lines of a diff: `-` and context in the old text, `+` and context in the new one, at times below a header."""
+    heads = [text[: text.find("\n") + 1] if text.startswith("@@") else "" for text in (old, new)]
+    sides = ((old[len(heads[0]) :], "-"), (new[len(heads[1]) :], "+"))
     if not all(_has_signs(text, sign) for text, sign in sides):
         return []
-    bare, undone = ("\n".join(row[1:] for row in text.split("\n")) for text, _ in sides)
-    return [(bare, undone)]
+    leads = [
+        len(row[1:]) - len(row[1:].lstrip(" ")) for text, _ in sides for row in text.split("\n") if row[1:].strip()
+    ]
+    width = 2 if leads and min(leads) == 1 else 1  # with a blank behind each sign
+    bare, undone = ("\n".join(row[width:] for row in text.split("\n")) for text, _ in sides)
+    signs = prefix_rows([row[:width] for row in sides[0][0].split("\n")])
+    return [Repair(bare, undone, lambda bare: heads[0] + signs(bare))]
 
 
 def _has_signs(text: str, sign: str) -> bool:
@@ -99,32 +130,99 @@ def _has_signs(text: str, sign: str) -> bool:
     return all(row[:1] in ("", " ", sign) for row in rows) and any(row[:1] == sign for row in rows)
 
 
-def show_blanks(old: str, new: str) -> Pairs:
+def remove_quotation(old: str, new: str) -> list[Repair]:
+    """One sign before every line of both texts, such as Markdown's for a quotation."""
+    match = _QUOTATION.match(old)
+    sign = match[0] if match else ""
+    rows, others = (text.removesuffix("\n").split("\n") for text in (old, new))
+    if not sign or len(rows) < 2 or not all(row.startswith(sign) or row == sign.rstrip() for row in (*rows, *others)):
+        return []
+
+    def undo(text: str) -> str:
+        return "\n".join(row[len(sign) :] for row in text.split("\n"))
+
+    return [Repair(undo(old), undo(new), prefix_rows([row[: len(sign)] for row in old.split("\n")]))]
+
+
+def remove_colours(old: str, new: str) -> list[Repair]:
+    """The sequences that colour a text in a terminal."""
+
+    def make_spoil(sent: str) -> Spoil:
+        return lambda bare: sent if _COLOUR.sub("", sent) == bare else bare
+
+    return undo_throughout(old, new, lambda text: _COLOUR.sub("", text), make_spoil)
+
+
+def show_blanks(old: str, new: str) -> list[Repair]:
     """Signs that stand for the blanks of an indentation."""
 
     def undo(text: str) -> str:
         return _LEAD.sub(lambda match: _BLANK_SIGN.sub(" ", _TAB_SIGN.sub("\t", match[0])), text)
 
-    return undo_throughout(old, new, undo)
+    def make_spoil(sent: str) -> Spoil:
+        leads = "".join(_LEAD.findall(sent))
+        tab, blank = _TAB_SIGN.search(leads), _BLANK_SIGN.search(leads)
+        signs = {"\t": tab[0] if tab else "\t", " ": blank[0] if blank else " "}
+        return lambda bare: _LEAD.sub(lambda match: "".join(signs.get(char, char) for char in match[0]), bare)
+
+    return undo_throughout(old, new, undo, make_spoil)
 
 
-def remove_end_signs(old: str, new: str) -> Pairs:
-    """Signs that stand for the carriage returns of a file."""
+def remove_end_signs(old: str, new: str) -> list[Repair]:
+    """Signs that stand for the line ends of a file, or for their carriage returns."""
 
-    def consistent(text: str) -> bool:
-        rows = text.split("\n")[:-1]
-        signed = sum(bool(_END_SIGN.search(row)) for row in rows)
-        return signed in (0, len(rows))
+    def make_spoil(sent: str) -> Spoil:
+        match = _END_SIGN.search(sent)
+        sign = match[0] if match else ""
+        last = sign if sent.endswith(sign) else ""
+        return lambda bare: bare.replace("\n", sign + "\n") + last
 
     bare, undone = (_END_SIGN.sub("", text) for text in (old, new))
-    return [(bare, undone)] if bare != old and consistent(old) and consistent(new) else []
+    if bare == old or (undone != new and make_spoil(new)(undone) != new):
+        return []
+    return [Repair(bare, undone, make_spoil(old))]
 
 
-def remove_wrapper(old: str, new: str) -> Pairs:
+def remove_wrapper(old: str, new: str) -> list[Repair]:
     """Tags and marks around both texts."""
-    pairs = []
+    repairs = []
     for before, after in _WRAPPERS:
         match, other = before.match(old), after.match(new)
-        if match and other:
-            pairs.append((match[1] + match[2], other[1] + other[2]))
-    return pairs
+        if match and other and other[2] and (match[2][-1:] == "\n") == (other[2][-1] == "\n"):
+            end = "\n" if before is not _INLINE_TAG else ""
+            spoil = wrap(old[: match.start(2)], old[match.end(2) + len(end) :])
+            repairs.append(Repair(match[2] + end, other[2] + end, spoil))
+    return repairs
+
+
+def remove_quotes(old: str, new: str) -> list[Repair]:
+    """The same quotes around both texts, which have no other of that kind; or a line break written out at their end."""
+    for mark in _QUOTES:
+        bare, undone = (text[len(mark) : -len(mark)] for text in (old, new))
+        if mark[0] not in bare + undone and (old, new) == (f"{mark}{bare}{mark}", f"{mark}{undone}{mark}"):
+            if all(text[:1] == text[-1:] == "\n" for text in (bare, undone)):
+                return [Repair(bare[1:-1], undone[1:-1], wrap(f"{mark}\n", f"\n{mark}"))]
+            return [Repair(bare, undone, wrap(mark, mark))]
+    if old.endswith("\\n") and new.endswith("\\n") and old.count("\\") == 1 and '\\"' not in new:
+        return [Repair(old[:-2], new[:-2], wrap("", "\\n"))]
+    return []
+
+
+def _is_dots(row: str) -> bool:
+    return is_omission(row) and bool(_DOTS.match(row))
+
+
+def remove_outer_dots(old: str, new: str) -> list[Repair]:
+    """The same omissions above or below all lines of both texts."""
+    rows, others = (text.removesuffix("\n").split("\n") for text in (old, new))
+    head = int(_is_dots(rows[0]) and rows[0] == others[0])
+    tail = int(_is_dots(rows[-1]) and rows[-1] == others[-1])
+    if not head + tail or min(len(rows), len(others)) <= head + tail:
+        return []
+    if any(_is_dots(text[head]) or _is_dots(text[len(text) - tail - 1]) for text in (rows, others)):
+        return []  # which of them are the file's?
+    bare, undone = ("\n".join(text[head : len(text) - tail]) + "\n" * tail for text in (rows, others))
+    close = "\n" if old.endswith("\n") else ""
+    if tail:
+        return [Repair(bare, undone, wrap(f"{rows[0]}\n" * head, rows[-1] + close))]
+    return [Repair(bare + close, undone + ("\n" if new.endswith("\n") else ""), wrap(f"{rows[0]}\n", ""))]

@@ -29,7 +29,10 @@ from handrail.text.matching.places import (
 from handrail.text.matching.variants import Variant, list_variants
 
 _NEARLY = ("line_endings", "trailing_blanks")
-_COMMENT = re.compile(r"^\s*(#(?!!)|//+!?|/\*+|\*(?!/)|--|;|%|<!--)")
+_COMMENT = re.compile(
+    r"^\s*(#(?![!\[]|\s*(?:define|undef|include|import|if|ifn?def|elif|else|endif|pragma|error|line|region)\b)"
+    r"|//+!?|/\*+|\*(?=\s|$)|--(?=\s)|;|%(?=\s|%)|<!--)"
+)
 _PARTLY = frozenset(
     [
         "entities",
@@ -313,4 +316,5 @@ def _differs_in_one_word(ours: str, theirs: str) -> bool:
         and _WORD.split(ours) == _WORD.split(theirs)
         and _NAME.findall(ours) == _NAME.findall(theirs)
         and all(len(word) > 1 and word.lower() not in _NEGATIONS for word in (a[odd[0]], b[odd[0]]))
+        and b[odd[0]].isascii() >= a[odd[0]].isascii()  # else the new text may be spoilt too
     )

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 
 from handrail.text import lines
 from handrail.text.matching.fold import (
+    ZERO_WIDTH,
     find_plain_forms,
     fold_some,
     list_folded,
@@ -39,7 +40,8 @@ _MOST_PAIRS = 60_000
 _MOST_CHARS = 1000
 """Characters of two lines that are compared letter by letter."""
 Code = tuple[str, int, int, int, int]
-_HARD = "\u00a0"
+_STREWN = {"\u00a0": " ", **dict.fromkeys(ZERO_WIDTH, "")}
+"""Characters that a model strews into a text, and what they stand for."""
 _QUOTES = ("'", '"')
 
 
@@ -71,8 +73,14 @@ def merge(
     rows, *others = (
         _merge_along(ours, old, new, indents, codes) for codes in _align(old, new, list(ours) != list(old))
     )
-    if any(_list_texts(other, ours) != _list_texts(rows, ours) for other in others):
+    texts = _list_texts(rows, ours)
+    if any(_list_texts(other, ours) != texts for other in others):
         raise Unsure
+    fresh = [number for number, row in enumerate(rows) if row.text is not None]
+    is_flat = bool(evidence) and not any(indent_of(theirs) for theirs, _ in evidence)
+    is_proven = not is_flat and (indents.same or (indents.is_explained and len(old) > 1))
+    if not is_proven and has_lost_indent(texts, fresh):
+        raise Unsure  # some lines of the old text lost their indentation, and so may some of the new one
     return rows
 
 
@@ -199,8 +207,8 @@ class _Merge:
         # The model strews blanks at line ends: they are no part of what it means.
         self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in zip(old, ours, strict=True))
         self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
-        # So do blanks that do not break.
-        self._unbreaking = any(_HARD in a and _HARD not in b for a, b in zip(old, ours, strict=True))
+        # So do blanks that do not break, tabs between words and characters of no width.
+        self._surplus = _list_surplus(old, ours)
         self._folded, self._kept = _compare_typography(old, ours)
         self._lost = indents.bare and has_lost_indent(new, {*range(len(new))} - {j for _, j in aligned})
 
@@ -238,7 +246,7 @@ class _Merge:
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
             return MergedRow(i, placed)
-        changed = _carry_change(ours, old, new, self._fold_as_file)
+        changed = _carry_change(ours, old, new, self._restyle)
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
 
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
@@ -252,20 +260,24 @@ class _Merge:
             }
             if len(around) != 1 or not self._indents.bare or self._lost:
                 raise Unsure
-            return MergedRow(near, around.pop() + self._new[j].strip())
+            return MergedRow(near, around.pop() + self._restyle(self._new[j].strip()))
         return MergedRow(near, self._place(self._new[j], None))
 
     def _place(self, line: str, counterpart: int | None) -> str:
         line = line.rstrip() if self._trims else line
-        line = self._fold_as_file(line.replace(_HARD, " ") if self._unbreaking else line)
+        line = self._restyle(line)
         if self._indents.same:
             if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
                 raise Unsure  # the lines that were left out may be indented in another way
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
-    def _fold_as_file(self, text: str) -> str:
-        """``text`` with quotes and dashes as the file writes those of the old text; raises `Unsure` if it has both."""
+    def _restyle(self, text: str) -> str:
+        """``text`` without strewn characters, and with quotes and dashes as the file writes those of the old text;
+        raises `Unsure` if it has both."""
+        if self._surplus:
+            lead = indent_of(text)
+            text = lead.translate(self._surplus | {ord("\t"): "\t"}) + text[len(lead) :].translate(self._surplus)
         if not self._folded or text.isascii():
             return text
         if find_plain_forms(text) & self._folded & self._kept:
@@ -278,6 +290,10 @@ class _Merge:
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
+            stays = counterpart is not None and indent == plain_indent(self._old[counterpart])
+            fits = self._indents.is_on_grid(indent) or (counterpart is None and self._indents.is_known(indent))
+            if not stays and (self._indents.is_torn(indent) or not fits):
+                raise Unsure
             if not self._indents.is_usual(indent) or (
                 self._indents.two_kinds and self._indents.map_indent(indent) != indent
             ):
@@ -304,6 +320,20 @@ def _are_alike(old: str, new: str) -> bool:
         return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
     head, tail = lines.count_equal_edges(old, new)
     return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
+
+
+def _list_surplus(old: Sequence[str], ours: Sequence[str]) -> dict[int, str]:
+    """The characters that lines of the old text have and the matched ones of the file lack, and what each stands for:
+    blanks that do not break, tabs between words, and characters of no width."""
+    surplus = dict[int, str]()
+    for theirs, there in zip(old, ours, strict=True):
+        if not theirs.isascii():
+            surplus.update(
+                {ord(char): plain for char, plain in _STREWN.items() if char in theirs and char not in there}
+            )
+        if "\t" in theirs.strip() and "\t" not in there.strip():
+            surplus[ord("\t")] = " "
+    return surplus
 
 
 def _compare_typography(old: Sequence[str], ours: Sequence[str]) -> tuple[set[str], set[str]]:

@@ -17,6 +17,8 @@ from handrail.text.matching.work import spend
 
 _FAST = 20
 """Steps that cost as little as one: a line that is copied or compared, a character that is folded."""
+_COMPARED = 8
+"""Lines of a window that are compared in one step."""
 _AROUND = 1000
 """How many lines around a place tell the unit of its indentation."""
 
@@ -95,7 +97,7 @@ class FileLines:
         first = min(filled, key=lambda number: self.key_counts[keys[number]])
         places = []
         for at in self.find_equal(keys[first]):
-            spend(1 + len(keys) // _FAST)
+            spend(1 + len(keys) // _COMPARED)
             if at >= first and self.keys[at - first : at - first + len(keys)] == keys:
                 places.append(at - first)
         return places
