@@ -290,7 +290,7 @@ class _Merge:
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
-            stays = counterpart is not None and indent == plain_indent(self._old[counterpart])
+            stays = counterpart is not None and indent == get_plain_indent(self._old[counterpart])
             fits = self._indents.is_on_grid(indent) or (counterpart is None and self._indents.is_known(indent))
             if not stays and (self._indents.is_torn(indent) or not fits):
                 raise Unsure
