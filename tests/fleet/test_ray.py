@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import Fleet, FleetWorkspace, Session
+from handrail_demo.scripted_server import Line, ScriptedServer
 from tests.command import handrail
 from tests.docs.pages import blocks_of
+from tests.fleet.kill_test import check_ledgers, make_steps, make_tree, read_ledgers
 
 pytestmark = pytest.mark.skipif(not os.environ.get("HANDRAIL_FLEET"), reason="needs Ray: `make test-fleet` installs it")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -24,10 +30,32 @@ def tree(tmp_path: Path) -> str:
     return str(tmp_path / "tree")
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two nodes on this machine."""
+    ray: Any = import_module("ray")
+    nodes = import_module("ray.cluster_utils")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # workers import the functions of these tests
+        patch.setenv("RAY_agent_register_timeout_ms", "120000")  # on a busy machine
+        for attempt in (1, 2, 3):  # Ray gives up a node whose agent takes more than 15 seconds to start
+            two = nodes.Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+            try:
+                two.add_node(num_cpus=2)
+                ray.init(address=two.address, log_to_driver=False)
+                break
+            except Exception:
+                two.shutdown()
+                if attempt == 3:
+                    raise
+        yield two.address
+        ray.shutdown()
+        two.shutdown()
+
+
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    monkeypatch.setenv("RAY_DISABLE_IMPORT_WARNING", "1")
-    with Fleet(mode="full") as one:
+def fleet(cluster: str) -> Iterator[Fleet]:
+    with Fleet(cluster, mode="full") as one:
         yield one
 
 
@@ -58,8 +86,51 @@ def test_killed_workers_and_a_poison_workspace(fleet: Fleet, tree: str, tmp_path
     assert "poison" in results.pop("poison").error
     assert {one.value for one in results.values()} == {"first\nsecond\none more"}, results
     assert len(list((tmp_path / "marks").iterdir())) >= 2
-    with fleet.session(workspaces[0]) as session:
-        assert session.call("Read", {"file_path": "a.txt"}).ok
+    assert len({one.node for one in results.values()}) == 2  # both nodes had work
+    assert {one.built for one in results.values()} <= {"draft", "reflink", "copy", "reopened"}
+
+
+@pytest.mark.slow
+def test_a_session_on_a_cluster_works_where_the_files_are(fleet: Fleet, tree: str) -> None:
+    workspaces = [FleetWorkspace(f"s{number}", folder=tree) for number in range(2)]
+    nodes = {one.workspace: one.node for one in fleet.map(leave_a_file, workspaces)}
+    for workspace in workspaces:
+        with fleet.session(workspace) as session:
+            assert session.call("Read", {"file_path": "node.txt"}).text.split("\t")[1] == nodes[workspace.name]
+            assert session.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "1"}).ok
+            lines = session.call("Bash", {"command": "seq 1 2000; cat a.txt"}).text
+            assert lines.endswith("1") and lines.startswith("1\n2")
+            os.kill(session._link._connection.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+            assert "1" in session.call("Read", {"file_path": "a.txt"}).text
+            session.undo()
+            assert "one" in session.call("Read", {"file_path": "a.txt"}).text
+
+
+def leave_a_file(session: Session, _: FleetWorkspace) -> str:
+    node = import_module("ray").get_runtime_context().get_node_id()
+    return session.call("Write", {"file_path": "node.txt", "content": node}).status
+
+
+@pytest.mark.slow
+def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
+    """HANDRAIL_KILL_WORKSPACES: how many; 200 as a rule. HANDRAIL_JOURNAL_URL is for a common journal."""
+    count = int(os.environ.get("HANDRAIL_KILL_WORKSPACES", "200"))
+    folder = make_tree(tmp_path / "ledger")
+    (tmp_path / "marks").mkdir()
+    dying = set(random.Random(3).sample(range(count), max(1, count // 20)))
+    data = {"seed": 3, "cuts": 1, "marks": str(tmp_path / "marks")}
+    workspaces = [
+        FleetWorkspace(f"k{number}", folder=folder, data={**data, "dies": number in dying}) for number in range(count)
+    ]
+    results = {one.workspace: one for one in fleet.map(make_steps, workspaces, concurrency=4)}
+    assert [one.error for one in results.values() if one.error] == []
+    assert len(list((tmp_path / "marks").iterdir())) == len(dying)
+    for one in fleet.map(read_ledgers, workspaces, concurrency=4):
+        check_ledgers(results[one.workspace].value, *one.value)
+    ends = [end for one in results.values() for end in one.value]
+    print(
+        f"{count} workspaces, {len(dying)} workers killed, {ends.count('interrupted')} of {len(ends)} calls interrupted"
+    )
 
 
 @pytest.mark.slow
@@ -89,3 +160,28 @@ def test_the_command_runs_tasks(tree: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert (answers["good"]["passed"], answers["bad"]["passed"]) == (True, False), done.stderr
     assert b"2 tasks, 1 passed" in done.stderr
+    assert b" s each, at most" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_prompt_is_a_task(tree: str, tmp_path: Path) -> None:
+    read = ("Read", {"file_path": "a.txt"})
+    edit = ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+    replies = [Line("", [read]), Line("", [edit]), Line("It says two.")]
+    tasks = [
+        {"workspace": {"name": name, "folder": tree}, "prompt": "make it two", "check": "grep -q two a.txt"}
+        for name in ("p1", "p2")
+    ]
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks))
+    # By the length of the conversation: both tasks ask at once.
+    with ScriptedServer(
+        lambda seen: replies[sum(one["role"] == "assistant" for one in seen.body["messages"])]
+    ) as model:
+        done = handrail(
+            *("fleet", "run", "tasks.jsonl", "--mode", "full", "--model", "scripted", "--api", "chat"),
+            cwd=tmp_path,
+            variables={"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "x"},
+        )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(one["passed"], one["text"]) for one in answers] == [(True, "It says two.")] * 2, (answers, done.stderr)
+    assert done.returncode == 0

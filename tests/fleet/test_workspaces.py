@@ -13,6 +13,10 @@ import pytest
 from handrail import FleetWorkspace, Session
 from handrail.fleet.work import work_in
 from handrail.fleet.workspaces import build_workspace
+from handrail.pipeline.options import ConnectOptions
+from tests.drafts.machine import require_drafts
+
+FULL: ConnectOptions = {"mode": "full"}
 
 
 def from_folder(tree: Path) -> dict[str, str]:
@@ -46,31 +50,61 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(params=["draft", "copy"])
+def built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How workspaces are built: as drafts where there are some, and as copies."""
+    if request.param == "copy":
+        monkeypatch.setattr("handrail.fleet.workspaces._try_drafts", lambda _: False)
+    else:
+        require_drafts()
+    return str(request.param)
+
+
+def look(session: Session, _: FleetWorkspace) -> list[str]:
+    return [session.call("Read", {"file_path": name}).text.split("\t")[1] for name in ("src/a.txt", "link")]
+
+
+def change(session: Session, _: FleetWorkspace) -> str:
+    session.call("Read", {"file_path": "src/a.txt"})
+    return session.call("Write", {"file_path": "src/a.txt", "content": "changed\n"}).status
+
+
 @pytest.mark.parametrize("source", [from_folder, from_tar, from_git])
-def test_each_workspace_has_its_own_files(tree: Path, tmp_path: Path, source: Callable[[Path], dict[str, str]]) -> None:
-    given = source(tree)
-    base = str(tmp_path / "base")
-    first = build_workspace(FleetWorkspace("w1", **given), base)  # type: ignore[arg-type]
+def test_a_workspace_has_the_files_of_its_source(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Callable[[Path], dict[str, str]]
+) -> None:
+    monkeypatch.setattr("handrail.fleet.workspaces._try_drafts", lambda _: False)
+    given: Any = source(tree)
+    first = build_workspace(FleetWorkspace("w1", **given), str(tmp_path / "base"))
     (Path(first.path) / "src" / "a.txt").write_text("changed\n")
-    second = build_workspace(FleetWorkspace("w2", **given), base)  # type: ignore[arg-type]
+    second = build_workspace(FleetWorkspace("w2", **given), str(tmp_path / "base"))
     assert (Path(second.path) / "src" / "a.txt").read_text() == "one\n"
     assert (Path(second.path) / "run.sh").stat().st_mode & 0o111
     assert (Path(second.path) / "link").is_symlink()
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
     assert second.built in ("copy", "reflink")
 
 
-def test_a_workspace_is_reopened_or_rebuilt_as_declared(tree: Path, tmp_path: Path) -> None:
-    base = str(tmp_path / "base")
-    for after_restart, text, attempt in (("reopen", "changed\n", 1), ("rebuild", "one\n", 2)):
-        workspace = FleetWorkspace(f"w-{after_restart}", folder=str(tree), after_restart=after_restart)  # type: ignore[arg-type]
-        path = Path(build_workspace(workspace, base).path) / "src" / "a.txt"
-        path.write_text("changed\n")
-        again = build_workspace(workspace, base)
-        assert (path.read_text(), again.attempt) == (text, attempt)
+def test_each_workspace_has_its_own_files(tree: Path, built: str) -> None:
+    first, second = (FleetWorkspace(name, folder=str(tree)) for name in ("w1", "w2"))
+    result = work_in(first, change, "run", FULL)
+    assert result.value == "ok"
+    assert result.built == built or (built, result.built) == ("copy", "reflink")
+    assert work_in(second, look, "run", FULL).value == ["one", "one"]
+    assert work_in(first, look, "run", FULL).value == ["changed", "changed"]
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_a_workspace_that_was_not_built_to_its_end_is_built_again(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("after_restart", "text"), [("reopen", "changed"), ("rebuild", "one")])
+def test_a_workspace_is_reopened_or_rebuilt_as_declared(tree: Path, built: str, after_restart: Any, text: str) -> None:
+    workspace = FleetWorkspace("w", folder=str(tree), after_restart=after_restart)
+    assert work_in(workspace, change, "run", FULL).value == "ok"
+    assert work_in(workspace, look, "run", FULL).value == [text, text]
+
+
+def test_a_workspace_that_was_not_built_to_its_end_is_built_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handrail.fleet.workspaces._try_drafts", lambda _: False)
     base = tmp_path / "base"
     (base / "work" / "w" / "files").mkdir(parents=True)
     (base / "work" / "w" / "files" / "half").write_text("")
@@ -105,7 +139,7 @@ def test_wrong_workspaces_are_refused(given: dict[str, Any], reason: str) -> Non
         FleetWorkspace(**given)
 
 
-def test_a_worker_that_starts_over_repeats_no_edit(tree: Path) -> None:
+def test_a_worker_that_starts_over_repeats_no_edit(tree: Path, built: str) -> None:
     """What Ray does after a kill: the same function with the same workspace, from its beginning."""
     workspace = FleetWorkspace("w", folder=str(tree))
 
@@ -114,10 +148,9 @@ def test_a_worker_that_starts_over_repeats_no_edit(tree: Path) -> None:
         session.call("Edit", {"file_path": "src/a.txt", "old_string": "one", "new_string": "one more"})
         return session.call("Bash", {"command": "cat log.txt src/a.txt"}).text
 
-    options = {"mode": "full"}
-    first = work_in(workspace, work, "run-1", options)
+    first = work_in(workspace, work, "run-1", FULL)
     assert first.value == "ran\none more"
-    again = work_in(workspace, work, "run-1", options)
+    again = work_in(workspace, work, "run-1", FULL)
     assert (again.value, again.built) == (first.value, "reopened")
 
 

@@ -1,17 +1,19 @@
-"""`handrail fleet run`: lists of calls in many workspaces, on Ray."""
+"""`handrail fleet run`: prompts and lists of calls in many workspaces, on Ray."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
+import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_dialect, add_mode, parse_json
-from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
+from handrail.cli.output import Stop, UsageError, as_line, warn, write
 from handrail.errors.extras import MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from handrail.fleet.cluster import Fleet
     from handrail.fleet.work import FleetResult
     from handrail.fleet.workspaces import FleetWorkspace
@@ -20,23 +22,25 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Run tasks in many workspaces, several at once. Each line of TASKS.jsonl is one task:
 
-  {"workspace": {"name": "w1", "folder": "path/to/tree"},
-   "calls": [{"tool": "Edit", "arguments": {...}}], "check": "make test"}
+  {"workspace": {"name": "w1", "folder": "path/to/tree"}, "prompt": "fix the failing test", "check": "make test"}
+  {"workspace": {"name": "w2", "folder": "path/to/tree"}, "calls": [{"tool": "Edit", "arguments": {...}}]}
 
 The files of a workspace come from "folder", from "git" with "commit" (a full hash), or from "tar". The calls are made
-in order; then the check command runs in the workspace, and the task has passed if it exits with 0. Each task is one
-JSON line of output when it is done: {"workspace", "ok", "passed", "results", "error", "built", "build_seconds"}. Needs
-the extra `ray`."""
+in order, or a model works on the prompt (--model); then the check command runs in the workspace, and the task has
+passed if it exits with 0. Without a check it has passed if no call failed, or the model came to an end. Each task is
+one JSON line of output when it is done: {"workspace", "ok", "passed", "results", "text", "error", "built",
+"build_seconds"}. A worker that dies is started again: calls go on in the same files, and none is made twice; a prompt
+starts over with new files. Needs the extra `ray`, and `agent` for prompts."""
 
 _EXAMPLES = """\
 examples:
   handrail fleet run tasks.jsonl > results.jsonl
-  handrail fleet run tasks.jsonl --concurrency 8 --mode full
+  handrail fleet run tasks.jsonl --concurrency 8 --mode full --model gpt-5.2
   handrail fleet run tasks.jsonl --address ray://head:10001
 
 exit codes: 0 all tasks passed, 1 some did not, 2 wrong usage, 130 interrupted"""
 
-_KEYS = {"workspace", "calls", "check"}
+_KEYS = {"workspace", "calls", "prompt", "check"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,6 +53,10 @@ def parser() -> argparse.ArgumentParser:
     about = "how often a task whose worker dies is tried again (default: 3)"
     parser.add_argument("--retries", metavar="N", type=_count, default=3, help=about)
     parser.add_argument("--run", metavar="NAME", default="", help="go on with the workspaces of an earlier run")
+    parser.add_argument("--model", metavar="M", help="the model for prompts (default: $HANDRAIL_MODEL)")
+    parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
+    about = "most replies of the model per prompt (default: 100)"
+    parser.add_argument("--max-turns", metavar="N", type=_count, default=100, help=about)
     add_mode(parser)
     add_dialect(parser)
     return parser
@@ -63,7 +71,8 @@ def _count(word: str) -> int:
 def run(options: argparse.Namespace) -> int:
     from handrail.fleet.cluster import Fleet
 
-    tasks = _read_tasks(options.tasks)
+    model = {"model": options.model or os.environ.get("HANDRAIL_MODEL"), "api": options.api, "turns": options.max_turns}
+    tasks = _read_tasks(options.tasks, model)
     try:
         fleet = Fleet(options.address, run=options.run, dialect=options.dialect, mode=options.mode)
     except MissingExtra as error:
@@ -75,30 +84,54 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_tasks(fleet: Fleet, workspaces: Sequence[FleetWorkspace], options: argparse.Namespace) -> int:
-    passed = done = 0
-    for result in fleet.map(do_task, workspaces, concurrency=options.concurrency, retries=options.retries):
+    started = time.monotonic()
+    passed, costs = 0, dict[str, list[float]]()
+    limits = {"concurrency": options.concurrency, "retries": options.retries}
+    for result in fleet.map(do_task, workspaces, **limits, progress=True):
         line = describe(result)
-        done, passed = done + 1, passed + line["passed"]
+        passed += line["passed"]
+        costs.setdefault(result.built or "not built", []).append(result.build_seconds)
         write(as_line(line) + "\n")
-        if on_terminal(sys.stderr):
-            sys.stderr.write(f"\r{done} of {len(workspaces)} done, {passed} passed")
-            sys.stderr.flush()
-    start = "\n" if on_terminal(sys.stderr) else ""
-    warn(f"{start}{done} tasks, {passed} passed; run {fleet.run}")
-    return 0 if passed == done else 1
+    warn(f"{len(workspaces)} tasks, {passed} passed, in {time.monotonic() - started:.1f} s; run {fleet.run}")
+    for kind, seconds in sorted(costs.items()):
+        warn(
+            f"{len(seconds)} workspaces {kind}: {sum(seconds) / len(seconds):.3f} s each, at most {max(seconds):.3f} s"
+        )
+    return 0 if passed == len(workspaces) else 1
 
 
 def do_task(session: Session, workspace: FleetWorkspace) -> dict[str, Any]:
-    """Make the calls of the task of a workspace, then its check."""
+    """Make the calls of the task of a workspace, or have a model work on its prompt; then its check."""
     from handrail.model import as_json
 
     task = workspace.data
-    results = [as_json(session.call(one["tool"], one.get("arguments"))) for one in task.get("calls", ())]
-    if not task.get("check"):
-        return {"results": results, "passed": all(one["status"] in ("ok", "partial") for one in results)}
-    command = next(name for name, entry in session.dialect.entries.items() if entry.id == "bash")
-    check = session.call(command, {"command": task["check"]})
-    return {"results": [*results, as_json(check)], "passed": check.data.get("exit_code") == 0}
+    value: dict[str, Any] = {"results": [], "passed": True}
+    if task["prompt"]:
+        value |= _work_on_prompt(session, task)
+    for one in task["calls"]:
+        result = session.call(one["tool"], one.get("arguments"))
+        value["results"].append(as_json(result))
+        value["passed"] &= result.ok
+    if task["check"]:
+        command = next(name for name, entry in session.dialect.entries.items() if entry.id == "bash")
+        check = session.call(command, {"command": task["check"]})
+        value["results"].append(as_json(check))
+        value["passed"] = check.data.get("exit_code") == 0
+    return value
+
+
+def _work_on_prompt(session: Session, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Have a model work on a prompt; raises `ModelError`, which is the error of the task."""
+    from handrail.agent.history import History
+    from handrail.agent.loop import Agent, AgentLimits, estimate_tools
+    from handrail.agent.prompt import system_prompt
+    from handrail.agent.providers import open_model
+
+    history = History(system_prompt(session), overhead=estimate_tools(session))
+    model = open_model(task["model"], os.environ, task["api"])
+    session.name_source("handrail fleet", task["model"])
+    ending = Agent(session, model, history, limits=AgentLimits(steps=task["turns"])).run(task["prompt"])
+    return {"text": ending.text, "how": ending.how, "passed": ending.how == "done"}
 
 
 def describe(result: FleetResult) -> dict[str, Any]:
@@ -114,7 +147,7 @@ def describe(result: FleetResult) -> dict[str, Any]:
     }
 
 
-def _read_tasks(path: str) -> list[FleetWorkspace]:
+def _read_tasks(path: str, model: Mapping[str, Any]) -> list[FleetWorkspace]:
     """The workspaces of a file, with their tasks as data; raises `UsageError` with the line of a mistake."""
     try:
         with open(path, "rb") as file:
@@ -126,7 +159,7 @@ def _read_tasks(path: str) -> list[FleetWorkspace]:
         if not line.strip():
             continue
         try:
-            workspace = _parse_task(parse_json(line))
+            workspace = _parse_task(parse_json(line), model)
             if workspace.name in tasks:
                 raise ValueError(f"there is a workspace {workspace.name} already")
         except (ValueError, TypeError) as error:
@@ -135,7 +168,7 @@ def _read_tasks(path: str) -> list[FleetWorkspace]:
     return list(tasks.values())
 
 
-def _parse_task(task: Any) -> FleetWorkspace:
+def _parse_task(task: Any, model: Mapping[str, Any]) -> FleetWorkspace:
     from handrail.fleet.workspaces import FleetWorkspace
 
     if not isinstance(task, dict) or not isinstance(task.get("workspace"), dict):
@@ -147,6 +180,15 @@ def _parse_task(task: Any) -> FleetWorkspace:
         isinstance(one, dict) and isinstance(one.get("tool"), str) for one in calls
     ):
         raise ValueError('"calls" must be a list of objects with "tool" and "arguments"')
-    if not isinstance(task.get("check", ""), str):
-        raise ValueError('"check" must be a command')
-    return FleetWorkspace(**task["workspace"], data={"calls": calls, "check": task.get("check", "")})
+    for key in ("check", "prompt"):
+        if not isinstance(task.get(key, ""), str):
+            raise ValueError(f'"{key}" must be a text')
+    prompt = task.get("prompt", "")
+    if prompt and calls:
+        raise ValueError('give "prompt" or "calls"')
+    if prompt and not model["model"]:
+        raise ValueError("a prompt needs a model: give --model M, or set HANDRAIL_MODEL")
+    data = {"calls": calls, "prompt": prompt, "check": task.get("check", ""), **model}
+    # A model makes other calls the second time: it starts over with new files, unless the task says otherwise.
+    again = {"after_restart": "rebuild"} if prompt else {}
+    return FleetWorkspace(**{**again, **task["workspace"]}, data=data)

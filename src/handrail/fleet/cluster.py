@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections import deque
+import sys
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
 from handrail.errors.extras import needs
+from handrail.fleet.progress import ProgressBar
 from handrail.fleet.work import FleetResult, Work, open_session, work_in
 from handrail.fleet.workspaces import FleetWorkspace
+from handrail.pipeline.options import ConnectOptions
 from handrail.pipeline.session import Session
 from handrail.policy.modes import DEFAULT_MODE, Mode
 
@@ -33,8 +38,10 @@ class Fleet:
             ray: Any = import_module("ray")
         self._ray = ray
         self.run = run or secrets.token_hex(6)
-        self._options = {"dialect": dialect, "mode": mode}
+        self._options: ConnectOptions = {"dialect": dialect, "mode": mode}
         self._is_local = address is None
+        self._address = address
+        self._nodes: dict[str, str] = {}
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             local = {"include_dashboard": False} if address is None else {}
@@ -52,16 +59,26 @@ class Fleet:
             self._ray.shutdown()
 
     def map(
-        self, work: Work, workspaces: Iterable[FleetWorkspace], *, concurrency: int | None = None, retries: int = 3
+        self,
+        work: Work,
+        workspaces: Iterable[FleetWorkspace],
+        *,
+        concurrency: int | None = None,
+        retries: int = 3,
+        progress: bool = False,
     ) -> Iterator[FleetResult]:
         """Run ``work(session, workspace)`` in each workspace and yield the results as they come, in any order.
 
-        ``concurrency``: at most so many at once; by default one for each processor of the cluster. ``retries``: how
-        often a workspace whose worker dies is tried again; after that its result has an error. An exception of the
-        function is a result too, and is not tried again. Raises `ValueError` if two workspaces have one name.
+        Each workspace has a machine of the cluster: the one that has its files, or the one with the least to do. It
+        stays there as long as that machine lives. ``concurrency``: at most so many at once; by default one for each
+        processor of the cluster. ``retries``: how often a workspace whose worker dies is tried again; after that its
+        result has an error. An exception of the function is a result too, and is not tried again. ``progress``: show a
+        bar on stderr, if that is a terminal. Raises `ValueError` if two workspaces have one name.
         """
+        bar = ProgressBar(sys.stderr) if progress else None
         waiting = deque(workspaces)
-        if len({one.name for one in waiting}) < len(waiting):
+        total = len(waiting)
+        if len({one.name for one in waiting}) < total:
             raise ValueError("two workspaces have the same name; give each a name of its own")
         most = concurrency or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         task = self._ray.remote(max_retries=retries)(work_in)
@@ -70,12 +87,27 @@ class Fleet:
             while waiting or running:
                 while waiting and len(running) < most:
                     one = waiting.popleft()
-                    running[task.remote(one, work, self.run, self._options)] = one.name
+                    placed = task.options(scheduling_strategy=self._place(one.name, running.values()))
+                    running[placed.remote(one, work, self.run, self._options)] = one.name
                 (done,), _ = self._ray.wait(list(running), num_returns=1)
-                yield self._take(done, running.pop(done))
+                result = self._take(done, running.pop(done))
+                if result.node:
+                    self._nodes[result.workspace] = result.node
+                if bar:
+                    bar.show(total - len(waiting) - len(running), total)
+                yield result
         finally:
             for left in running:
                 self._ray.cancel(left, force=True)
+
+    def _place(self, name: str, running: Iterable[str]) -> Any:
+        """Where a workspace is worked on: on the machine with its files, or the one with the least to do."""
+        alive = {one["NodeID"]: one["Resources"].get("CPU", 0) for one in self._ray.nodes() if one["Alive"]}
+        if self._nodes.get(name) not in alive:
+            load = Counter(self._nodes.get(one) for one in running)
+            self._nodes[name] = min(alive, key=lambda node: (load[node] + 1) / max(alive[node], 0.001))
+        strategies = import_module("ray.util.scheduling_strategies")
+        return strategies.NodeAffinitySchedulingStrategy(self._nodes[name], soft=True)
 
     def _take(self, done: Any, name: str) -> FleetResult:
         try:
@@ -87,10 +119,19 @@ class Fleet:
         return result
 
     def session(self, workspace: FleetWorkspace) -> Session:
-        """A session in one workspace of this machine, the same that `map` works in; raises `OSError`.
+        """A session in one workspace, the same that `map` works in; raises `OSError` or `ConnectionLost`.
 
-        Raises `ValueError` if the fleet is a cluster: the workspace may be on another machine then.
+        On a cluster its server runs on the machine with the files, and an actor of Ray passes its bytes on.
         """
-        if not self._is_local:
-            raise ValueError("a fleet on a cluster has no sessions here: give map a function")
-        return open_session(workspace, self.run, self._options)[0]
+        if self._is_local:
+            return open_session(workspace, self.run, self._options)[0]
+        self._place(workspace.name, ())
+        given = {
+            "address": self._address,
+            "node": self._nodes[workspace.name],
+            "run": self.run,
+            "mode": self._options["mode"],
+            "workspace": asdict(workspace),
+        }
+        words = [sys.executable, "-P", "-m", "handrail.fleet.relay", json.dumps(given)]
+        return Session.connect(words, **self._options)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from handrail.errors import ToolError
 from handrail.files.locks import state_directory
-from handrail.fleet.workspaces import FleetWorkspace, build_workspace
+from handrail.fleet.workspaces import BuiltWorkspace, FleetWorkspace, build_workspace
 from handrail.frozen import frozen
+from handrail.pipeline.options import ConnectOptions
 from handrail.pipeline.session import Session
+from handrail.policy.modes import DEFAULT_MODE
 
 _MOST_CHARS = 4000
 Work = Callable[[Session, FleetWorkspace], Any]
@@ -28,8 +30,10 @@ class FleetResult:
     error: str = ""
     """Why there is no value: the exception of the function, or why the workspace cannot be built."""
     built: str = ""
-    """`copy` or `reflink`, and `reopened` if an earlier worker has built it."""
+    """`draft`, `reflink` or `copy`, and `reopened` if an earlier worker has built it."""
     build_seconds: float = 0.0
+    node: str = ""
+    """The machine of the cluster that has the workspace, by its id in Ray."""
 
     @property
     def ok(self) -> bool:
@@ -41,20 +45,33 @@ def find_base() -> str:
     return os.path.join(state_directory(None), "fleet")
 
 
-def open_session(workspace: FleetWorkspace, run: str, options: Mapping[str, Any]) -> tuple[Session, FleetResult]:
-    """A session in a workspace, with the cost of building it. Whoever opens it again repeats no finished call."""
+def list_server_words(workspace: FleetWorkspace, run: str, mode: str) -> tuple[list[str], BuiltWorkspace]:
+    """Build a workspace, or find it; returns the command of its server, and the cost. Raises `OSError`."""
     place = build_workspace(workspace, os.path.join(find_base(), run))
-    mode = options.get("mode", "accept-edits")
-    words = [sys.executable, "-P", "-m", "handrail", "serve", "--stdio", "--mode", mode, "--", place.path]
-    session = Session.connect(words, **options, name=f"{run}/{workspace.name}/{place.attempt}")
+    words = ["env", f"HANDRAIL_STATE={place.state}", sys.executable, "-P", "-m", "handrail", "serve", "--stdio"]
+    draft = ["--draft", place.draft] if place.draft else []
+    return [*words, "--mode", mode, *draft, "--", place.path], place
+
+
+def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -> tuple[Session, FleetResult]:
+    """A session in a workspace, with the cost of building it. Whoever opens it again repeats no finished call."""
+    words, place = list_server_words(workspace, run, options.get("mode") or DEFAULT_MODE)
+    options = {**options, "name": f"{run}/{workspace.name}/{place.attempt}"}
+    session = Session.connect(words, **options)
     return session, FleetResult(workspace.name, built=place.built, build_seconds=place.seconds)
 
 
-def work_in(workspace: FleetWorkspace, work: Work, run: str, options: Mapping[str, Any]) -> FleetResult:
+def work_in(workspace: FleetWorkspace, work: Work, run: str, options: ConnectOptions) -> FleetResult:
     """Run a function in a workspace; raises what it raises. A workspace that cannot be opened is a result."""
     try:
         session, cost = open_session(workspace, run, options)
     except (OSError, ValueError, ToolError) as error:
         return FleetResult(workspace.name, error=f"cannot open the workspace: {error}"[:_MOST_CHARS])
     with session:
-        return replace(cost, value=work(session, workspace))
+        return replace(cost, value=work(session, workspace), node=find_node())
+
+
+def find_node() -> str:
+    """The machine of the cluster that this process is on; empty outside of Ray."""
+    ray: Any = sys.modules.get("ray")
+    return str(ray.get_runtime_context().get_node_id()) if ray and ray.is_initialized() else ""

@@ -1,7 +1,7 @@
-"""Build workspaces from a folder, a git commit or a tar: one prepared copy on each machine, and copies of that.
+"""Build workspaces from a folder, a git commit or a tar: one prepared copy on each machine, and drafts of that.
 
-A copy shares its blocks with the prepared one where the file system can do that (reflinks), so that it costs neither
-much time nor much space.
+A draft is a copy-on-write view, so that it costs neither time nor space. Where there can be none, a workspace is a
+copy, which shares its blocks with the prepared one if the file system can do that (reflinks).
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from handrail.drafts.store import DraftStore
 from handrail.frozen import frozen
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GIT_SECONDS = 3600
+_TRIAL_SECONDS = 120
+_DRAFT = "workspace"
+Built = Literal["reopened", "draft", "reflink", "copy"]
 
 
 @frozen
@@ -65,9 +70,13 @@ class BuiltWorkspace:
     """A workspace on this machine."""
 
     path: str
+    state: str
+    """Its own state directory: two drafts of one tree have the same paths, and must not share locks."""
+    draft: str
+    """The name of the draft; empty for a copy."""
     attempt: int
     """How often it was built."""
-    built: Literal["reopened", "reflink", "copy"]
+    built: Built
     seconds: float
 
 
@@ -79,15 +88,55 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
     started = time.monotonic()
     folder = os.path.join(base, "work", workspace.name)
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    path, state, built_file = (os.path.join(folder, name) for name in ("files", "state", "built"))
     with _locked(os.path.join(folder, "lock")):
-        attempt = _read_number(os.path.join(folder, "attempt"))
-        path = os.path.join(folder, "files")
-        if attempt and workspace.after_restart == "reopen":
-            return BuiltWorkspace(path, attempt, "reopened", time.monotonic() - started)
-        shutil.rmtree(path, ignore_errors=True)
-        shares = _copy_tree(_prepare_source(workspace, base), path)
-        _write_number(os.path.join(folder, "attempt"), attempt + 1)
-    return BuiltWorkspace(path, attempt + 1, "reflink" if shares else "copy", time.monotonic() - started)
+        attempt, kind, place = _read_built(built_file)
+        if not attempt or workspace.after_restart == "rebuild":
+            for one in (path, state):
+                shutil.rmtree(one, ignore_errors=True)
+            os.mkdir(state, 0o700)
+            source = _prepare_source(workspace, base)
+            if _try_drafts(source):
+                kind, place = "draft", source
+                DraftStore.open(state, source).create(_DRAFT).close()
+            else:
+                kind, place = "reflink" if _copy_tree(source, path) else "copy", path
+            attempt += 1
+            _write_text(built_file, f"{attempt} {kind} {place}")
+        else:
+            return _describe(place, state, attempt, kind, "reopened", started)
+    return _describe(place, state, attempt, kind, kind, started)
+
+
+def _describe(path: str, state: str, attempt: int, kind: Built, built: Built, started: float) -> BuiltWorkspace:
+    draft = _DRAFT if kind == "draft" else ""
+    return BuiltWorkspace(path, state, draft, attempt, built, time.monotonic() - started)
+
+
+def _try_drafts(source: str) -> bool:
+    """Whether a process can see a draft of this source; tried once, by running one."""
+    folder = os.path.dirname(source)
+    known, state = os.path.join(folder, "drafts"), os.path.join(folder, "state")
+    with _locked(os.path.join(folder, "lock")):
+        with contextlib.suppress(FileNotFoundError), open(known, encoding="ascii") as file:
+            return file.read() == "yes"
+        words = [sys.executable, "-P", "-m", "handrail", "draft"]
+        end = ["-w", source]
+        steps = [["new", "trial", *end], ["run", "trial", *end, "--", "true"], ["drop", "trial", *end]]
+        works = all(
+            subprocess.run(  # noqa: S603 - our own command
+                [*words, *step],
+                env={**os.environ, "HANDRAIL_STATE": state},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TRIAL_SECONDS,
+                check=False,
+            ).returncode
+            == 0
+            for step in steps
+        )
+        _write_text(known, "yes" if works else "no")
+        return works
 
 
 def _prepare_source(workspace: FleetWorkspace, base: str) -> str:
@@ -168,15 +217,17 @@ def _locked(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _read_number(path: str) -> int:
+def _read_built(path: str) -> tuple[int, Built, str]:
+    """How often a workspace was built, how, and where; 0 if it never was."""
     try:
-        with open(path, encoding="ascii") as file:
-            return int(file.read() or "0")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            number, kind, place = file.read().split(" ", 2)
     except FileNotFoundError:
-        return 0
+        return 0, "copy", ""
+    return int(number), cast("Built", kind), place
 
 
-def _write_number(path: str, number: int) -> None:
-    with open(path + ".new", "w", encoding="ascii") as file:
-        file.write(str(number))
+def _write_text(path: str, text: str) -> None:
+    with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
     os.rename(path + ".new", path)

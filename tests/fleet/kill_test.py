@@ -1,0 +1,92 @@
+"""The kill test: edits and commands in many workspaces, while servers and workers are killed.
+
+Each edit and each command leaves a line of its own in a ledger inside the workspace. At the end every edit must be
+there once, in order; every command at most once, and exactly once if it was answered with success.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from handrail import FleetWorkspace, Session
+
+EDITS = "end\n"
+STEPS = 6
+
+
+def make_tree(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "edits.txt").write_text(EDITS, encoding="utf-8")
+    return str(folder)
+
+
+def make_steps(session: Session, workspace: FleetWorkspace) -> list[str]:
+    """Edits and commands in turn; returns how each ended. Dies once between two of them, if its data says so."""
+    chance = random.Random(f"{workspace.data['seed']} {workspace.name}")
+    dies_at = chance.randrange(STEPS) if workspace.data["dies"] else -1
+    mark = Path(workspace.data["marks"], workspace.name)
+    ends = []
+    with cut_at_random(session, chance, workspace.data["cuts"]):
+        for number in range(STEPS):
+            if number == dies_at and not mark.exists():
+                mark.write_text("", encoding="utf-8")
+                workspace.data.get("die", kill_this_process)()
+            edit = {"file_path": "edits.txt", "old_string": "end", "new_string": f"edit {number}\nend"}
+            ends.append(end_of(session.call("Edit", edit)))
+            ends.append(end_of(session.call("Bash", {"command": f"echo command {number} >> commands.txt"})))
+    return ends
+
+
+def end_of(result: Any) -> str:
+    return result.error.code if result.error else "done"
+
+
+def kill_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def cut_at_random(session: Any, chance: random.Random, cuts: int) -> Iterator[None]:
+    """Kill the server of a session a few times, at any moment."""
+    over = threading.Event()
+    pauses = [chance.random() * 0.6 for _ in range(cuts)]
+
+    def cut() -> None:
+        for pause in pauses:
+            if over.wait(pause):
+                return
+            with contextlib.suppress(ProcessLookupError, Exception):
+                os.kill(session._link.find_connection().pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def read_ledgers(session: Session, _: FleetWorkspace) -> tuple[list[str], list[str]]:
+    """The lines of the ledger of edits, and of that of commands."""
+    command = f"cat edits.txt; echo --; cat commands.txt 2>/dev/null || true  # {time.time_ns()}"
+    edits, _, commands = session.call("Bash", {"command": command}).text.partition("--")
+    return edits.split("\n")[:-1], commands.split("\n")[1:]
+
+
+def check_ledgers(ends: list[str], edits: list[str], commands: list[str]) -> None:
+    """Every edit once, no command twice."""
+    assert edits == [*(f"edit {number}" for number in range(STEPS)), "end"], (ends, edits)
+    assert ends[::2] == ["done"] * STEPS, ends
+    assert len(set(commands)) == len(commands), commands
+    for number, end in enumerate(ends[1::2]):
+        assert end in ("done", "interrupted"), ends
+        assert end != "done" or f"command {number}" in commands, (ends, commands)
