@@ -12,6 +12,7 @@ from benchmarks import (
     bash,
     drafts,
     editing,
+    fleet,
     globbing,
     grep,
     huge,
@@ -45,6 +46,7 @@ PARTS = {
     "startup": startup.lines,
     "mcp": mcp.lines,
     "http": mcp_http.lines,
+    "fleet": fleet.lines,
     "shares": shares.lines,
 }
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

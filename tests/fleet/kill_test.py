@@ -78,7 +78,7 @@ def cut_at_random(session: Any, chance: random.Random, cuts: int) -> Iterator[No
 def read_ledgers(session: Session, _: FleetWorkspace) -> tuple[list[str], list[str]]:
     """The lines of the ledger of edits, and of that of commands."""
     command = f"cat edits.txt; echo --; cat commands.txt 2>/dev/null || true  # {time.time_ns()}"
-    edits, _, commands = session.call("Bash", {"command": command}).text.partition("--")
+    edits, _mark, commands = session.call("Bash", {"command": command}).text.partition("--")
     return edits.split("\n")[:-1], commands.split("\n")[1:]
 
 

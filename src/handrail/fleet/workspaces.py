@@ -22,6 +22,7 @@ from typing import Any, Literal, cast
 
 from handrail.drafts.store import DraftStore
 from handrail.frozen import frozen
+from handrail.settings import config_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -71,7 +72,8 @@ class BuiltWorkspace:
 
     path: str
     state: str
-    """Its own state directory: two drafts of one tree have the same paths, and must not share locks."""
+    """Its own state directory: two drafts of one tree have the same paths, and must not share locks. If the user's
+    configuration names another one, that is used, and there are no drafts."""
     draft: str
     """The name of the draft; empty for a copy."""
     attempt: int
@@ -96,7 +98,7 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
                 shutil.rmtree(one, ignore_errors=True)
             os.mkdir(state, 0o700)
             source = _prepare_source(workspace, base)
-            if _try_drafts(source):
+            if not config_file.load(os.environ).settings.state and _try_drafts(source):
                 kind, place = "draft", source
                 DraftStore.open(state, source).create(_DRAFT).close()
             else:
