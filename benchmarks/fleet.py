@@ -142,7 +142,7 @@ def _open_on_ray(stack: contextlib.ExitStack, root: Path) -> Session:
     """A session whose bytes an actor of Ray passes on, as on a cluster."""
     import ray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    ray.init(include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", include_dashboard=False, log_to_driver=False)
     stack.callback(ray.shutdown)
     fleet = Fleet(ray.get_runtime_context().gcs_address, mode="full")
     return stack.enter_context(fleet.session(FleetWorkspace("way", folder=str(root))))

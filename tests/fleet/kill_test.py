@@ -33,15 +33,18 @@ def make_steps(session: Session, workspace: FleetWorkspace) -> list[str]:
     chance = random.Random(f"{workspace.data['seed']} {workspace.name}")
     dies_at = chance.randrange(STEPS) if workspace.data["dies"] else -1
     mark = Path(workspace.data["marks"], workspace.name)
-    ends = []
-    with cut_at_random(session, chance, workspace.data["cuts"]):
-        for number in range(STEPS):
-            if number == dies_at and not mark.exists():
-                mark.write_text("", encoding="utf-8")
-                workspace.data.get("die", kill_this_process)()
-            edit = {"file_path": "edits.txt", "old_string": "end", "new_string": f"edit {number}\nend"}
-            ends.append(end_of(session.call("Edit", edit)))
-            ends.append(end_of(session.call("Bash", {"command": f"echo command {number} >> commands.txt"})))
+    cut_at = {chance.randrange(2 * STEPS) for _ in range(workspace.data["cuts"])}
+    ends: list[str] = []
+    for number in range(STEPS):
+        if number == dies_at and not mark.exists():
+            mark.write_text("", encoding="utf-8")
+            workspace.data.get("die", kill_this_process)()
+        edit = {"file_path": "edits.txt", "old_string": "end", "new_string": f"edit {number}\nend"}
+        command = {"command": f"sleep 0.1; echo command {number} >> commands.txt; sleep 0.1"}
+        for tool, arguments in (("Edit", edit), ("Bash", command)):
+            delay = chance.random() * 0.5
+            with cut_after(session, delay) if len(ends) in cut_at else contextlib.nullcontext():
+                ends.append(end_of(session.call(tool, arguments)))
     return ends
 
 
@@ -54,17 +57,14 @@ def kill_this_process() -> None:
 
 
 @contextlib.contextmanager
-def cut_at_random(session: Any, chance: random.Random, cuts: int) -> Iterator[None]:
-    """Kill the server of a session a few times, at any moment."""
-    over = threading.Event()
-    pauses = [chance.random() * 0.6 for _ in range(cuts)]
+def cut_after(session: Any, seconds: float) -> Iterator[None]:
+    """Kill the server of a session after a moment, at the latest when the block is left."""
+    process, over = session._link.find_connection().pid, threading.Event()
 
     def cut() -> None:
-        for pause in pauses:
-            if over.wait(pause):
-                return
-            with contextlib.suppress(ProcessLookupError, Exception):
-                os.kill(session._link.find_connection().pid, signal.SIGKILL)
+        over.wait(seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
     thread = threading.Thread(target=cut)
     thread.start()

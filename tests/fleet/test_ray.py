@@ -118,7 +118,7 @@ def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
     folder = make_tree(tmp_path / "ledger")
     (tmp_path / "marks").mkdir()
     dying = set(random.Random(3).sample(range(count), max(1, count // 20)))
-    data = {"seed": 3, "cuts": 1, "marks": str(tmp_path / "marks")}
+    data = {"seed": 3, "cuts": 2, "marks": str(tmp_path / "marks")}
     workspaces = [
         FleetWorkspace(f"k{number}", folder=folder, data={**data, "dies": number in dying}) for number in range(count)
     ]

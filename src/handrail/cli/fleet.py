@@ -105,7 +105,7 @@ def do_task(session: Session, workspace: FleetWorkspace) -> dict[str, Any]:
     from handrail.model import as_json
 
     task = workspace.data
-    value: dict[str, Any] = {"results": [], "passed": True}
+    value: dict[str, Any] = {"results": [], "passed": True, "text": None}
     if task["prompt"]:
         value |= _work_on_prompt(session, task)
     for one in task["calls"]:
@@ -136,7 +136,7 @@ def _work_on_prompt(session: Session, task: Mapping[str, Any]) -> dict[str, Any]
 
 def describe(result: FleetResult) -> dict[str, Any]:
     """The line of output for one task."""
-    value = result.value or {"results": [], "passed": False}
+    value = result.value or {"results": [], "passed": False, "text": None}
     return {
         "workspace": result.workspace,
         "ok": result.ok,

@@ -45,7 +45,7 @@ class Fleet:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             local = {"include_dashboard": False} if address is None else {}
-            ray.init(address=address, log_to_driver=False, **local)
+            ray.init(address=address or "local", log_to_driver=False, **local)
 
     def __enter__(self) -> Fleet:
         return self
