@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks import loopback_ssh
 from benchmarks.mcp import surroundings
 from benchmarks.mcp_http import HttpServer
-from benchmarks.measure import Line, Scale, Times, contest, faster, seconds, size, slower
+from benchmarks.measure import SMALL, Line, Scale, Times, contest, faster, seconds, size, slower
 from handrail import Fleet, FleetWorkspace, Session
 from handrail.fleet.work import open_session
 from handrail.fleet.workspaces import build_workspace
@@ -126,7 +126,7 @@ def _compare_ways(place: Path, scale: Scale) -> Iterator[Line]:
             ways["http"] = _Way(
                 lambda tool, arguments: server.ask("tools/call", {"name": tool, "arguments": arguments})
             )
-        if importlib.util.find_spec("ray"):
+        if importlib.util.find_spec("ray") and scale.calls >= SMALL.calls:
             ways["ray"] = _Way(partial(_call, _open_on_ray(stack, roots["ray"])))
         for what in ("read", "edit"):
             for way in ways.values():
@@ -171,14 +171,14 @@ def _report_ways(what: str, times: dict[str, Times]) -> Iterator[Line]:
         if name in times:
             yield slower(f"Small {what} over {shown}, against the pipe", times[name], pipe)
         else:
-            yield Line(f"Small {what} over {shown}", "not measured: the extra is not installed")
+            yield Line(f"Small {what} over {shown}", "not measured: the extra is not installed, or the scale is tiny")
 
 
 def _measure_many(place: Path, scale: Scale) -> Iterator[Line]:
     """Calls a second, and memory, with so many workspaces at once, each with a server of its own."""
     tree = _make_tree(place / "many")
     chance = random.Random(1)
-    for count in _AT_ONCE if scale.install else _AT_ONCE[:2]:
+    for count in (one for one in _AT_ONCE if one <= scale.calls):
         with contextlib.ExitStack() as stack:
             opened = []
             for number in range(count):

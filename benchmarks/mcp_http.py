@@ -82,8 +82,13 @@ class HttpServer:
             "Accept": "application/json, text/event-stream",
             **self._session,
         }
-        self._connection.request("POST", "/mcp", json.dumps(message), headers)
-        response = self._connection.getresponse()
+        try:
+            self._connection.request("POST", "/mcp", json.dumps(message), headers)
+            response = self._connection.getresponse()
+        except (BrokenPipeError, http.client.RemoteDisconnected):  # idle for longer than the server waits
+            self._connection.close()
+            self._connection.request("POST", "/mcp", json.dumps(message), headers)
+            response = self._connection.getresponse()
         body = response.read()
         assert response.status < 300, body
         if name := response.headers.get("Mcp-Session-Id"):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from handrail import Fleet, FleetWorkspace, Session
-from handrail_demo.scripted_server import Line, ScriptedServer
+from handrail_demo.scripted_server import Line, ScriptedServer, Seen
 from tests.command import handrail
 from tests.docs.pages import blocks_of
 from tests.fleet.kill_test import check_ledgers, make_steps, make_tree, read_ledgers
@@ -30,27 +30,45 @@ def tree(tmp_path: Path) -> str:
     return str(tmp_path / "tree")
 
 
+READ = ("Read", {"file_path": "a.txt"})
+EDIT = ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+REPLIES = [Line("", [READ]), Line("", [EDIT]), Line("It says two.")]
+
+
+def reply(seen: Seen) -> Line:
+    """By the length of the conversation: several tasks ask at once."""
+    return REPLIES[len([one for one in seen.body["messages"] if one["role"] == "assistant"])]
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The address of a cluster of two nodes on this machine."""
+    """The address of a cluster of two nodes on this machine, whose workers know a scripted model."""
     ray: Any = import_module("ray")
     nodes = import_module("ray.cluster_utils")
-    with pytest.MonkeyPatch.context() as patch:
+    with ScriptedServer(reply) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        patch.setenv("OPENAI_API_KEY", "x")
         patch.setenv("PYTHONPATH", str(ROOT))  # workers import the functions of these tests
-        patch.setenv("RAY_agent_register_timeout_ms", "120000")  # on a busy machine
-        for attempt in (1, 2, 3):  # Ray gives up a node whose agent takes more than 15 seconds to start
-            two = nodes.Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-            try:
-                two.add_node(num_cpus=2)
-                ray.init(address=two.address, log_to_driver=False)
-                break
-            except Exception:
-                two.shutdown()
-                if attempt == 3:
-                    raise
+        two = _start_cluster(ray, nodes)
         yield two.address
         ray.shutdown()
         two.shutdown()
+
+
+def _start_cluster(ray: Any, nodes: Any) -> Any:
+    """Ray gives up a node whose agent takes more than 15 seconds to start, as on a busy machine: try again then."""
+    for left in reversed(range(5)):
+        two = nodes.Cluster()
+        try:
+            for _ in range(2):
+                two.add_node(num_cpus=4)
+            ray.init(address=two.address, log_to_driver=False)
+            return two
+        except Exception:
+            two.shutdown()
+            if not left:
+                raise
+    return None
 
 
 @pytest.fixture
@@ -122,10 +140,10 @@ def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
     workspaces = [
         FleetWorkspace(f"k{number}", folder=folder, data={**data, "dies": number in dying}) for number in range(count)
     ]
-    results = {one.workspace: one for one in fleet.map(make_steps, workspaces, concurrency=4)}
+    results = {one.workspace: one for one in fleet.map(make_steps, workspaces, concurrency=8)}
     assert [one.error for one in results.values() if one.error] == []
     assert len(list((tmp_path / "marks").iterdir())) == len(dying)
-    for one in fleet.map(read_ledgers, workspaces, concurrency=4):
+    for one in fleet.map(read_ledgers, workspaces, concurrency=8):
         check_ledgers(results[one.workspace].value, *one.value)
     ends = [end for one in results.values() for end in one.value]
     print(
@@ -145,7 +163,7 @@ def test_the_example_of_the_page(
 
 
 @pytest.mark.slow
-def test_the_command_runs_tasks(tree: str, tmp_path: Path) -> None:
+def test_the_command_runs_tasks(cluster: str, tree: str, tmp_path: Path) -> None:
     lines = [
         {
             "workspace": {"name": name, "folder": tree},
@@ -155,7 +173,7 @@ def test_the_command_runs_tasks(tree: str, tmp_path: Path) -> None:
         for name, expected in (("good", "good"), ("bad", "other"))
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = handrail("fleet", "run", "tasks.jsonl", "--mode", "full", cwd=tmp_path)
+    done = handrail("fleet", "run", "tasks.jsonl", "--address", cluster, "--mode", "full", cwd=tmp_path)
     answers = {one["workspace"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert done.returncode == 1
     assert (answers["good"]["passed"], answers["bad"]["passed"]) == (True, False), done.stderr
@@ -164,24 +182,14 @@ def test_the_command_runs_tasks(tree: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_prompt_is_a_task(tree: str, tmp_path: Path) -> None:
-    read = ("Read", {"file_path": "a.txt"})
-    edit = ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
-    replies = [Line("", [read]), Line("", [edit]), Line("It says two.")]
+def test_a_prompt_is_a_task(cluster: str, tree: str, tmp_path: Path) -> None:
     tasks = [
         {"workspace": {"name": name, "folder": tree}, "prompt": "make it two", "check": "grep -q two a.txt"}
         for name in ("p1", "p2")
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks))
-    # By the length of the conversation: both tasks ask at once.
-    with ScriptedServer(
-        lambda seen: replies[sum(one["role"] == "assistant" for one in seen.body["messages"])]
-    ) as model:
-        done = handrail(
-            *("fleet", "run", "tasks.jsonl", "--mode", "full", "--model", "scripted", "--api", "chat"),
-            cwd=tmp_path,
-            variables={"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "x"},
-        )
+    words = ["--address", cluster, "--mode", "full", "--model", "scripted", "--api", "chat"]
+    done = handrail("fleet", "run", "tasks.jsonl", *words, cwd=tmp_path)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(one["passed"], one["text"]) for one in answers] == [(True, "It says two.")] * 2, (answers, done.stderr)
     assert done.returncode == 0
