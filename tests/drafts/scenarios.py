@@ -129,16 +129,19 @@ class ForeignWriter(threading.Thread):
         super().__init__()
         self.workspace = workspace
         self.random = random.Random(seed)
-        self.paths = [path for path, entry in describe(workspace, times=False).items() if str(entry[0])[0] == "-"]
+        tree = describe(workspace, times=False).items()
+        self.paths = [path for path, entry in tree if str(entry[0])[0] == "-"]
+        self.directories = [path for path, entry in tree if str(entry[0])[0] == "d"]
         self.written: list[tuple[str, bytes]] = []
         self.stopped = threading.Event()
 
     def run(self) -> None:
         while not self.stopped.is_set():
             token = self.random.randbytes(8).hex().encode() + b";"
-            path = self.random.choice(self.paths) if self.paths and self.random.random() < 0.9 else "foreign"
+            new = os.path.join(self.random.choice(self.directories), "foreign")
+            path = self.random.choice(self.paths) if self.paths and self.random.random() < 0.8 else new
             # To read as well: a file may have become a FIFO, and to open that for writing waits for a reader.
-            flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | (os.O_CREAT if path == "foreign" else 0)
+            flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | (os.O_CREAT if path == new else 0)
             try:
                 fd = os.open(os.path.join(self.workspace, path), flags, 0o644)
             except OSError:
