@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -216,6 +218,16 @@ def test_ctrl_c_twice_leaves_and_what_was_answered_is_kept(start: Start) -> None
     again.sees("Two.")
     again.leave()
     assert again.asked(2) == [("user", "first"), ("assistant", "One."), ("user", "second"), ("user", "third")]
+
+
+def test_a_terminal_that_is_closed_ends_the_chat_in_order(start: Start) -> None:
+    chat = start([Line("word " * 2000, delay=0.01)])
+    chat.say("go on")
+    chat.sees("word word")
+    chat.child.ptyproc.fileobj.close()
+    chat.child.closed = chat.child.ptyproc.closed = True
+    _, status = os.waitpid(chat.child.pid, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, 128 + signal.SIGHUP)
 
 
 def test_ctrl_c_at_an_empty_prompt_leaves_and_first_clears_what_is_typed(start: Start) -> None:

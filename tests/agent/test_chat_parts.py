@@ -15,12 +15,14 @@ from handrail.agent.messages import CallFinished, ModelReplied, ToolCall, Usage
 from handrail.agent.providers import family
 from handrail.cli import run
 from handrail.cli.chat import command
+from handrail.cli.chat.approvals import describe_choice
 from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.completion import rank_paths
 from handrail.cli.chat.opening import CommandOutput
 from handrail.cli.chat.slash import COMMANDS, is_command
 from handrail.cli.chat.status import Meter
 from handrail.cli.chat.summary import describe_call, describe_outcome
+from handrail.model import Call, FileDiff, Question, Verdict
 from handrail.pipeline.events import SessionEvent
 from handrail.settings import AgentSettings, Settings
 from handrail.settings.config_file import ConfigError, load
@@ -170,3 +172,19 @@ def test_the_configuration_of_the_page_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(block, encoding="utf-8")
     assert load({"HANDRAIL_CONFIG": str(file)}).agent == AgentSettings("qwen3-coder", "chat", 262144, 0.2, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({}, "3 of 3 hunks kept"),
+        ({"a.py": [1]}, "2 of 3 hunks kept"),
+        ({"a.py": []}, "1 of 3 hunks kept"),
+        ({"a.py": [0, 1], "b.py": []}, "2 of 3 hunks kept"),
+        ({"a.py": [], "b.py": [], "other.py": []}, "0 of 3 hunks kept"),
+    ],
+)
+def test_how_many_hunks_were_kept_is_said(chosen: dict[str, list[int]], said: str) -> None:
+    files = (FileDiff("a.py", hunks=("@@ 1\n", "@@ 2\n")), FileDiff("b.py", hunks=("@@ 3\n",)))
+    question = Question(Call("Edit", {}), (), Verdict("ask"), files)
+    assert describe_choice(question, chosen) == said

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import errno
 import os
 import select
 import signal
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 _STYLE = Style.from_dict({"prompt": "ansicyan bold", "status": "ansibrightblack", "queue": "ansiyellow", "live": ""})
 _TICK = 0.12
 _TWICE = 1.0
+_GONE = (errno.EIO, errno.EBADF, errno.ENXIO, errno.EPIPE)
 _QUIET = 0.5
 """A question appears after this many seconds without a key, so that a word being typed does not answer it."""
 _MENU_ROWS = 8
@@ -118,10 +120,15 @@ class Composer(LiveScreen):
         try:
             self._app.run(pre_run=start, handle_sigint=False)
         except EOFError:  # the terminal has gone
-            pass
+            self._stop()
+        except OSError as error:  # it has gone while something was written
+            if error.errno not in _GONE:
+                raise
+            self._stop()
         finally:
             self._save_unsent()
-            self._flush_pending()
+            with contextlib.suppress(OSError):
+                self._flush_pending()
 
     def end(self) -> None:
         """End the input; may be called from any thread."""
