@@ -276,8 +276,8 @@ def _messages(seen: Seen, line: Line) -> Iterator[str]:
     yield event("message_start", message={**message, "stop_reason": None, "stop_sequence": None, "usage": usage})
     index = 0
     if line.reasoning:
-        block = {"type": "thinking", "thinking": "", "signature": ""}
-        yield event("content_block_start", index=index, content_block=block)
+        thinking = {"type": "thinking", "thinking": "", "signature": ""}
+        yield event("content_block_start", index=index, content_block=thinking)
         for word in _words(line.reasoning):
             yield event("content_block_delta", index=index, delta={"type": "thinking_delta", "thinking": word})
         yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": "signed"})
