@@ -22,7 +22,7 @@ from tests import sizes
 
 # The same examples in every run, so that a change and not chance decides; HANDRAIL_RANDOM=1 looks for new ones.
 # No deadlines: a busy machine is no failure.
-hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None, max_examples=sizes.pick(40, 100))
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("random" if os.environ.get("HANDRAIL_RANDOM") else "same")
 

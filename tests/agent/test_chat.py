@@ -17,7 +17,7 @@ from handrail.agent.providers import APIS
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
 from tests.agent.test_run_cli import DONE, READ, TODO, Place
 from tests.command import TIMEOUT
-from tests.forked import as_fork
+from tests.terminal import spawn_in_terminal
 
 
 class Chat:
@@ -93,17 +93,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             environ = place.environ(server, TERM="xterm-256color")
             kept = {name: value for name, value in environ.items() if name not in ("NO_COLOR", "COLORTERM")}
             command = [sys.executable, "-m", "handrail", "chat", "--model", "scripted", *words]
-            child = pexpect.spawn(
-                command[0],
-                command[1:],
-                cwd=str(place.project),
-                env={**kept, **more},
-                encoding="utf-8",
-                timeout=TIMEOUT,
-                dimensions=(40, 120),
-                preexec_fn=as_fork(command, {**kept, **more}),
-            )
-            child.delaybeforesend = None
+            child = spawn_in_terminal(command, cwd=place.project, env={**kept, **more})
             stack.callback(child.close, force=True)
             return Chat(child, server, place)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.command import TIMEOUT
-from tests.forked import as_fork
+from tests.terminal import spawn_in_terminal
 
 Start = Callable[..., pexpect.spawn]
 
@@ -35,18 +34,7 @@ def start(tmp_path: Path) -> Start:
 
     def run(*words: str, **more: str) -> pexpect.spawn:
         command, env = [sys.executable, "-m", "handrail", *words], {**environ, **more}
-        child = pexpect.spawn(
-            command[0],
-            command[1:],
-            cwd=str(project),
-            env=env,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            dimensions=(40, 120),
-            preexec_fn=as_fork(command, env),
-        )
-        child.delaybeforesend = None
-        return child
+        return spawn_in_terminal(command, cwd=project, env=env)
 
     return run
 

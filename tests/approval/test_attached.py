@@ -24,8 +24,9 @@ from handrail.approval import json_socket
 from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
-from tests.forked import as_fork, run_python
+from tests.forked import run_python
 from tests.mcp.stdio_client import RawClient, envelope, said
+from tests.terminal import spawn_in_terminal
 
 Attach = Callable[..., pexpect.spawn]
 
@@ -49,16 +50,7 @@ def attach(project: Path) -> Iterator[Attach]:
 
     def start(*words: str, cwd: Path = project, **variables: str) -> pexpect.spawn:
         command, env = [sys.executable, "-m", "handrail", "approve", *words], surroundings(variables)
-        child = pexpect.spawn(
-            command[0],
-            command[1:],
-            cwd=str(cwd),
-            env=env,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            preexec_fn=as_fork(command, env),
-        )
-        child.delaybeforesend = None
+        child = spawn_in_terminal(command, cwd=cwd, env=env, dimensions=(24, 80))
         started.append(child)
         child.expect(ATTACHED)
         return child

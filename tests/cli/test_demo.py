@@ -15,9 +15,10 @@ from handrail.cli.output import Stop
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
-from tests.command import HANDRAIL, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
+from tests.command import HANDRAIL, handrail, handrail_process, in_terminal, surroundings
 from tests.drafts.machine import find_obstacle
-from tests.forked import as_fork, run_python
+from tests.forked import run_python
+from tests.terminal import spawn_in_terminal
 
 Start = Callable[..., pexpect.spawn]
 
@@ -37,17 +38,7 @@ def start(tmp_path: Path, temporary: Path) -> Iterator[Start]:
 
     def run(*words: str) -> pexpect.spawn:
         command, env = [*HANDRAIL, "demo", *words], surroundings()
-        child = pexpect.spawn(
-            command[0],
-            command[1:],
-            cwd=str(tmp_path),
-            env=env,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            dimensions=(50, 160),
-            preexec_fn=as_fork(command, env),
-        )
-        child.delaybeforesend = None
+        child = spawn_in_terminal(command, cwd=tmp_path, env=env, dimensions=(50, 160))
         children.append(child)
         return child
 

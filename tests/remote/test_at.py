@@ -26,6 +26,7 @@ from tests.forked import as_fork
 from tests.mcp.stdio_client import RawClient
 from tests.remote.conftest import Connect
 from tests.remote.test_kept_answers import kill_server
+from tests.terminal import spawn_in_terminal
 
 STAND_IN = """#!/bin/sh
 echo "$@" >> {log}
@@ -134,16 +135,7 @@ def test_a_chat_about_another_machine(stand_ins: Path, tmp_path: Path) -> None:
     words = ["--at", f"docker://box{tmp_path}/work", "chat", "--model", "scripted"]
     with ScriptedServer(in_order([Line("", [READ]), Line("", [EDIT]), Line("All done.")])) as server:
         command, env = [*HANDRAIL, *words], surroundings({"OPENAI_BASE_URL": server.url})
-        child = pexpect.spawn(
-            command[0],
-            command[1:],
-            cwd=str(tmp_path),
-            env=env,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            dimensions=(40, 160),
-            preexec_fn=as_fork(command, env),
-        )
+        child = spawn_in_terminal(command, cwd=tmp_path, env=env, dimensions=(40, 160))
         try:
             child.send("finish it\r")
             child.expect_exact("[y]es")
