@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from handrail.cli.output import escape_for_terminal
 from handrail.frozen import frozen
 from handrail.text.display import replace_surrogates
-from handrail.text.words import Span, compare_words
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from handrail.text.words import Span
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _MOST_HIGHLIGHTED = 2_000
@@ -90,6 +91,8 @@ def render_diff(diff: str, most: int | None = None) -> Text:
 
 def _find_marks(lines: Sequence[PrintedLine]) -> dict[int, list[Span]]:
     """By position, the changed words: removed lines are compared with the added ones right behind them."""
+    from handrail.text.words import compare_words  # not before the first prompt: slow to import
+
     marks: dict[int, list[Span]] = {}
     at = 0
     while at < len(lines):
