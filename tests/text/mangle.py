@@ -18,7 +18,7 @@ from random import Random
 from handrail.errors import ToolError
 from handrail.text.document import EditPlan
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.indentation import has_lost_indent, unit_of
+from handrail.text.matching.indentation import find_indent_unit, has_lost_indent
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample, cjk, go, python, typescript
@@ -192,7 +192,7 @@ def read_samples(folders: Sequence[str]) -> list[Sample]:
         except UnicodeDecodeError:
             continue
         if "\0" not in text:
-            unit = unit_of(split(text)) or "    "
+            unit = find_indent_unit(split(text)) or "    "
             samples.append(Sample(text, unit, path.suffix in (".md", ".rst", ".txt", ".markdown")))
     return samples
 

@@ -27,8 +27,12 @@ _END_SIGN = re.compile(r"(?:\^M|\\r|[␍$↵¶⏎␊])$", re.MULTILINE)
 _DOTS = re.compile(r"\s*(?:#|//|/\*|<!--|--|;|%|\.\.\.|…)")
 _COLOUR = re.compile("\x1b\\[[0-9;]*[mK]")
 _QUOTATION = re.compile(r"> ?|\| ?|\+ ?")
-_TAG = re.compile(r"^\s*<([A-Za-z_]\w*)(?: [^<>]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
-_SIDE = r"(?:old|new|search|replace|find|original|updated|parameter)(?:_str|_string|_text|_code)?"
+_SIDE = (
+    r"(?:old|new|search|replace|replacement|find|original|updated|before|after|parameter|snippet|file|document|content)"
+    r"(?:_str|_string|_text|_code|_content)?"
+)
+"""Names of tags that are no part of a page: an element of HTML around a text may be what the edit changes."""
+_TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
 _INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>]*)?>(.*?)</\1>\s*$", re.DOTALL)
 _CDATA = re.compile(r"^\s*<!\[CDATA\[\n?()(.*?)\n?\]\]>\s*$", re.DOTALL)
 _SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,}\s*$", re.DOTALL)
