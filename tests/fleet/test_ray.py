@@ -48,6 +48,8 @@ def cluster() -> Iterator[str]:
     with ScriptedServer(reply) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         patch.setenv("OPENAI_API_KEY", "x")
+        if config := os.environ.get("HANDRAIL_KILL_CONFIG"):
+            patch.setenv("HANDRAIL_CONFIG", config)
         patch.setenv("PYTHONPATH", str(ROOT))  # workers import the functions of these tests
         two = _start_cluster(ray, nodes)
         yield two.address
@@ -131,7 +133,7 @@ def leave_a_file(session: Session, _: FleetWorkspace) -> str:
 
 @pytest.mark.slow
 def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
-    """HANDRAIL_KILL_WORKSPACES: how many; 200 as a rule. HANDRAIL_JOURNAL_URL is for a common journal."""
+    """HANDRAIL_KILL_WORKSPACES: how many. HANDRAIL_KILL_CONFIG: a config.toml for the nodes, as for a common journal."""
     count = int(os.environ.get("HANDRAIL_KILL_WORKSPACES", "200"))
     folder = make_tree(tmp_path / "ledger")
     (tmp_path / "marks").mkdir()
