@@ -13,7 +13,7 @@ import pytest
 
 from handrail import system_calls
 from handrail.drafts.keep import keep, undo
-from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.layout import DraftDirectory, remove_tree
 from tests.drafts.scenarios import ENTER
 from tests.drafts.trees import describe
 
@@ -49,6 +49,7 @@ def test_a_kept_file_has_no_marks_of_the_kernel(tmp_path: Path, change: str, way
     keep(draft)
     for path in (workspace, *workspace.rglob("*")):
         assert not [name for name in os.listxattr(path) if name.startswith("user.overlay.")], path
+    remove_tree(str(workspace))  # with a directory that is read-only
 
 
 def test_times_of_directories_stay_where_a_move_changes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

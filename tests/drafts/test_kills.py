@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -98,8 +98,10 @@ def kill_at(work: Callable[[], object], call: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return Scene(tmp_path_factory.mktemp("kills"))
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    scene = Scene(tmp_path_factory.mktemp("kills"))
+    yield scene
+    remove_tree(str(scene.folder))  # with directories that are read-only
 
 
 def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
