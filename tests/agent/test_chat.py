@@ -209,6 +209,17 @@ def test_ctrl_c_twice_leaves_and_what_was_answered_is_kept(start: Start) -> None
     assert again.asked(2) == [("user", "first"), ("assistant", "One."), ("user", "second"), ("user", "third")]
 
 
+def test_a_hook_denies_an_edit_at_a_terminal_and_its_reason_is_shown(start: Start, tmp_path: Path) -> None:
+    rules = tmp_path / "config" / "handrail" / "policy.toml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('[[hooks]]\nbefore = "Edit(*.md)"\nrun = "echo not on Fridays; false"\n', encoding="utf-8")
+    chat = start(TODO)
+    chat.say("finish the README")
+    chat.sees("Edit README.md", "not on Fridays", "Both are")
+    chat.leave()
+    assert "not on Fridays" in chat.server.requests[2].results[0] and chat.text == "TODO one\nTODO two\n"
+
+
 def test_a_terminal_that_is_closed_ends_the_chat_in_order(start: Start) -> None:
     chat = start([Line("word " * 2000, delay=0.01)])
     chat.say("go on")
