@@ -19,6 +19,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
 from handrail.policy.modes import Mode
+from handrail.shell.effects.programs import LOOKING
 from handrail.shell.sandbox import Mode as Sandbox
 from tests.sizes import spread
 
@@ -236,3 +237,44 @@ def test_plain_names_and_links_cause_no_question(tmp_path: Path) -> None:
             *("find . -type f -exec grep K {} +", "ls | xargs wc -l", "git ls-files | xargs wc -l", "strings *"),
         ):
             assert session.prepare("Bash", {"command": command}).verdict.decision == "allow", command
+
+
+# Programs of the workspace
+
+PROGRAM_FORMS = (
+    *("{}", "timeout 5 {}", "true && {}", "bash -c '{}'", "find . -maxdepth 0 -exec {} ;", "echo a | xargs {}"),
+    *("env {}", "( {} )", "if {}; then true; fi", "echo $({})"),
+)
+OWN = [
+    (name, form.format(name).replace(" ;", " \\;") if "find" in form else form.format(name))
+    for name, form in itertools.product(sorted(name for name in LOOKING if name.isalnum()), PROGRAM_FORMS)
+]
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(set(OWN)) >= 200
+
+
+@pytest.mark.parametrize("entry", [".venv/bin", "{}/.venv/bin", "{}/node_modules/.bin"])
+@pytest.mark.parametrize("mode", MODES)
+def test_no_program_of_the_workspace_runs_by_the_name_of_one_that_only_looks(
+    mode: Mode, entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an activated virtual environment of a hostile repository."""
+    work = tmp_path / "work"
+    folder = work / entry.replace("{}/", "")
+    folder.mkdir(parents=True)
+    canary = tmp_path / "canary"
+    monkeypatch.setenv("PATH", f"{entry.replace('{}', str(work))}:{os.environ['PATH']}")
+    settings = Settings(state=str(tmp_path / "state"), sandbox="off", raise_bugs=True)
+    ran = []
+    with Session(work, mode=mode, settings=settings, journal=None) as session:
+        for name, command in spread(OWN, 12):
+            (folder / name).write_text(f"#!/bin/sh\ntouch {canary}\n", encoding="utf-8")
+            (folder / name).chmod(0o755)
+            session.call("Bash", {"command": command, "timeout": 10})
+            ran += [command] if canary.exists() else []
+            canary.unlink(missing_ok=True)
+            (folder / name).unlink()
+        assert session.call("Bash", {"command": "ls"}).ok
+    assert ran == []

@@ -120,6 +120,9 @@ class ToolContext:
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._services.command_host().trusts_fetch(service, hosts)
 
+    def is_own_program(self, name: str, where: str) -> bool:
+        return self._services.command_host().is_own_program(name, where)
+
     def needs_port(self, port: int) -> bool:
         return self._services.command_host().needs_port(port)
 

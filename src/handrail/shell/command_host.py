@@ -183,6 +183,16 @@ class CommandHost:
             return False
         return service == "gh" or set(hosts) <= self._remotes.hosts
 
+    def is_own_program(self, name: str, where: str) -> bool:
+        """Whether a command in a directory finds a program of the workspace by this name."""
+        roots = [os.path.realpath(root) for root in self._roots]
+        for entry in scrub_environment().get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(where, entry, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                names = (os.path.normpath(path), os.path.realpath(path))
+                return any(is_inside(one, root) for one in names for root in roots)
+        return False
+
     @property
     def boundary(self) -> Boundary:
         """The boundary of commands; raises `NoSandbox` if one is required and there is none."""

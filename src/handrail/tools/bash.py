@@ -255,18 +255,27 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
     if args.effects.possible_network:
         again = [*again, *network_call.list_needed_ports(args.effects, ctx)]
-    if not (args.effects.git or args.effects.tools or args.effects.network or args.effects.patterns):
-        return again
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
         return [*again, *network_call.seek(args.effects, None, ctx)]
+    if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
+        why = f"{name} is a program of the workspace"
+        again = [*again, Access("run", args.command, tier="ordinary", why=why, place=_place(args))]
+    if not (args.effects.git or args.effects.tools or args.effects.network or args.effects.patterns):
+        return again
     return [
         *again,
         *git_call.seek(args.effects, where, _place(args)),
         *pattern_call.seek(args.effects, where, _place(args)),
         *network_call.seek(args.effects, where, ctx),
     ]
+
+
+def _find_own_program(args: Args, ctx: Context[L], where: str) -> str:
+    """A program of the workspace by whose name a command seems to be one that only looks; empty if there is none."""
+    names = {name for run in args.effects.script.runs for name in (run.name, *run.via) if name and "/" not in name}
+    return next((name for name in sorted(names) if ctx.is_own_program(name, where)), "")
 
 
 def _ask_for_network(args: Args, ctx: Context[Limits]) -> list[Access]:
@@ -322,7 +331,7 @@ def run_command(
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
     command_host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
-    reads = args.effects.tier == "read_only" and not args.effects.doubts
+    reads = args.effects.tier == "read_only" and not args.effects.doubts and not _find_own_program(args, ctx, where)
     opened = ctx.network.open or (ctx.network.local and not command_host.has_loopback)
     logs_in = opened and (ctx.approved or not network_call.reads_beside(args.effects, where))
     options = CommandOptions(

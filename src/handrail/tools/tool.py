@@ -184,6 +184,9 @@ class Context(Protocol[L_co]):
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
 
+    def is_own_program(self, name: str, where: str) -> bool:
+        """Whether a command in a directory finds a program of the workspace by this name."""
+
     def needs_port(self, port: int) -> bool:
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 

@@ -159,7 +159,7 @@ class Effects:
     tools: tuple[ToolUse, ...] = ()
     """Commands that run a tool of the project, and use the network if it is not installed."""
     patterns: tuple[PatternUse, ...] = ()
-    """Commands that only look, unless a pattern among their words matches a file with the name of an option."""
+    """Commands that may do more than look if a pattern among their words matches a file with the name of an option."""
     git: tuple[GitRun, ...] = ()
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
@@ -260,8 +260,9 @@ class _Judge:
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and not is_writer(base):
             self.unknown = True
-        if base not in PRINTERS and ruling.tier == "read_only":
-            signs = find_option_signs(PROGRAMS.get(base or ""), args)
+        row = PROGRAMS.get(base or "")
+        if base not in PRINTERS and (ruling.tier == "read_only" or (row is not None and row.does == "looks")):
+            signs = find_option_signs(row, args)
             self.patterns += [PatternUse(text, signs, places)] if signs else []
         ruling = _join_rulings(ruling, self._judge_around(run, base, text))
         if base:

@@ -96,6 +96,9 @@ class _ContextBelow:
     def command_host(self) -> CommandHost:
         return self._ctx.command_host
 
+    def is_own_program(self, name: str, where: str) -> bool:
+        return self._ctx.is_own_program(name, where)
+
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._ctx.trusts_fetch(service, hosts)
 
