@@ -359,7 +359,7 @@ class _Line:
     def __init__(self, codec: Codec, skip: int, width: int) -> None:
         self._decoder = codec.decoder()
         self._skip = skip
-        self._measure_width = width
+        self._width = width
         self._kept: list[str] = []
         self._length = 0
         self.left = 0
@@ -372,7 +372,7 @@ class _Line:
             dropped = min(self._skip, len(text))
             self._skip -= dropped
             text = text[dropped:]
-        room = self._measure_width - self._length
+        room = self._width - self._length
         if room > 0:
             self._kept.append(text[:room])
             self._length += min(room, len(text))

@@ -183,7 +183,7 @@ class _RuleReader:
         self._origin = origin
         self._lines = lines
         self._root = os.path.realpath(root)
-        self._is_trusted = trusted
+        self._trusted = trusted
 
     def wrong(self, key: Key, what: str) -> PolicyError:
         named = next((part for part in reversed(key) if isinstance(part, str)), "")
@@ -256,7 +256,7 @@ class _RuleReader:
             rule: Rule = make()
         except BadRule as error:
             raise self.wrong((*key, error.key) if error.key else key, str(error)) from None
-        rule = replace(rule, source=self._place(key), loosens=self._is_trusted, locked=self._origin == "system")
+        rule = replace(rule, source=self._place(key), loosens=self._trusted, locked=self._origin == "system")
         failing = find_failing_example(rule, self._root, os.path.expanduser("~"))
         if failing:
             raise self.wrong((*key, failing[1]), failing[0])

@@ -109,8 +109,8 @@ class Arguments:
     """Base of the arguments of a tool. Unknown names are refused, and nothing changes after parsing."""
 
     _declared: ClassVar[Mapping[str, Argument]]
-    _list_needed: ClassVar[frozenset[str]]
-    _make_validator: ClassVar[SchemaValidator]
+    _needed: ClassVar[frozenset[str]]
+    _validator: ClassVar[SchemaValidator]
 
     def __init__(self, /, **values: Any) -> None:
         self.__dict__.update(self.parse(values).__dict__)
@@ -196,8 +196,8 @@ def _list_needed(args: type[Arguments]) -> frozenset[str]:
     """The arguments without a default that is taken as it is."""
     if "_needed" not in args.__dict__:
         declared = args.declared().items()
-        args._list_needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
-    return args._list_needed
+        args._needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
+    return args._needed
 
 
 def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
@@ -262,8 +262,8 @@ def _make_validator(args: type[Arguments]) -> SchemaValidator:
     if "_validator" not in args.__dict__:
         from pydantic_core import SchemaValidator  # slow to import, and only needed for what is not exact
 
-        args._make_validator = SchemaValidator(_build_model(args))
-    return args._make_validator
+        args._validator = SchemaValidator(_build_model(args))
+    return args._validator
 
 
 def _build_model(args: type[Arguments]) -> Any:

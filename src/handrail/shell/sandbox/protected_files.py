@@ -119,7 +119,7 @@ class ProtectedFiles:
         self._also = [path.rstrip("/") for path in also]
         self._index = DirectoryIndex(self._roots, self._read)
         self._saved: dict[str, _Saved] = {}
-        self._list_tips: dict[str, list[str]] | None = None
+        self._tips: dict[str, list[str]] | None = None
         self._latest = Snapshot()
         self._looked = 0.0
 
@@ -140,10 +140,8 @@ class ProtectedFiles:
     def find(self) -> Snapshot:
         """The protected files as they are now."""
         snapshot = Snapshot()
-        if self._list_tips is None:
-            self._list_tips = {
-                root: _list_tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))
-            }
+        if self._tips is None:
+            self._tips = {root: _list_tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
         for here, listing in self._index.update().items():
             if listing.git:
                 self._add_repository(here, snapshot)
@@ -238,7 +236,7 @@ class ProtectedFiles:
 
     def is_of_git(self, path: str, raw: bytes | None) -> bool:
         """Whether new contents of a protected file are those of a branch or tag; None: whether one is without it."""
-        for root, tips in (self._list_tips or {}).items():
+        for root, tips in (self._tips or {}).items():
             if tips and is_inside(path, root):
                 blobs = _list_blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
                 return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
@@ -314,7 +312,7 @@ class ProtectedFiles:
 
     def _is_of_git(self, path: str, new: _Saved | None) -> bool:
         """Whether the contents, or their absence, are those of a branch or tag that was there at the beginning."""
-        for root, tips in (self._list_tips or {}).items():
+        for root, tips in (self._tips or {}).items():
             if not tips or not is_inside(path, root):
                 continue
             name = os.path.relpath(path, _work_tree(path, root))

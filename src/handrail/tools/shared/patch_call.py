@@ -81,7 +81,7 @@ class _ContextBelow:
     """The context of a patch whose paths start from another directory: the same files, under longer names."""
 
     def __init__(self, base: str, ctx: Context[apply_patch.Limits]) -> None:
-        self._find_base = base
+        self._base = base
         self._ctx = ctx
 
     @property
@@ -155,7 +155,7 @@ class _ContextBelow:
         self._ctx.keep_tags(loaded, tags)
 
     def _join_path(self, named: str) -> str:
-        return _join_below(self._find_base, named)
+        return _join_below(self._base, named)
 
     def open(self, named: str) -> TextFile:
         return self._ctx.open(self._join_path(named))
