@@ -31,11 +31,14 @@ COMMANDS = {
     "clear": "start a new conversation",
     "quit": "quit; the conversation is saved",
 }
-_KEYS = """\
-Enter sends; Alt-Enter, or a backslash at the end of a line, starts a new line; pasted text keeps its lines.
-@ names a file of the project and completes it; a picture is sent along. !make test runs your own command, !!make test
-also shows it to the model. Ctrl-C stops a reply or a command, twice quits; Ctrl-D quits. Ctrl-O shows the last folded
-text, Esc Esc lists the messages to rewind to."""
+_KEYS = {
+    "Enter": "send; Alt-Enter, or a backslash at the end, starts a new line",
+    "@": "name a file of the project; a picture is sent along",
+    "!": "run a command of your own: !make test; with !! the model sees it too",
+    "Ctrl-C": "stop a reply or a command; twice quits, as does Ctrl-D",
+    "Ctrl-O": "show the last folded text in full",
+    "Esc Esc": "list the messages to rewind to",
+}
 _LAST = 20
 
 
@@ -82,7 +85,7 @@ class Slash:
 
     def _help(self, _: str) -> None:
         self._say("\n".join(f"/{name:<9} {about}" for name, about in COMMANDS.items()))
-        self._say(_KEYS, "dim")
+        self._say("\n".join(f"{key:<10} {about}" for key, about in _KEYS.items()), "dim")
 
     def _tools(self, _: str) -> None:
         from handrail.cli.tools import get_first_sentence
