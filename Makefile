@@ -68,9 +68,11 @@ test-clients: $(READY)
 test-web: $(READY)
 	HANDRAIL_WEB=1 $(BIN)/python -m pytest tests/chromium
 
-# Not in `make test`: installs openssh-server with apt-get where it is missing, and Ray into this environment; docs/fleet.md.
+# Not in `make test`: installs openssh-server and PostgreSQL with apt-get where they are missing, and Ray into this environment;
+# the tests start them, on loopback and in temporary folders; docs/fleet.md.
 test-fleet: $(READY)
 	command -v /usr/sbin/sshd >/dev/null || apt-get install --yes --quiet --no-install-recommends openssh-server openssh-client
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt-get install --yes --quiet --no-install-recommends postgresql
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'ray>=2.50'
 	HANDRAIL_FLEET=1 $(BIN)/python -m pytest tests/remote tests/fleet
 

@@ -18,7 +18,7 @@ from tests.command import TIMEOUT, surroundings
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DECLARED = {
-    extra: sorted(re.split(r"[<>=~]", line)[0] for line in lines)
+    extra: sorted(re.split(r"[\[<>=~]", line)[0] for line in lines)
     for extra, lines in PROJECT["optional-dependencies"].items()
     if extra != "all"
 }
@@ -61,6 +61,8 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("images", "pillow", "from handrail.media import MediaLimits, images; images.decode_image(b'', MediaLimits())"),
     ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
+    ("postgres", "psycopg", COMMAND.format(words=["log", "--journal", "postgresql://127.0.0.1:1/none"])),
+    ("postgres", "psycopg", "from handrail import Session; Session('.', journal='postgresql://127.0.0.1:1/none')"),
     ("ray", "ray", "from handrail import Fleet; Fleet()"),
     ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _list_faults; _list_faults({}, slice(None))"),
     *(

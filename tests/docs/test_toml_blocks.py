@@ -13,7 +13,7 @@ from handrail import AgentSettings, Config, Root, Settings, load_config, parse_r
 from handrail.policy.files import load as load_rules
 from tests.docs.pages import Block, blocks_of
 
-CONFIG = {"settings.md", "agent.md"}
+CONFIG = {"settings.md", "agent.md", "fleet.md"}
 RULES = {"policy.md", "checks-and-hooks.md"}
 ELSEWHERE = {
     "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals
@@ -34,6 +34,9 @@ def loaded(block: Block, folder: Path) -> Config:
 def test_the_configurations_say_what_the_pages_say(tmp_path: Path) -> None:
     (page,) = blocks_of("toml", page="settings.md")
     assert loaded(page, tmp_path) == Config(Settings(hard_links="split"), (Root("/srv/shared", writable=False),))
+    (fleet,) = blocks_of("toml", page="fleet.md")
+    url = "postgresql://team_a_node@db.example/records?tenant=team_a"
+    assert loaded(fleet, tmp_path) == Config(Settings(journal=url))
     (agent,) = blocks_of("toml", page="agent.md")
     assert loaded(agent, tmp_path) == Config(agent=AgentSettings("qwen3-coder", "chat", 262144, 0.2, 0.8))
 

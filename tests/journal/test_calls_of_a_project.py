@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import Call, Result
 from handrail.journal import Origin, Record
-from handrail.journal.queries import JournalReader, is_of_project
+from handrail.journal.queries import JournalReader, Rows, is_of_project
 from handrail.journal.store import SqliteJournal
 
 PLACES = ["/", "/w", "/w/a", "/w/a/b", "/w/a/b/c", "/w/a-b", "/w/ab", "/w/a0", "/x", "/wé/a", "/w/a/é"]
@@ -51,12 +53,12 @@ def test_the_calls_of_an_old_project_are_not_searched_among_all(tmp_path: Path) 
         class Explained:
             """A connection that also notes how each query is answered."""
 
-            def execute(self, query: str, values: object = ()) -> sqlite3.Cursor:
+            def execute(self, query: str, values: Sequence[Any] = (), /) -> Rows:
                 if query.startswith("SELECT min(seq)"):
-                    plans.extend(row[3] for row in execute(f"EXPLAIN QUERY PLAN {query}", values))  # type: ignore[arg-type]
-                return execute(query, values)  # type: ignore[arg-type]
+                    plans.extend(row[3] for row in execute(f"EXPLAIN QUERY PLAN {query}", values))
+                return execute(query, values)
 
-        reader.db = Explained()  # type: ignore[assignment]
+        reader.db = Explained()
         assert [row.seq for row in reader.iterate_calls(limit=5, project="/old")] == [1]
         reader.db = real
         assert plans

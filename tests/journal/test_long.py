@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 
 from handrail.cli import log, show
-from handrail.journal import Origin, Record, queries, undo
-from handrail.journal.queries import JournalReader
+from handrail.journal import Origin, Record, postgres_reader, queries, undo
+from handrail.journal.queries import JournalReader, Queries
 from handrail.journal.records import BEGIN, END
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_selection import find_last_change
@@ -37,12 +37,13 @@ class Counting(JournalReader):
             Counting.steps += 1
             return 0
 
-        self.db.set_progress_handler(step, 10)
+        self._sqlite.set_progress_handler(step, 10)
 
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(queries, "JournalReader", Counting)
+    monkeypatch.setattr(postgres_reader, "JournalReader", Counting)
     monkeypatch.setattr(undo, "JournalReader", Counting)
     yield
     Counting.steps = 0
@@ -155,7 +156,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
     class Paged(JournalReader):
         def __init__(self, path: str) -> None:
             super().__init__(path)
-            self.db = cast("sqlite3.Connection", Counted(self.db))
+            self.db = cast("Queries", Counted(self._sqlite))
 
     class Counted:
         def __init__(self, db: sqlite3.Connection) -> None:
@@ -167,7 +168,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
         def close(self) -> None:
             self.db.close()
 
-    monkeypatch.setattr(queries, "JournalReader", Paged)
+    monkeypatch.setattr(postgres_reader, "JournalReader", Paged)
     assert log.run(options(log.parser(), journal, "--all", "--limit", "0", "--json")) == 0
     assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1, 2002))
     assert max(pages) <= 256

@@ -56,6 +56,7 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         most_processes=7,
         artefact_bytes=8,
         journaling="require",
+        journal="postgresql://node@host/records?tenant=team",
         journal_bytes=9,
         journal_calls=2000,
         redact_values_from_env=("A",),

@@ -32,6 +32,7 @@ COMMANDS = {
     "policy": ("policy", "explain what the rules allow, test them, or trust a project's"),
     "log": ("log", "show the recorded calls, or verify that the journal was not changed"),
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
+    "journal": ("journal", "show how far the journal was sent to the shared one, or send it now"),
     "stats": ("stats", "count calls, failures, refusals and tokens for each tool"),
     "undo": ("undo", "undo the changes of one call or several"),
     "init": ("init", "propose rules for a project and clients to connect; write what you say yes to"),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from handrail.cli.common import CommandParser, open_config
+from handrail.cli.log import check_url
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
 
@@ -34,6 +35,9 @@ exit codes: 0 done, 1 the file cannot be written, 2 wrong usage, or a mistake in
 
 _ENVIRONMENT = {"agent.model": "HANDRAIL_MODEL", "settings.state": "HANDRAIL_STATE"}
 """Settings that a variable sets too; for the model the variable comes first, for the state directory the file."""
+
+_DATABASE = "settings.journal"
+"""May contain a password, which is not shown."""
 
 
 class SettingInForce(NamedTuple):
@@ -101,7 +105,10 @@ def _get(word: str, *, as_json: bool) -> int:
 def _set(word: str, value: str, *, as_json: bool) -> int:
     from handrail.settings.edit_config import set_key
 
-    table, name = _complete_key(word).split(".")
+    key = _complete_key(word)
+    table, name = key.split(".")
+    if key == _DATABASE:
+        check_url(value)
     return _change(lambda text: set_key(text, table, name, _parse_word(f"{table}.{name}", value)), as_json)
 
 
@@ -175,6 +182,7 @@ def _list_entries() -> list[SettingInForce]:
     from dataclasses import fields
 
     from handrail.settings import describe_fields
+    from handrail.settings.journal_address import hide_password
     from handrail.text.toml_lines import find_lines
 
     config = open_config()
@@ -193,6 +201,8 @@ def _list_entries() -> list[SettingInForce]:
             variable = _ENVIRONMENT.get(key, "")
             if os.environ.get(variable) and (key == "agent.model" or not line):
                 value, origin = os.environ[variable], f"${variable}"
+            if key == _DATABASE and value:
+                value = hide_password(value)
             entries.append(
                 SettingInForce(
                     key, value, origin, field.default, describe_values(hints[field.name]), meanings[field.name]

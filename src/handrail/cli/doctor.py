@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -149,6 +150,8 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
         if lacking
         else Purpose("other files", "ready", with_files)
     )
+    if shared := by_name.get("shared journal"):
+        purposes.append(Purpose(shared.name, "ready" if shared.ok else "missing", shared.detail, shared.fix))
     return purposes
 
 
@@ -246,7 +249,35 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     yield from layers
     yield _check_configured_sandbox(settings, layers)
     yield _check_drafts(workspace, state)
+    if settings and settings.journal:
+        yield _check_shared_journal(settings.journal)
     yield from _check_extras()
+
+
+def _check_shared_journal(url: str) -> Check:
+    """Whether the database of the setting `journal` can be reached, and what has not been sent to it."""
+    from handrail.cli.journal import describe_status, read_status
+    from handrail.errors import MissingExtra
+    from handrail.journal import JournalFailed
+    from handrail.journal.postgres import PostgresDatabase
+    from handrail.settings.journal_address import JournalAddress
+
+    name, address, fix = "shared journal", JournalAddress.parse(url), "handrail journal status"
+    problem = ""
+    try:
+        with contextlib.closing(PostgresDatabase(address)) as database:
+            if database.read_version():
+                database.require_version()
+    except JournalFailed as error:
+        problem = error.why
+    except MissingExtra as error:
+        problem, fix = str(error), error.install
+    try:
+        state = describe_status(read_status(address))
+    except JournalFailed as error:
+        state = f"{error.journal}: {error.why}"
+    detail = f"{escape(problem)}; {state}" if problem else state
+    return Check(name, not problem, detail, fix, needed=True, purpose="shared journal")
 
 
 def _check_configured_sandbox(settings: Settings | None, layers: list[Check]) -> Check:

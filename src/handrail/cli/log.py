@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import CommandParser, find_state
+from handrail.cli.common import CommandParser, find_state, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
 from handrail.text.display import escape
 
@@ -23,7 +23,10 @@ the clock was set back. `unfinished` marks a call that is still running or was k
 
 `handrail log verify` checks the hash chain over all rows and reports the first row that does not match. It detects
 rows that were changed, added or deleted, also at the end. It cannot detect somebody who can write both the journal
-and its anchor and recomputes every hash."""
+and its anchor and recomputes every hash.
+
+--shared shows the calls of all machines that send theirs to the shared journal, in the order of their arrival, and
+verifies the chain of each machine."""
 
 _EXAMPLES = """\
 examples:
@@ -32,6 +35,7 @@ examples:
   handrail log --follow             the same, then each new call as it ends
   handrail log --limit 0 --json     all of them, as JSON lines
   handrail log verify
+  handrail log --shared             the last 20 calls of all machines
 
 exit codes: 0 done, 1 the journal is damaged or cannot be read, 2 wrong usage"""
 
@@ -63,36 +67,80 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 
 def get_project(options: argparse.Namespace) -> str:
     """The project whose calls are meant; empty for all."""
-    return "" if options.all or options.session else os.path.realpath(options.workspace)
+    elsewhere = options.workspace == "." and is_shared(options)  # this directory says nothing about other machines
+    return "" if options.all or options.session or elsewhere else os.path.realpath(options.workspace)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--journal", metavar="FILE", help="the journal (default: journal/journal.db in the user's state directory)"
+        "--journal",
+        metavar="FILE",
+        help="the journal (default: journal/journal.db in the user's state directory), or the URL of a shared one",
+    )
+    parser.add_argument("--shared", action="store_true", help="the shared journal that the setting `journal` names")
+
+
+def is_shared(options: argparse.Namespace) -> bool:
+    """Whether a shared journal is meant."""
+    from handrail.settings.journal_address import is_database_url
+
+    return options.shared or is_database_url(options.journal)
+
+
+def choose_journal(options: argparse.Namespace) -> str:
+    """The path of the journal that is meant, or the URL of a shared one."""
+    from handrail.journal.store import get_default_path
+
+    if options.shared:
+        if options.journal is not None:
+            raise UsageError("give either --journal or --shared")
+        return configured_journal()
+    if is_shared(options):
+        return check_url(options.journal)
+    return os.path.abspath(str(options.journal)) if options.journal is not None else get_default_path(find_state())
+
+
+def configured_journal() -> str:
+    """The URL of the shared journal that the configuration names."""
+    if url := open_config().settings.journal:
+        return url
+    raise UsageError(
+        "there is no shared journal: the setting `journal` is a URL such as postgresql://user@host/database"
     )
 
 
-def get_journal_path(options: argparse.Namespace) -> str:
-    from handrail.journal.store import get_default_path
+def check_url(url: str) -> str:
+    """The URL of a shared journal that was given as an argument."""
+    from handrail.settings.journal_address import JournalAddress, hide_password
 
-    if options.journal is not None:
-        return os.path.abspath(str(options.journal))
-    return get_default_path(find_state())
+    if hide_password(url) != url:
+        raise UsageError(
+            "a password in an argument can be seen by all users of this machine: leave it out, and put it into "
+            "~/.pgpass, $PGPASSWORD or the setting `journal` of the configuration file"
+        )
+    try:
+        JournalAddress.parse(url)
+    except ValueError as error:
+        raise UsageError(escape(str(error))) from None
+    return url
 
 
 def open_reader(options: argparse.Namespace) -> JournalReader:
+    from handrail.errors import MissingExtra
     from handrail.journal import JournalFailed
-    from handrail.journal.queries import JournalReader
+    from handrail.journal.postgres_reader import open_reader
 
     try:
-        return JournalReader(get_journal_path(options))
+        return open_reader(choose_journal(options))
     except JournalFailed as error:
         raise describe_journal_error(error) from None
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
 
 
 def describe_journal_error(error: Any) -> Stop:
     """A failure of the journal, in words."""
-    return Stop(f"the journal {escape(error.journal)}: {error.why}")
+    return Stop(f"the journal {escape(error.journal)}: {escape(error.why)}")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -117,7 +165,7 @@ def _verify(reader: JournalReader, as_json: bool) -> int:
         where = f"call {broken.seq}: " if broken.seq else ""
         write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
     else:
-        count = reader.read_newest_entry()
+        count = reader.count_entries()
         write(Screen(sys.stdout).render(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
     return 1 if broken else 0
 
@@ -151,7 +199,10 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
     return write(
         screen.render(
             (f"{row.seq:>6}  ", "bold"),
-            (f"{format_time(row.time)}  {row.session[:8]:8}  ", "dim"),
+            (
+                f"{format_time(row.time)}  {row.session[:8]:8}  {f'{escape(row.host)[:16]:16}  ' if row.host else ''}",
+                "dim",
+            ),
             (f"{row.status + code:24} ", STYLES.get(row.status, "")),
             (f"{row.tool:10} ", "cyan"),
             (_describe_target(row), ""),
@@ -179,7 +230,10 @@ def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     files = [
         {**_with_old_keys(asdict(one)), "path": escape_for_terminal(one.path)} for one in reader.read_files(row.seq)
     ]
-    return {**_with_old_keys(asdict(row)), "files": files}
+    values = asdict(row)
+    if row.number is None:  # not of a shared journal
+        del values["host"], values["number"]
+    return {**_with_old_keys(values), "files": files}
 
 
 def _with_old_keys(values: dict[str, Any]) -> dict[str, Any]:

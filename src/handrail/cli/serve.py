@@ -69,13 +69,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
-    from handrail.cli.log import get_journal_path
+    from handrail.cli.log import choose_journal
     from handrail.cli.output import Stop
     from handrail.cli.web import open_site, require_extra
 
     try:
         require_extra()
-        site = stack.enter_context(open_site(get_journal_path(argparse.Namespace(journal=None))))
+        site = stack.enter_context(open_site(choose_journal(argparse.Namespace(journal=None, shared=False))))
     except (Stop, UsageError) as error:
         raise ValueError(str(error)) from None
     from handrail.web.pages import make_app

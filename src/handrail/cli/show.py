@@ -58,7 +58,7 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
         screen.render(
             (f"at {format_time(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")
         ),
-        screen.render((f"in {escape(row.workspace) or '-'}", "dim")),
+        screen.render((f"in {escape(row.workspace) or '-'}{_describe_machine(row)}", "dim")),
         _format_section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]
     accesses = "\n".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
@@ -73,6 +73,10 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     parts.append(_format_section(screen, "answer", row.output or ""))
     parts.append(_format_section(screen, "traceback", row.traceback or ""))
     return "".join(parts)
+
+
+def _describe_machine(row: CallRow) -> str:
+    return f", on {escape(row.host)}, where it is call {row.number}" if row.number is not None else ""
 
 
 def _format_section(screen: Screen, title: str, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,10 +40,9 @@ def run(options: argparse.Namespace) -> int:
     with open_reader(options) as reader:
         try:
             tools, codes = reader.compute_stats(session=options.session, project=get_project(options))
-            use = reader.measure_use()
+            use, size = reader.measure_use(), reader.measure_journal()
         except JournalFailed as error:
             raise describe_journal_error(error) from None
-        size = os.path.getsize(reader.path)
     if options.json:
         from dataclasses import asdict
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
-from handrail.cli.log import add_journal, describe_journal_error, get_journal_path
+from handrail.cli.log import add_journal, choose_journal, describe_journal_error, is_shared, open_reader
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
 
@@ -66,12 +66,14 @@ def _undo_calls(options: argparse.Namespace) -> UndoReport:
     from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
     from handrail.workspace import Root
 
+    if is_shared(options):
+        raise _explain_shared(options)
     config = open_config()
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
     selection = {"call": options.call, "since": options.since, "session": options.session}
     try:
-        with open_undo(get_journal_path(options), options.workspace, roots, config.settings) as (journal, context):
+        with open_undo(choose_journal(options), options.workspace, roots, config.settings) as (journal, context):
             return undo(journal, context, dry_run=options.dry_run, **selection)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
@@ -81,6 +83,22 @@ def _undo_calls(options: argparse.Namespace) -> UndoReport:
         raise describe_journal_error(error) from None
     except ToolError as error:
         raise Stop(f"nothing was undone: {escape(str(error))}") from None
+
+
+def _explain_shared(options: argparse.Namespace) -> UsageError:
+    """An undo works on files, and these are on the machine that made the call."""
+    way = "`handrail show CALL --shared` names the machine and the number of the call there"
+    if options.call is not None:
+        with open_reader(options) as reader:
+            row = reader.find_call(options.call)
+        if row is None:
+            return UsageError(f"unknown call {escape(options.call)}; `handrail log --shared` lists them")
+        host, place = escape(row.host), escape(row.workspace)
+        way = (
+            f"it is call {row.number} on {host}: run `handrail undo {row.number} -w {place}` there, or "
+            f'Session.connect("ssh://{host}{place}").undo(call={row.number})'
+        )
+    return UsageError(f"a shared journal is only read, and undo works beside the files; {way}")
 
 
 def _render_report(report: UndoReport, dry: bool) -> str:

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, open_config
-from handrail.cli.log import add_journal, get_journal_path
+from handrail.cli.log import add_journal, choose_journal
 from handrail.cli.output import Stop, UsageError, write
 from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import escape
@@ -95,7 +95,7 @@ def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
     from handrail.web.pages import make_app
     from handrail.web.serve import serve
 
-    with listener, open_site(get_journal_path(options)) as site:
+    with listener, open_site(choose_journal(options)) as site:
         serve(make_app(site), site.closing, listener, _show_address)
 
 

@@ -26,6 +26,7 @@ USES: Mapping[str, str] = {
     "claude-agent-sdk": "handrail.integrations.claude_agent_sdk",
     "smolagents": "handrail.integrations.smolagents",
     "acp": "`handrail acp`",
+    "postgres": "a shared journal in PostgreSQL",
     "ray": "fleets: handrail.Fleet and `handrail fleet`",
 }
 """Purpose of each extra of `pyproject.toml`."""

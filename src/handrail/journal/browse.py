@@ -17,16 +17,6 @@ _LOOKED_AT = 20_000
 """Rows that are looked at for one page."""
 _RECENT = 2_000
 """Rows that are looked at to offer filters."""
-_BRIEF = (
-    "seq, time, session, workspace, dialect, tool, decision, rule, substr(why, 1, 300), source, "
-    "CASE WHEN json_valid(touches) THEN json_array_length(touches) ELSE 0 END, "
-    "CASE WHEN json_valid(touches) THEN json_extract(touches, '$[0][0]') END, "
-    # A name that is no Unicode is one in JSON, and would be a text that cannot be read.
-    "CASE WHEN json_valid(touches) THEN CAST(substr(json_extract(touches, '$[0][1]'), 1, 300) AS BLOB) END, "
-    "substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code, "
-    "(SELECT value FROM meta WHERE key = 'client:' || session), "
-    "(SELECT value FROM meta WHERE key = 'model:' || session)"
-)
 
 
 @frozen
@@ -148,10 +138,10 @@ def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None =
     """The newest calls below number ``before``. Stops after a bounded number of rows that are not wanted."""
     where, values = wanted.conditions()
     with reader.errors():
-        newest = before if before is not None else _find_last(reader) + 1
+        newest = before if before is not None else reader.find_last_call() + 1
         oldest = 0 if wanted.session and not (wanted.tool or wanted.status) else max(0, newest - _LOOKED_AT)
         clauses = " AND ".join(["seq < ?", "seq >= ?", *where])
-        query = f"SELECT {_BRIEF} FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
+        query = f"SELECT {reader.brief} FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
         rows = [_summarize(row) for row in reader.db.execute(query, (newest, oldest, *values, limit))]
         first = reader.db.execute("SELECT min(seq) FROM calls").fetchone()[0]
     reached = rows[-1].seq if len(rows) == limit else oldest
@@ -160,10 +150,12 @@ def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None =
 
 def read_brief_ended(reader: JournalReader, since: int, limit: int = 200) -> tuple[list[BriefCall], int]:
     """The calls that came to an end after entry ``since`` of the chain, and the last entry that was looked at."""
-    query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n LIMIT ?"
     with reader.errors():
-        entries = reader.db.execute(query, (since, limit)).fetchall()
-        rows = [reader.db.execute(f"SELECT {_BRIEF} FROM calls WHERE seq = ?", (seq,)).fetchone() for _, seq in entries]
+        entries = reader.list_ended(since, limit)
+        rows = [
+            reader.db.execute(f"SELECT {reader.brief} FROM calls WHERE seq = ?", (seq,)).fetchone()
+            for _, seq in entries
+        ]
     return [_summarize(row) for row in rows if row], entries[-1][0] if entries else since
 
 
@@ -171,7 +163,7 @@ def list_sources(reader: JournalReader) -> CallSources:
     """The sessions, workspaces and tools of the newest calls."""
     query = "SELECT session, workspace, tool FROM calls WHERE seq > ? ORDER BY seq DESC"
     with reader.errors():
-        rows = reader.db.execute(query, (_find_last(reader) - _RECENT,)).fetchall()
+        rows = reader.db.execute(query, (reader.find_last_call() - _RECENT,)).fetchall()
     sessions, workspaces, tools = (list(dict.fromkeys(row[column] for row in rows)) for column in range(3))
     return CallSources(sessions[:50], [os.fsdecode(one) for one in workspaces[:50]], sorted(tools)[:50])
 
@@ -207,38 +199,35 @@ def read_file_history(
 def list_edited_files(reader: JournalReader, limit: int = 15) -> list[tuple[str, int]]:
     """The files that most of the newest calls have changed, and in how many of them."""
     query = (
-        "SELECT path, count(DISTINCT seq) FROM files WHERE seq > ? AND after IS NOT before "
+        "SELECT path, count(DISTINCT seq) FROM files WHERE seq > ? AND (after IS NULL OR after <> before) "
         "GROUP BY path ORDER BY 2 DESC, 1 LIMIT ?"
     )
     with reader.errors():
-        rows = reader.db.execute(query, (_find_last(reader) - _LOOKED_AT, limit)).fetchall()
+        rows = reader.db.execute(query, (reader.find_last_call() - _LOOKED_AT, limit)).fetchall()
     return [(os.fsdecode(path), count) for path, count in rows]
 
 
 def count_by_period(reader: JournalReader, seconds: int) -> list[Bucket]:
     """Figures of the newest calls for each period of so many seconds and each tool, the oldest first."""
     query = (
-        "SELECT time / 1000000000 / ?1 * ?1, tool, count(*), sum(status IS 'error'), sum(status IS 'denied'), "
-        "sum(decision IS 'ask'), sum(decision IS 'ask' AND status IS NOT 'denied'), "
-        "coalesce(sum(given), 0) + coalesce(sum(said), 0), coalesce(sum(duration), 0) "
-        "FROM calls WHERE seq > ?2 GROUP BY 1, 2 ORDER BY 1, 2"
+        "SELECT time / 1000000000 / ? * ?, tool, count(*), count(*) FILTER (WHERE status = 'error'), "
+        "count(*) FILTER (WHERE status = 'denied'), count(*) FILTER (WHERE decision = 'ask'), "
+        "count(*) FILTER (WHERE decision = 'ask' AND coalesce(status, '') <> 'denied'), "
+        "CAST(coalesce(sum(given), 0) + coalesce(sum(said), 0) AS bigint), coalesce(sum(duration), 0) "
+        "FROM calls WHERE seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
     )
+    last = reader.find_last_call()
     with reader.errors():
-        return [Bucket(*row) for row in reader.db.execute(query, (seconds, _find_last(reader) - _LOOKED_AT))]
+        return [Bucket(*row) for row in reader.db.execute(query, (seconds, seconds, last - _LOOKED_AT))]
 
 
 def read_time_span(reader: JournalReader) -> tuple[int, int]:
     """The times of the oldest and the newest call that `count_by_period` looks at, in seconds since 1970."""
     with reader.errors():
-        last = _find_last(reader)
+        last = reader.find_last_call()
         query = "SELECT min(time), max(time) FROM calls WHERE seq > ?"
         first, newest = reader.db.execute(query, (last - _LOOKED_AT,)).fetchone()
     return (first or 0) // 10**9, (newest or 0) // 10**9
-
-
-def _find_last(reader: JournalReader) -> int:
-    """The number of the newest call."""
-    return int(reader.db.execute("SELECT seq FROM head").fetchone()[0])
 
 
 def _summarize(row: Sequence[object]) -> BriefCall:

@@ -539,17 +539,46 @@ def trim_images(db: sqlite3.Connection, over: int, seq: int) -> int:
     return freed
 
 
+SHIPPED = "ship:"
+"""Prefix of the keys in `meta` that say how far the journal was shipped: JSON with the entry `n` and the call `seq`."""
+MOST_UNSHIPPED = 2
+"""What is not in the shared journal yet is removed when it exceeds the limits of the journal by this factor."""
+
+
+class Shipped(NamedTuple):
+    """The newest entry and the newest call that are in every shared journal."""
+
+    n: int
+    seq: int
+
+
+def read_shipped(db: sqlite3.Connection) -> Shipped | None:
+    """How far the journal was shipped; None if it is not shipped."""
+    known = []
+    for (text,) in db.execute("SELECT value FROM meta WHERE key >= ? AND key < ?", (SHIPPED, SHIPPED[:-1] + ";")):
+        try:
+            state = json.loads(text)
+            known.append(Shipped(int(state["n"]), int(state["seq"])))
+        except (ValueError, TypeError, KeyError):
+            known.append(Shipped(0, 0))
+    return Shipped(min(one.n for one in known), min(one.seq for one in known)) if known else None
+
+
 def load_images(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
     """Load the contents that are still stored and unchanged."""
     contents: dict[str, bytes] = {}
     for digest in digests:
         row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()
-        if row is None:
-            continue
-        try:
-            raw = zlib.decompress(row[1]) if row[0] else bytes(row[1])
-        except (zlib.error, TypeError):
-            continue
-        if hash_bytes(raw) == digest:
+        raw = unpack_image(digest, row[1], bool(row[0])) if row else None
+        if raw is not None:
             contents[digest] = raw
     return contents
+
+
+def unpack_image(digest: str, data: bytes, packed: bool) -> bytes | None:
+    """The contents of an image; None if they are not those of its hash."""
+    try:
+        raw = zlib.decompress(data) if packed else bytes(data)
+    except (zlib.error, TypeError):
+        return None
+    return raw if hash_bytes(raw) == digest else None

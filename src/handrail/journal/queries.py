@@ -1,4 +1,8 @@
-"""Reading the journal: calls by number, session or workspace, figures over all of them, and whether it is whole."""
+"""Reading the journal: calls by number, session or workspace, figures over all of them, and whether it is whole.
+
+The queries are written in the SQL that SQLite and PostgreSQL share: `postgres_reader.py` reads a shared journal with
+them, and has its own where the two differ.
+"""
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
@@ -8,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from handrail.frozen import frozen
@@ -32,8 +36,9 @@ UNDO = "Undo"
 """The name under which an undo is in the journal."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
-_CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
-_SPOOL_BROKEN = "rows were changed or removed before they came into the database"
+SPOOL_BROKEN = "rows were changed or removed before they came into the database"
+ADDED_CALL = "the row was added by another program"
+ADDED_FILE = "a file was added to the row by another program"
 _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
 _MOST_WORKSPACES = 100
@@ -95,6 +100,10 @@ class CallRow:
     output: str | None
     notes: list[list[str]]
     traceback: str | None
+    host: str = ""
+    """In a shared journal: the machine on which the call was made."""
+    number: int | None = None
+    """In a shared journal: its number in the journal of that machine."""
 
 
 @frozen
@@ -143,32 +152,72 @@ class ToolStats:
     milliseconds: float
 
 
+class Rows(Protocol):
+    """The rows that a query returns."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Queries(Protocol):
+    """Executes queries; `?` stands for a value."""
+
+    def execute(self, query: str, values: Sequence[Any] = ..., /) -> Rows: ...
+
+
 class JournalReader:
     """A journal that is only read, whoever writes to it meanwhile."""
 
+    brief = (
+        "seq, time, session, workspace, dialect, tool, decision, rule, substr(why, 1, 300), source, "
+        "CASE WHEN json_valid(touches) THEN json_array_length(touches) ELSE 0 END, "
+        "CASE WHEN json_valid(touches) THEN json_extract(touches, '$[0][0]') END, "
+        # A name that is no Unicode is one in JSON, and would be a text that cannot be read.
+        "CASE WHEN json_valid(touches) THEN CAST(substr(json_extract(touches, '$[0][1]'), 1, 300) AS BLOB) END, "
+        "substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code, "
+        "(SELECT value FROM meta WHERE key = 'client:' || session), "
+        "(SELECT value FROM meta WHERE key = 'model:' || session)"
+    )
+    """The columns that a list of calls shows."""
+    _calls = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
+    _workspace = "+workspace"
+    """The plus keeps SQLite from collecting the calls of a large project by their index and sorting them."""
+
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self.db: Queries = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        path = self.path
         try:
             if not os.path.isfile(path):
                 raise JournalFailed(journal=self.path, why="there is no journal yet")
             uri = f"file:{quote(os.fsencode(self.path))}?mode=ro"
-            self.db = sqlite3.connect(uri, uri=True, timeout=10.0, isolation_level=None, check_same_thread=False)
-            version = self.db.execute("PRAGMA user_version").fetchone()[0]
+            db = sqlite3.connect(uri, uri=True, timeout=10.0, isolation_level=None, check_same_thread=False)
+            version = db.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
         self._merged = -1
         """How many bytes of the spool are merged, where they cannot be moved."""
         if version != VERSION:
-            self.db.close()
+            db.close()
             raise JournalFailed(
                 journal=self.path, why=f"its format is {version}; this version of Handrail reads {VERSION}"
             )
+        self._sqlite = db
+        return db
 
     def __enter__(self) -> JournalReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.db.close()
+        self.close()
+
+    def close(self) -> None:
+        self._sqlite.close()
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -180,7 +229,7 @@ class JournalReader:
             raise JournalFailed(journal=self.path, why=str(error)) from None
 
     def _take_spooled(self) -> None:
-        if not has_spooled(self.path) or self.db.in_transaction:
+        if not has_spooled(self.path) or self._sqlite.in_transaction:
             return
         try:
             Database(self.path).close()
@@ -203,7 +252,7 @@ class JournalReader:
         run("DROP TABLE IF EXISTS temp.head")
         run("CREATE TEMP TABLE head AS SELECT * FROM main.head")
         n, seq, digest = run("SELECT n, seq, hash FROM main.head").fetchone()
-        spooled = _read_spooled(self.db, self.path)
+        spooled = _read_spooled(self._sqlite, self.path)
         for row in spooled.rows:
             n, seq = n + 1, seq + 1
             digest = hash_entry(digest, n, seq, "whole 0", [row, []])
@@ -218,9 +267,9 @@ class JournalReader:
             where, values = [*where, "session = ?"], [*values, session]
         if workspace:
             where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
-        query = f"{_CALLS} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
+        query = f"{self._calls} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
         with self.errors():
-            rows = self.db.execute(query, (*values, limit)).fetchall()
+            rows = self.db.execute(query, (*values, _bound(limit))).fetchall()
         return [_call(row) for row in reversed(rows)]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
@@ -228,15 +277,18 @@ class JournalReader:
 
         ``project``: only calls in workspaces that are this directory, contain it, or are inside it.
         """
-        only, values = _select(session, project)
-        newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls WHERE {only} ORDER BY seq DESC LIMIT ?)"
-        page = f"{_CALLS} WHERE seq BETWEEN ? AND ? AND {only} ORDER BY seq LIMIT {_PAGE}"
+        only, values = self._select(session, project)
+        limit = _bound(limit)
+        some = f"SELECT seq FROM calls WHERE {only} ORDER BY seq DESC LIMIT ?"
+        newest = f"SELECT min(seq), max(seq) FROM ({some}) AS newest"
+        page = f"{self._calls} WHERE seq BETWEEN ? AND ? AND {only} ORDER BY seq LIMIT {_PAGE}"
         with self.errors():
             workspaces = self._list_workspaces(project) if project and not session else None
             if workspaces:  # the newest calls of each, so that those of an old project are not searched among all
-                one = "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? ORDER BY seq DESC LIMIT ?)"
+                one = "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? ORDER BY seq DESC LIMIT ?) AS one"
                 every = " UNION ALL ".join([one] * len(workspaces))
-                newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM ({every}) ORDER BY seq DESC LIMIT ?)"
+                some = f"SELECT seq FROM ({every}) AS every ORDER BY seq DESC LIMIT ?"
+                newest = f"SELECT min(seq), max(seq) FROM ({some}) AS newest"
                 limits = [part for place in workspaces for part in (place, limit)]
                 seq, last = self.db.execute(newest, (*limits, limit)).fetchone()
             else:
@@ -249,17 +301,21 @@ class JournalReader:
 
     def _list_workspaces(self, project: str) -> list[bytes] | None:
         """The workspaces of a project; None in a journal without their index, and where they are too many."""
-        if all(row[1] != "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)")):
+        if not self._has_workspace_index():
             return None
         above, first, behind = _find_bounds(project)
         places = [*above]
         while len(places) <= _MOST_WORKSPACES:
-            query = "SELECT min(workspace) FROM calls WHERE workspace > ? AND workspace < ?"
-            first = self.db.execute(query, (first, behind)).fetchone()[0]
-            if first is None:
+            query = "SELECT workspace FROM calls WHERE workspace > ? AND workspace < ? ORDER BY workspace LIMIT 1"
+            row = self.db.execute(query, (first, behind)).fetchone()
+            if row is None:
                 return places
+            first = row[0]
             places.append(first)
         return None
+
+    def _has_workspace_index(self) -> bool:
+        return any(row[1] == "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)"))
 
     def iterate_changing_calls(
         self, *, first: int = 0, session: str = "", workspace: str = ""
@@ -306,11 +362,15 @@ class JournalReader:
 
     def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
-        query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n"
         with self.errors():
-            fetched = self.db.execute(query, (since,)).fetchall()
-            rows = [self.db.execute(f"{_CALLS} WHERE seq = ?", (seq,)).fetchone() for _, seq in fetched]
+            fetched = self.list_ended(since)
+            rows = [self.db.execute(f"{self._calls} WHERE seq = ?", (seq,)).fetchone() for _, seq in fetched]
         return [_call(row) for row in rows if row], fetched[-1][0] if fetched else since
+
+    def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
+        """Within `errors`: the entries after entry ``since`` with which calls came to an end, and their calls."""
+        query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n LIMIT ?"
+        return self.db.execute(query, (since, _bound(limit))).fetchall()
 
     def read_newest_entry(self) -> int:
         """The newest entry of the chain."""
@@ -322,29 +382,33 @@ class JournalReader:
         with self.errors():
             row = None
             if str(call).isdecimal() and len(str(call)) < 19:
-                row = self.db.execute(f"{_CALLS} WHERE seq = ?", (int(call),)).fetchone()
+                row = self.db.execute(f"{self._calls} WHERE seq = ?", (int(call),)).fetchone()
             if row is None:
-                newest = f"{_CALLS} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
+                newest = f"{self._calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
                 row = self.db.execute(newest, (str(call),)).fetchone()
         return _call(row) if row else None
 
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""
         with self.errors():
-            removed = read_removed(self.db).seq
+            removed = self._read_removed_calls()
         if str(call).isdecimal() and 0 < int(str(call)[:19]) <= removed:
             return f"call {call} is not in the journal any more: it keeps the newest ones (setting journal_calls)"
         return f"unknown call {call}; `handrail log` lists the calls"
+
+    def _read_removed_calls(self) -> int:
+        """The number up to which calls were removed."""
+        return read_removed(self._sqlite).seq
 
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
         query = (
             f"SELECT {', '.join(FILE_COLUMNS)} FROM files "
-            "WHERE seq = ?1 AND attempt = (SELECT max(attempt) FROM files WHERE seq = ?1) ORDER BY place"
+            "WHERE seq = ? AND attempt = (SELECT max(attempt) FROM files WHERE seq = ?) ORDER BY place"
         )
         with self.errors():
             unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
-            return [_parse_file_row(row, unended) for row in self.db.execute(query, (seq,))]
+            return [_parse_file_row(row, unended) for row in self.db.execute(query, (seq, seq))]
 
     def find_last_change(self, path: str, digest: str, after: int) -> int | None:
         """The call after ``after`` that left ``path`` with these contents."""
@@ -355,7 +419,7 @@ class JournalReader:
 
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():
-            return load_images(self.db, digests)
+            return load_images(self._sqlite, digests)
 
     def measure_use(self) -> StorageUse:
         """Return the size of the before-images."""
@@ -363,12 +427,17 @@ class JournalReader:
             sums = "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images"
             return StorageUse(*self.db.execute(sums).fetchone())
 
+    def measure_journal(self) -> int:
+        """The bytes of the whole journal."""
+        return os.path.getsize(self.path)
+
     def compute_stats(self, *, session: str = "", project: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
-        only, values = _select(session, project)
+        only, values = self._select(session, project)
+        sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS bigint)" for name in ("given", "said", "answer_bytes"))
         per_tool = (
-            "SELECT tool, count(*), sum(status IS 'error'), sum(status IS 'denied'), sum(status IS NULL), "
-            "coalesce(sum(given), 0), coalesce(sum(said), 0), coalesce(sum(answer_bytes), 0), "
+            "SELECT tool, count(*), count(*) FILTER (WHERE status = 'error'), "
+            f"count(*) FILTER (WHERE status = 'denied'), count(*) FILTER (WHERE status IS NULL), {sums}, "
             f"coalesce(sum(duration), 0) FROM calls WHERE {only} GROUP BY tool ORDER BY count(*) DESC, tool"
         )
         codes = f"SELECT error, count(*) FROM calls WHERE {only} GROUP BY error ORDER BY count(*) DESC, error"
@@ -376,11 +445,20 @@ class JournalReader:
             tools = [ToolStats(*row) for row in self.db.execute(per_tool, values)]
             return tools, {code: count for code, count in self.db.execute(codes, values) if code}
 
+    def count_entries(self) -> int:
+        """How many entries the chain has; of a shared journal, all chains."""
+        return self.read_newest_entry()
+
+    def find_last_call(self) -> int:
+        """The number of the newest call."""
+        with self.errors():
+            return int(self.db.execute("SELECT seq FROM head").fetchone()[0])
+
     def verify(self) -> BrokenEntry | None:
         """Return the first place where the journal was changed; None if it is intact."""
         anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
-            intact = _read_spooled(self.db, self.path).intact
+            intact = _read_spooled(self._sqlite, self.path).intact
             self.db.execute("BEGIN")
             try:
                 return self._verify(anchor, intact)
@@ -388,51 +466,97 @@ class JournalReader:
                 self.db.execute("ROLLBACK")
 
     def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> BrokenEntry | None:
-        removed = read_removed(self.db)
-        last, seq_before = ChainEntry(removed.n, removed.hash or GENESIS), removed.seq
+        removed = read_removed(self._sqlite)
+        walk = ChainWalk(ChainEntry(removed.n, removed.hash or GENESIS), removed.seq)
         entered = removed.n == 0
         held = anchor is None
         attempts: dict[int, int] = {}
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                if row and row[0] == 0:
-                    return BrokenEntry(seq_before + 1, _SPOOL_BROKEN)
-                return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_describe_anchor(row)}")
-            if n != last.n + 1:
-                return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
+                return walk.report_lost(row)
             if stage == STAGE:
-                content: list[Any] = [*read_removed(self.db, n)]
+                content: list[Any] = [*read_removed(self._sqlite, n)]
                 entered = entered or content == [*removed]
             else:
-                content = read_hashed_columns(self.db, seq, stage)
-            if content[0] is None:
-                return BrokenEntry(seq, "the row is missing")
-            if hash_entry(last.hash, n, seq, stage, content) != digest:
-                return BrokenEntry(seq, "the row was changed")
-            if stage != STAGE:
+                content = read_hashed_columns(self._sqlite, seq, stage)
                 attempts[seq] = int(stage.partition(" ")[2]) + 1
-            last, seq_before = ChainEntry(n, digest), max(seq, seq_before)
+            if broken := walk.check(n, seq, stage, digest, content):
+                return broken
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
-        if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
-            return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
+        if broken := walk.check_end(ChainEntry(*self.db.execute("SELECT n, hash FROM head").fetchone())):
+            return broken
         if not entered:
             return BrokenEntry(1, "the beginning of the journal is missing")
         if not spool_intact:
-            return BrokenEntry(seq_before + 1, _SPOOL_BROKEN)
+            return BrokenEntry(walk.next_call, SPOOL_BROKEN)
         if not held:
-            return BrokenEntry(seq_before + 1, "rows are missing at the end (removed, or lost in a power failure)")
+            return BrokenEntry(walk.next_call, "rows are missing at the end (removed, or lost in a power failure)")
         return self._find_added_rows(attempts)
 
     def _find_added_rows(self, attempts: dict[int, int]) -> BrokenEntry | None:
         """Rows that nobody has put into the chain."""
         for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
             if seq not in attempts:
-                return BrokenEntry(seq, "the row was added by another program")
+                return BrokenEntry(seq, ADDED_CALL)
         for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
             if attempt >= attempts.get(seq, 0):
-                return BrokenEntry(seq, "a file was added to the row by another program")
+                return BrokenEntry(seq, ADDED_FILE)
         return None
+
+    def _select(self, session: str, project: str) -> tuple[str, list[Any]]:
+        """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
+        parts, values = ["TRUE"], []  # type: tuple[list[str], list[Any]]
+        if session:
+            parts, values = [*parts, "session = ?"], [*values, session]
+        if project:
+            above, first, behind = _find_bounds(project)
+            known, column = ", ".join("?" * len(above)), self._workspace
+            parts.append(f"({column} IN ({known}) OR ({column} > ? AND {column} < ?))")
+            values += [*above, first, behind]
+        return " AND ".join(parts), values
+
+
+class ChainWalk:
+    """Checks the entries of a hash chain one after the other, behind ``start``."""
+
+    def __init__(self, start: ChainEntry, calls: int = 0) -> None:
+        self._last = start
+        self.next_call = calls + 1
+        """The number behind the newest call so far."""
+
+    def skip(self, removed: ChainEntry) -> None:
+        """Continue after entries that were removed before they were sent here."""
+        self._last = removed
+
+    def check(self, n: int, seq: int, stage: str, digest: str, content: Sequence[Any]) -> BrokenEntry | None:
+        """Take the next entry; ``content``: the columns that its hash covers."""
+        if n != self._last.n + 1:
+            return BrokenEntry(self.next_call, "one or more entries are missing before this one")
+        if content[0] is None:
+            return BrokenEntry(seq, "the row is missing")
+        if hash_entry(self._last.hash, n, seq, stage, content) != digest:
+            return BrokenEntry(seq, "the row was changed")
+        self._last, self.next_call = ChainEntry(n, digest), max(seq + 1, self.next_call)
+        return None
+
+    def check_end(self, newest: ChainEntry) -> BrokenEntry | None:
+        """Whether the last entry is the newest one."""
+        if self._last != newest:
+            return BrokenEntry(self.next_call, "one or more rows are missing at the end")
+        return None
+
+    def report_lost(self, row: tuple[int, str] | None) -> BrokenEntry:
+        """An entry that says that others were lost."""
+        if row and row[0] == 0:
+            return BrokenEntry(self.next_call, SPOOL_BROKEN)
+        known = f"(entry {row[0]} existed)" if row else ""
+        return BrokenEntry(self.next_call, f"the end of the journal is missing here {known}")
+
+
+def _bound(limit: int) -> int:
+    """A limit as both databases take it: -1 stands for none."""
+    return limit if limit >= 0 else 1 << 62
 
 
 def is_of_project(workspace: str, project: str) -> bool:
@@ -449,20 +573,6 @@ def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
     return [*map(os.fsencode, above)], os.fsencode(below), os.fsencode(below[:-1] + "0")  # 0 follows the slash
 
 
-def _select(session: str, project: str) -> tuple[str, list[Any]]:
-    """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
-    parts, values = ["TRUE"], []  # type: tuple[list[str], list[Any]]
-    if session:
-        parts, values = [*parts, "session = ?"], [*values, session]
-    if project:
-        above, first, behind = _find_bounds(project)
-        known = ", ".join("?" * len(above))
-        # The plus keeps SQLite from collecting the calls of a large project by their index and sorting them.
-        parts.append(f"(+workspace IN ({known}) OR (+workspace > ? AND +workspace < ?))")
-        values += [*above, first, behind]
-    return " AND ".join(parts), values
-
-
 def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
     """The rows that wait in the spool of a journal that is only read, and whether none is missing."""
     with contextlib.ExitStack() as held:
@@ -476,12 +586,8 @@ def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
         return parse_spool(raw, read_moved(db), parse_hash(anchor))
 
 
-def _describe_anchor(row: tuple[int, str] | None) -> str:
-    return f"(entry {row[0]} existed)" if row else ""
-
-
 def _call(row: Sequence[Any]) -> CallRow:
-    named = dict(zip(CALL_COLUMNS, row, strict=True))
+    named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
     for name in ("pid", "given", "said", "answer_bytes", "ended"):
         del named[name]
     named["accesses"] = named.pop("touches")  # the name of the column, which files of older versions have

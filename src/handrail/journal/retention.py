@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from handrail.journal.database import Database, Head
+from handrail.journal.database import MOST_UNSHIPPED, Database, Head, read_shipped
 
 MOST_CALLS = 1_000_000
 FEWEST_CALLS = 1_000
@@ -45,7 +45,13 @@ def remove_oldest(db: Database, most_calls: int, most_bytes: int) -> None:
         surplus = _count_surplus(db.connection, most_calls, most_bytes)  # others may have removed some since
         if surplus >= EVERY:
             removed = read_removed(db.connection)
-            _remove(db, head, removed, removed.seq + min(surplus, _AT_ONCE))
+            last = removed.seq + min(surplus, _AT_ONCE)
+            shipped = read_shipped(db.connection)
+            far = _count_surplus(db.connection, MOST_UNSHIPPED * most_calls, MOST_UNSHIPPED * most_bytes) >= EVERY
+            if shipped is None or far:  # the one who ships counts what is gone
+                _remove(db, head, removed, last, head.n)
+            else:
+                _remove(db, head, removed, min(last, shipped.seq), shipped.n)
 
 
 def read_removed(connection: sqlite3.Connection, entry: int | None = None) -> Removed:
@@ -74,13 +80,16 @@ def _count_surplus(connection: sqlite3.Connection, most_calls: int, most_bytes: 
     return min(max(calls - most_calls, _AT_ONCE if too_large else 0), calls - FEWEST_CALLS)
 
 
-def _remove(db: Database, head: Head, removed: Removed, last: int) -> None:
-    """Remove the calls up to ``last`` and the entries of the chain before the first that belongs to a later call."""
+def _remove(db: Database, head: Head, removed: Removed, last: int, last_entry: int) -> None:
+    """Remove the calls up to ``last`` and the entries of the chain before the first that belongs to a later call.
+
+    No entry behind ``last_entry`` is removed.
+    """
     run = db.connection.execute
     cut, ended = ("", 0), set[int]()
     entries = run("SELECT n, seq, stage, hash FROM chain WHERE n > ? ORDER BY n", (removed.n,))
     for n, seq, stage, digest in entries:
-        if seq > last:
+        if seq > last or n > last_entry:
             break
         cut = digest, n
         if not stage.startswith("begin"):

@@ -26,12 +26,14 @@ from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
 from handrail.journal.database import (
+    MOST_UNSHIPPED,
     WHOLE,
     Database,
     Head,
     Packed,
     find_missing_images,
     pack_image,
+    read_shipped,
     store_images,
     trim_images,
 )
@@ -245,7 +247,12 @@ class SqliteJournal:
         head.kept += store_images(db.connection, seq, contents, ready, self._limit_image())
         if head.kept > self.budget:
             head.trimmed = True
-            head.kept -= trim_images(db.connection, head.kept - self.budget, seq)
+            shipped = read_shipped(db.connection)
+            oldest_needed = seq if shipped is None else min(seq, shipped.seq + 1)
+            head.kept -= trim_images(db.connection, head.kept - self.budget, oldest_needed)
+            most = MOST_UNSHIPPED * self.budget
+            if head.kept > most:  # the one who ships counts those that are gone
+                head.kept -= trim_images(db.connection, head.kept - most, seq)
 
 
 def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
@@ -325,15 +332,15 @@ def get_reason(error: sqlite3.Error | OSError) -> str:
     return str(error)
 
 
-def open_journal(path: str, *, required: bool, budget: int, most_calls: int) -> SqliteJournal:
+def open_journal(path: str, *, required: bool, budget: int, most_calls: int, ship_to: str = "") -> SqliteJournal:
     """The journal at ``path``; all that are open at once share one connection. Never fails: the file is opened later.
 
     ``required``: nothing may be changed that cannot be recorded; if not, each result only carries a note that says why
     the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it, and
-    the records as well; ``most_calls``: how many records it may have.
-    Call `close` when no more records come.
+    the records as well; ``most_calls``: how many records it may have. ``ship_to``: the URL of a shared journal, to
+    which records are sent in the background. Call `close` when no more records come.
     """
-    return _SharedJournal(path, required=required, budget=budget, most_calls=most_calls)
+    return _SharedJournal(path, required=required, budget=budget, most_calls=most_calls, ship_to=ship_to)
 
 
 class _Writers:
@@ -375,8 +382,14 @@ os.register_at_fork(after_in_child=_writers.after_fork)
 class _SharedJournal(SqliteJournal):
     """One session's view of a shared journal: its own limits, and the common connection."""
 
-    def __init__(self, path: str, *, required: bool, budget: int, most_calls: int) -> None:
+    def __init__(self, path: str, *, required: bool, budget: int, most_calls: int, ship_to: str) -> None:
         super().__init__(_resolve_path(path), required=required, budget=budget, most_calls=most_calls)
+        self._shipper = None
+        if ship_to:
+            from handrail.journal.shipper import find_shipper
+            from handrail.settings.journal_address import JournalAddress
+
+            self._shipper = find_shipper(self.path, JournalAddress.parse(ship_to))
         self._closing = threading.Lock()
         self._closed = False
         self._writer = _writers.acquire(self.path)
@@ -391,6 +404,8 @@ class _SharedJournal(SqliteJournal):
         finally:
             if late:
                 _writers.release(writer)
+            if self._shipper:
+                self._shipper.notify()
 
     def close(self) -> None:
         with self._closing:

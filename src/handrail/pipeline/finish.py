@@ -6,13 +6,16 @@ A dialect's templates give the text, and long text is truncated.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from handrail.dialects import Dialect
+from handrail.drafts import IN_DRAFT
 from handrail.errors import Bug, Refusal, ToolError
+from handrail.errors.extras import needs
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
 from handrail.model import Access, Failure, Note, Result, Status
@@ -135,7 +138,7 @@ def truncate(text: str, most: int) -> tuple[str, int]:
 
 
 class SessionJournal:
-    """The journal that a host chose: its own, the user's ("auto" or "require"), or none.
+    """The journal that a host chose: its own, the user's ("auto", "require" or the URL of a shared one), or none.
 
     The user's journal is opened when it is first needed, since SQLite is slow to import, and closed with the session.
     A required one is opened at once; raises `JournalFailed` if that fails.
@@ -144,9 +147,16 @@ class SessionJournal:
     def __init__(self, choice: Journal | str | None, state: str, settings: Settings) -> None:
         self._required = "require" in (choice, settings.journaling)
         self._state, self._settings = state, settings
+        self._ship_to = settings.journal or ""
+        if isinstance(choice, str) and choice not in ("auto", "require"):
+            _require_shipping(choice)
+            self._ship_to = choice
+        if IN_DRAFT in os.environ:  # what happens there is no fact before it is kept
+            self._ship_to = ""
         self._lock = threading.Lock()
         self._closed = False
-        self._is_users = isinstance(choice, str) and (self._required or settings.journaling != "off")
+        wanted = self._required or self._ship_to == choice or settings.journaling != "off"
+        self._is_users = isinstance(choice, str) and wanted
         own = NoJournal() if choice is None or isinstance(choice, str) else choice
         self._journal: Journal | None = None if self._is_users else own
         if self._is_users and self._required:
@@ -162,6 +172,7 @@ class SessionJournal:
                     required=self._required,
                     budget=self._settings.journal_bytes,
                     most_calls=self._settings.journal_calls,
+                    ship_to=self._ship_to,
                 )
                 try:
                     if self._required:
@@ -180,6 +191,18 @@ class SessionJournal:
             self._closed = True
             if self._is_users and self._journal:
                 self._journal.close()
+
+
+def _require_shipping(url: str) -> None:
+    """Raise `ValueError` or `MissingExtra` if nothing can be sent to the shared journal that a host asks for."""
+    from importlib.util import find_spec
+
+    from handrail.settings.journal_address import JournalAddress
+
+    JournalAddress.parse(url)
+    with needs("postgres"):
+        if find_spec("psycopg") is None:
+            raise ModuleNotFoundError(name="psycopg")
 
 
 class Recorder:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import AnyTool
 
+_JOURNALS = '"auto", "require", the URL of a shared journal, None or a Journal'
 Matching = Literal["dialect", "ladder"]
 """How edits are matched: as the dialect's document says, or forgiving in every dialect."""
 
@@ -50,8 +51,13 @@ def check_options(
         raise _reject_value("approve", "a function that takes a Question and returns True, False or an Answer", approve)
     if settings is not None and not isinstance(settings, Settings):
         raise _reject_value("settings", "a Settings object", settings)
-    if not (journal is None or journal in ("auto", "require") or callable(getattr(journal, "record", None))):
-        raise _reject_value("journal", '"auto", "require", None or a Journal', journal)
+    if isinstance(journal, str) and journal not in ("auto", "require"):
+        from handrail.settings.journal_address import hide_password, is_database_url
+
+        if not is_database_url(journal):
+            raise _reject_value("journal", _JOURNALS, hide_password(journal))
+    elif not (journal is None or isinstance(journal, str) or callable(getattr(journal, "record", None))):
+        raise _reject_value("journal", _JOURNALS, journal)
     if not isinstance(dialect, str | Dialect):
         raise _reject_value("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
     if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
@@ -114,7 +120,7 @@ class SessionOptions(TypedDict, total=False):
     policy: Policy | None
     mode: Mode | None
     rules: Sequence[PolicyFile]
-    journal: Journal | Literal["auto", "require"] | None
+    journal: Journal | str | None
     settings: Settings | None
     before_call: BeforeCall | None
     after_call: AfterCall | None

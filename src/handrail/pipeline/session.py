@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -102,6 +102,7 @@ class Session:
 
     - ``policy=AllowAll()``: no rules, no guarded secrets, no questions;
     - ``journal=None``: no record, so that nothing can be undone; ``"require"``: no change without a record;
+      ``"postgresql://..."``: the user's journal is sent to a shared one as well;
     - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
 
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
@@ -123,7 +124,7 @@ class Session:
         mode: Mode | None = None,
         rules: Sequence[PolicyFile] = (),
         approve: Approve | None = None,
-        journal: Journal | Literal["auto", "require"] | None = "auto",
+        journal: Journal | str | None = "auto",
         settings: Settings | None = None,
         before_call: BeforeCall | None = None,
         after_call: AfterCall | None = None,

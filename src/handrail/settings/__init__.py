@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -79,6 +79,11 @@ class Settings:
         Literal["off", "warn", "require"],
         "Whether a session without a writable journal works silently, with a note, or not at all.",
     ] = "warn"
+    journal: Annotated[
+        str | None,
+        "A shared journal, `postgresql://USER@HOST/DATABASE?tenant=NAME`, to which records are sent as well: see "
+        "docs/fleet.md.",
+    ] = field(default=None, repr=False)
     journal_bytes: Annotated[
         int, "Maximum size of the stored old contents in the journal, and of its records; the oldest are removed."
     ] = 1 << 30
@@ -104,6 +109,10 @@ class Settings:
                 codecs.lookup(self.legacy_encoding)
             except LookupError:
                 raise ValueError(f"legacy_encoding: unknown encoding {self.legacy_encoding!r}") from None
+        if self.journal is not None:
+            from handrail.settings.journal_address import JournalAddress
+
+            JournalAddress.parse(self.journal)
         for pattern in self.redact_patterns:
             try:
                 re.compile(pattern)
@@ -119,9 +128,9 @@ def describe_fields(kind: type[Settings] | type[AgentSettings]) -> dict[str, str
 def check_fields(settings: Settings | AgentSettings) -> None:
     """Check every field against its annotation; raises `ValueError` with the field, the valid values and the value."""
     kind: type = type(settings)
-    for field in fields(settings):
-        name, value = field.name, getattr(settings, field.name)
-        if value is field.default:  # annotations are evaluated only for what somebody set: that takes time
+    for one in fields(settings):
+        name, value = one.name, getattr(settings, one.name)
+        if value is one.default:  # annotations are evaluated only for what somebody set: that takes time
             continue
         hint = _read_hints(kind)[name]
         if not _fits(value, hint):

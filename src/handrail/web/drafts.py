@@ -166,7 +166,7 @@ def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:
         raise DraftProblem("There is nothing to keep: the draft has no changes.")
     required = site.settings.journaling == "require"
     journal = SqliteJournal(
-        site.journal,
+        site.own_journal,
         required=required,
         budget=site.settings.journal_bytes,
         most_calls=site.settings.journal_calls,

@@ -20,6 +20,7 @@ from handrail.web.site import Site
 _MOST_BYTES = 1 << 20
 """Larger files are not compared."""
 _MOST_FILES = 50
+_SHARED = "a shared journal is only read, so undo on that machine: `handrail undo`, or a session connected to it"
 _WORDS = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
 
 
@@ -62,6 +63,8 @@ def run_undo(site: Site, row: CallRow) -> UndoPreview:
 
 def restore(site: Site, event: FileEvent, path: str, workspace: str) -> str:
     """Give a file the contents that it had before a call; returns what was done, or why nothing was, as a sentence."""
+    if site.is_shared:
+        return f"Nothing was restored: {_SHARED}."
     if not os.path.isdir(workspace):
         return "Nothing was restored: the directory of its project is gone."
     try:
@@ -77,6 +80,9 @@ def restore(site: Site, event: FileEvent, path: str, workspace: str) -> str:
 
 
 def _undo(site: Site, row: CallRow, *, dry_run: bool) -> tuple[UndoReport | None, str]:
+    if site.is_shared:
+        where = f"It is call {row.number} on {row.host}, in {row.workspace}"
+        return None, f"{where}: {_SHARED}."
     if not os.path.isdir(row.workspace):
         return None, "The directory of its project is gone."
     try:

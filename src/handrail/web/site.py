@@ -10,9 +10,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from handrail.files.locks import state_directory
 from handrail.journal import JournalFailed
+from handrail.journal.postgres_reader import open_reader
 from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path
 from handrail.settings import Settings
+from handrail.settings.journal_address import is_database_url
 from handrail.text.display import escape
 from handrail.version import __version__
 from handrail.web.ansi import render_ansi
@@ -26,7 +30,7 @@ class Site:
     """What the pages show, and how."""
 
     journal: str
-    """Path of the journal."""
+    """Path of the journal, or the URL of a shared one, which is only read."""
     settings: Settings
     roots: Sequence[Root] = ()
     """More directories of the user's configuration, in which undo may restore files."""
@@ -66,11 +70,20 @@ class Site:
         """The questions that wait for an answer."""
         return self.questions.list_open() if self.questions else []
 
+    @property
+    def is_shared(self) -> bool:
+        return is_database_url(self.journal)
+
+    @property
+    def own_journal(self) -> str:
+        """The journal of this machine, in which changes are recorded."""
+        return get_default_path(state_directory(self.settings.state)) if self.is_shared else self.journal
+
     @contextmanager
     def reader(self) -> Iterator[JournalReader | None]:
         """The journal; None if there is none yet. Raises `JournalFailed` if it cannot be read."""
         try:
-            reader = JournalReader(self.journal)
+            reader = open_reader(self.journal)
         except JournalFailed as error:
             if error.why != "there is no journal yet":
                 raise

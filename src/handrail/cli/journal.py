@@ -1,0 +1,169 @@
+"""`handrail journal`: how far the local journal was sent to the shared one; send it now; prepare the database."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import CommandParser, find_state
+from handrail.cli.log import check_url, configured_journal, describe_journal_error, format_time
+from handrail.cli.output import UsageError, as_document, on_terminal, write
+from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from handrail.journal.shipping import LocalJournal
+    from handrail.settings.journal_address import JournalAddress
+
+_ABOUT = """\
+The shared journal: a PostgreSQL database to which many machines send their journals, besides keeping them.
+
+  status    how far the local journal was sent, what is outstanding, and why the last attempt failed
+  ship      send what is outstanding now, and wait for it; --follow goes on
+  migrate   create or upgrade the tables in the database; needs a role that may do that
+
+Sessions send their records in the background, so none of these is needed where processes live for a while. The
+setting `journal` names the database."""
+
+_EXAMPLES = """\
+examples:
+  handrail journal status
+  handrail journal ship
+  handrail journal ship --follow                                 for a service beside short processes
+  handrail journal migrate --to postgresql://owner@db/records    with the password in ~/.pgpass
+
+exit codes: 0 done, 1 the database cannot be reached or refuses, 2 wrong usage"""
+
+_LOOK = 1.0
+"""Seconds between two looks with --follow."""
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = CommandParser("journal", _ABOUT, _EXAMPLES)
+    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="status, ship or migrate")
+    parser.add_argument("--to", metavar="URL", help="the shared journal (default: the setting `journal`)")
+    parser.add_argument("--follow", action="store_true", help="ship: keep running; Ctrl-C stops")
+    parser.add_argument("--as-new", action="store_true", help="ship: under a new name, if the local journal is a copy")
+    parser.add_argument("--json", action="store_true", help="status: print JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.errors import MissingExtra
+    from handrail.journal import JournalFailed
+    from handrail.settings.journal_address import JournalAddress
+
+    address = JournalAddress.parse(check_url(options.to) if options.to is not None else configured_journal())
+    try:
+        return _ACTIONS[options.what](options, address)
+    except JournalFailed as error:
+        raise describe_journal_error(error) from None
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
+
+
+def _show_status(options: argparse.Namespace, address: JournalAddress) -> int:
+    status = read_status(address)
+    if options.json:
+        write(as_document(status))
+    else:
+        write(f"{describe_status(status)}\n")
+    return 0
+
+
+def read_status(address: JournalAddress) -> dict[str, Any]:
+    """How far the local journal was sent, as it knows that itself: the database is not asked."""
+    from handrail.journal.shipping import ShippingState
+    from handrail.journal.spool import get_spool_path
+    from handrail.journal.store import get_default_path
+
+    path = get_default_path(find_state())
+    state, outstanding = ShippingState(), 0
+    if os.path.isfile(path):
+        with contextlib.closing(_open_local(path, address)) as local:
+            state = local.read_state()
+            outstanding = local.count_outstanding(state.n)
+        with contextlib.suppress(FileNotFoundError), open(get_spool_path(path), "rb") as spool:
+            outstanding += spool.read().count(b"\n")
+    return {"journal": path, "to": address.shown, "outstanding": outstanding, **asdict(state)}
+
+
+def describe_status(status: dict[str, Any]) -> str:
+    """The status in words."""
+    sent = (
+        f"sent up to entry {status['n']} at {format_time(int(status['shipped'] * 1e9))}"
+        if status["n"]
+        else "not sent yet"
+    )
+    parts = [f"{escape(status['to'])}: {sent}, {status['outstanding']} entries outstanding"]
+    if status["failure"]:
+        failed = format_time(int(status["failed"] * 1e9))
+        parts.append(f"the last attempt failed at {failed}: {escape(status['failure'])}")
+    return "; ".join(parts)
+
+
+def _open_local(path: str, address: JournalAddress) -> LocalJournal:
+    from handrail.journal.shipping import LocalJournal
+
+    return LocalJournal(path, address)
+
+
+def _ship(options: argparse.Namespace, address: JournalAddress) -> int:
+    from handrail.journal import JournalFailed
+    from handrail.journal.shipping import note_failure
+    from handrail.journal.store import get_default_path
+
+    path = get_default_path(find_state())
+    with contextlib.closing(_open_local(path, address)) as local:
+        if options.as_new:
+            local.renew_id()
+        while True:
+            try:
+                shipped = _ship_once(local, address)
+            except JournalFailed as error:
+                state = note_failure(local, error.why, time.time())
+                if not options.follow:
+                    raise
+                print(f"{escape(error.journal)}: {escape(error.why)}", file=sys.stderr, flush=True)
+                time.sleep(max(_LOOK, state.retry - time.time()))
+                continue
+            if shipped or not options.follow:
+                write(f"{shipped} entries sent to {escape(address.shown)}\n")
+            if not options.follow:
+                return 0
+            time.sleep(_LOOK)
+
+
+def _ship_once(local: LocalJournal, address: JournalAddress) -> int:
+    from handrail.journal.postgres import PostgresDatabase
+    from handrail.journal.shipping import ship_all
+
+    with contextlib.closing(PostgresDatabase(address)) as database:
+        return ship_all(local, database, _report_progress if on_terminal(sys.stderr) else None)
+
+
+def _report_progress(shipped: int, left: int) -> None:
+    """Show how much was sent, on one line, for a person who waits."""
+    print(f"\r{shipped:,} entries sent, {left:,} left ", end="" if left else "\n", file=sys.stderr, flush=True)
+
+
+def _migrate(options: argparse.Namespace, address: JournalAddress) -> int:  # noqa: ARG001 - each action takes both
+    from handrail.journal.postgres import VERSION, PostgresDatabase
+
+    with contextlib.closing(PostgresDatabase(address)) as database:
+        steps = database.migrate()
+    done = "are created or upgraded" if steps else "were ready"
+    write(f"the tables of tenant {address.tenant} {done}: version {VERSION}\n")
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace, JournalAddress], int]] = {
+    "status": _show_status,
+    "ship": _ship,
+    "migrate": _migrate,
+}

@@ -1,0 +1,227 @@
+"""Reading a shared journal: the queries of `JournalReader` on PostgreSQL, and the check of every machine's chain."""
+
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handrail.journal.database import GENESIS, BrokenEntry, ChainEntry, unpack_image
+from handrail.journal.postgres import PostgresDatabase
+from handrail.journal.queries import ADDED_CALL, ADDED_FILE, ChainWalk, JournalReader, StorageUse
+from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
+from handrail.journal.retention import STAGE
+from handrail.settings.journal_address import JournalAddress, is_database_url
+
+if TYPE_CHECKING:
+    import psycopg
+
+_PAGE = 500
+"""Entries of a chain that are in memory at once."""
+_TABLES = ("journals", "calls", "files", "chain", "lost", "removed", "images", "meta")
+
+
+class PostgresReader(JournalReader):
+    """The shared journal of a tenant. Numbers are those of arrival; `CallRow.number` is that of the machine."""
+
+    brief = (
+        "seq, time, session, workspace, dialect, tool, decision, rule, substr(why, 1, 300), source, accesses, action, "
+        "target, substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code, "
+        "(SELECT value FROM meta WHERE key = 'client:' || session), "
+        "(SELECT value FROM meta WHERE key = 'model:' || session)"
+    )
+    _calls = (
+        f"SELECT {', '.join(CALL_COLUMNS)}, "
+        "(SELECT host FROM journals WHERE journals.journal = calls.journal), number FROM calls"
+    )
+    _workspace = "workspace"
+
+    def __init__(self, url: str) -> None:
+        self._database = PostgresDatabase(JournalAddress.parse(url))
+        try:
+            self._database.require_version()
+        except BaseException:
+            self._database.close()
+            raise
+        self.path = self._database.address.shown
+        self.db = _Translated(self._database.connection)
+
+    def close(self) -> None:
+        self._database.close()
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """One transaction, on the tables of the tenant; errors are `JournalFailed`."""
+        with self._database.transaction():
+            yield
+
+    def _read_removed_calls(self) -> int:
+        return 0
+
+    def _has_workspace_index(self) -> bool:
+        return True
+
+    def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
+        # Transactions end in another order than they begin: an entry counts when all that began before it have ended.
+        query = (
+            "SELECT position, calls.seq FROM chain JOIN calls USING (journal, number) "
+            "WHERE position > ? AND position < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 "
+            "AND stage !~ '^(begin|lost)' ORDER BY position LIMIT ?"
+        )
+        return self.db.execute(query, (since, limit if limit >= 0 else 1 << 62)).fetchall()
+
+    def read_newest_entry(self) -> int:
+        with self.errors():
+            query = "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10) - 1"
+            return int(self.db.execute(query).fetchone()[0])
+
+    def count_entries(self) -> int:
+        with self.errors():
+            return int(self.db.execute("SELECT coalesce(sum(n), 0)::bigint FROM journals").fetchone()[0])
+
+    def find_last_call(self) -> int:
+        with self.errors():
+            return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
+
+    def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
+        contents: dict[str, bytes] = {}
+        with self.errors():
+            for digest in digests:
+                query = "SELECT packed, data FROM images WHERE hash = ? ORDER BY part"
+                parts = self.db.execute(query, (digest,)).fetchall()
+                raw = unpack_image(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
+                if raw is not None:
+                    contents[digest] = raw
+        return contents
+
+    def measure_use(self) -> StorageUse:
+        sums = "coalesce(sum(size), 0)::bigint, coalesce(sum(stored), 0)::bigint"
+        with self.errors():
+            return StorageUse(*self.db.execute(f"SELECT count(*), {sums} FROM images WHERE part = 0").fetchone())
+
+    def measure_journal(self) -> int:
+        sizes = " + ".join(f"pg_total_relation_size('{table}')" for table in _TABLES)
+        with self.errors():
+            return int(self.db.execute(f"SELECT {sizes}").fetchone()[0])
+
+    def verify(self) -> BrokenEntry | None:
+        """Check the chain of every machine; the first place that was changed, None if all are intact."""
+        with self.errors():
+            journals = self.db.execute("SELECT journal, host, n, hash FROM journals ORDER BY journal").fetchall()
+        for journal, host, n, digest in journals:
+            broken = self._verify_journal(journal, ChainEntry(n, digest))
+            if broken:
+                return BrokenEntry(
+                    self._find_number(journal, broken.seq), f"{broken.why} (machine {host}, call {broken.seq} there)"
+                )
+        return None
+
+    def _verify_journal(self, journal: int, newest: ChainEntry) -> BrokenEntry | None:
+        walk, at = ChainWalk(ChainEntry(0, GENESIS)), 0
+        query = "SELECT n, number, stage, hash FROM chain WHERE journal = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?"
+        while True:
+            with self.errors():
+                entries = self.db.execute(query, (journal, at, newest.n, _PAGE)).fetchall()
+                contents = _PageContents(self.db, journal, sorted({entry[1] for entry in entries}))
+            for n, number, stage, digest in entries:
+                if n > at + 1 and (removed := self._find_removed(journal, n - 1)):
+                    walk.skip(removed)
+                at = n
+                if stage == "lost":
+                    lost = "SELECT anchor_n, anchor_hash FROM lost WHERE journal = ? AND n = ?"
+                    with self.errors():
+                        return walk.report_lost(self.db.execute(lost, (journal, n)).fetchone())
+                content = self._read_removed(journal, n) if stage == STAGE else contents.read(number, stage)
+                if broken := walk.check(n, number, stage, digest, content):
+                    return broken
+            if len(entries) < _PAGE:
+                return walk.check_end(newest) or self._find_added(journal)
+
+    def _read_removed(self, journal: int, n: int) -> list[Any]:
+        """The contents of an entry that says that older ones were removed on the machine."""
+        query = "SELECT last_n, last_hash, last_number FROM removed WHERE journal = ? AND n = ?"
+        with self.errors():
+            return list(self.db.execute(query, (journal, n)).fetchone() or [None])
+
+    def _find_removed(self, journal: int, n: int) -> ChainEntry | None:
+        """Entry ``n``, if it was removed on the machine before it was sent; the entry that says so is in the chain."""
+        query = "SELECT last_n, last_hash FROM removed WHERE journal = ? AND last_n = ?"
+        with self.errors():
+            row = self.db.execute(query, (journal, n)).fetchone()
+        return ChainEntry(*row) if row else None
+
+    def _find_added(self, journal: int) -> BrokenEntry | None:
+        """Rows that are in no chain."""
+        calls = (
+            "SELECT min(number) FROM calls WHERE journal = ? AND NOT EXISTS "
+            "(SELECT 1 FROM chain WHERE chain.journal = calls.journal AND chain.number = calls.number)"
+        )
+        files = (
+            "SELECT min(number) FROM (SELECT number, max(attempt) AS attempt FROM files JOIN calls USING (seq) "
+            "WHERE journal = ? GROUP BY number) AS written LEFT JOIN (SELECT number, count(*) AS attempts FROM chain "
+            "WHERE journal = ? AND stage !~ '^end' GROUP BY number) AS begun USING (number) "
+            "WHERE attempt >= coalesce(attempts, 0)"
+        )
+        with self.errors():
+            number = self.db.execute(calls, (journal,)).fetchone()[0]
+            if number is not None:
+                return BrokenEntry(number, ADDED_CALL)
+            number = self.db.execute(files, (journal, journal)).fetchone()[0]
+        return BrokenEntry(number, ADDED_FILE) if number is not None else None
+
+    def _find_number(self, journal: int, number: int) -> int:
+        """The number that a call of a machine has here; 0 if it is not here."""
+        with self.errors():
+            row = self.db.execute(
+                "SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)
+            ).fetchone()
+        return int(row[0]) if row else 0
+
+
+def open_reader(journal: str) -> JournalReader:
+    """The journal at a path, or the shared journal at a URL. Raises `JournalFailed`, and `MissingExtra` for a URL."""
+    return PostgresReader(journal) if is_database_url(journal) else JournalReader(journal)
+
+
+class _Translated:
+    """Executes queries that are written for SQLite: other marks for values."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        return self._connection.execute(_translate(query), values)
+
+
+@functools.lru_cache(256)
+def _translate(query: str) -> bytes:
+    return query.replace("%", "%%").replace("?", "%s").encode("utf-8")
+
+
+class _PageContents:
+    """The columns of some calls that the hashes of their entries cover."""
+
+    def __init__(self, db: Any, journal: int, numbers: list[int]) -> None:
+        calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
+        files = f"SELECT seq, attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ANY(?) ORDER BY place"
+        rows = db.execute(calls, (journal, numbers)).fetchall()
+        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = {row[1]: (row[0], row[2:]) for row in rows}
+        self._files: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
+        for seq, attempt, *values in db.execute(files, ([row[0] for row in rows],)):
+            self._files.setdefault((seq, attempt), []).append(tuple(values))
+
+    def read(self, number: int, stage: str) -> list[Any]:
+        """As `read_hashed_columns` reads them from a local journal."""
+        if number not in self._calls:
+            return [None, []]
+        what, _, attempt = stage.partition(" ")
+        seq, row = self._calls[number]
+        files = self._files.get((seq, int(attempt)), [])
+        begin, planned = len(BEGIN.split(", ")), len(FILE.split(", "))
+        if what == "begin":
+            return [row[:begin], [file[:planned] for file in files]]
+        if what == "end":
+            return [row[begin:], [(file[0], *file[planned:]) for file in files]]
+        return [row, files]
