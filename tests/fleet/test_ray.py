@@ -133,7 +133,7 @@ def leave_a_file(session: Session, _: FleetWorkspace) -> str:
 
 @pytest.mark.slow
 def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
-    """HANDRAIL_KILL_WORKSPACES: how many. HANDRAIL_KILL_CONFIG: a config.toml for the nodes, as for a common journal."""
+    """HANDRAIL_KILL_WORKSPACES: how many. HANDRAIL_KILL_CONFIG: a config.toml for the nodes, with a common journal."""
     count = int(os.environ.get("HANDRAIL_KILL_WORKSPACES", "200"))
     folder = make_tree(tmp_path / "ledger")
     (tmp_path / "marks").mkdir()
