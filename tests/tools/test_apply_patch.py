@@ -488,3 +488,10 @@ def test_a_rename_is_judged_as_a_rename_and_a_rule_against_deleting_still_holds(
     assert delete.error and delete.error.code == "needs_approval"
     assert session.call("ApplyPatch", {"patch": rename}).ok
     assert not (tmp_path / "a.txt").exists() and (tmp_path / "b.txt").exists()
+
+
+def test_a_refused_hunk_names_the_characters_that_look_alike_and_shows_the_lines(three: Session) -> None:
+    result = apply(three, "*** Update File: a.txt\n@@\n-\u043ene a.txt\n+1\n two")
+    assert code(result) == "bad_hunk"
+    assert "U+043E in the patch and U+006F in the file" in result.text
+    assert result.text.endswith("     1\tone a.txt\n     2\ttwo")

@@ -132,3 +132,14 @@ def test_a_multi_edit_names_the_edit_whose_lines_were_indented(session: Session,
     said = session.call("MultiEdit", {"file_path": "a.go", "edits": edits}).text
     assert b"\t\ty()\r\n\t\treturn 1\r\n" in (tmp_path / "a.go").read_bytes()
     assert "2: exact, new lines indented like line 5" in said
+
+
+def test_quotes_that_are_half_typographic_are_named_and_the_lines_are_shown(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('print("a", "“b”")\n', encoding="utf-8")
+    session.call("Read", {"file_path": "a.py"})
+    edit = {"old_string": 'print(“a”, "“b”")', "new_string": "print(“a”, “c”)"}
+    result = session.call("Edit", {"file_path": "a.py", **edit})
+    assert result.error
+    assert result.error.code == "unsure_indent"
+    assert "typographic" in result.text
+    assert result.text.endswith('     1\tprint("a", "“b”")')

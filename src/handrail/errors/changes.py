@@ -80,7 +80,9 @@ class UnsureIndent(EditError):
     old: str = ""
     indent: bool = False
     cut: bool = False
+    quotes: bool = False
     readings: Sequence[str] = ()
+    current: str | None = None
 
 
 class Repetitive(EditError):
@@ -171,6 +173,8 @@ class BadHunk(PatchError):
     near: int | None = None
     wanted: str | None = None
     actual: str | None = None
+    sent: str | None = None
+    there: str | None = None
     current: str | None = None
     other: int | None = None
     at: int | None = None

@@ -58,7 +58,7 @@ from handrail.text.document import EditPlan, Splice, keep_endings, minimize, spl
 from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.indentation import Unsure, has_lost_indent, indent_of
 from handrail.text.matching.loose import LooseSearch
-from handrail.text.matching.nearest import NearestFacts, find_nearest
+from handrail.text.matching.nearest import NearestFacts, find_nearest, number_rows
 from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
 from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
 from handrail.text.matching.work import limit_work
@@ -391,6 +391,19 @@ def plan_edit(
     Loose matching has a budget of work: what would take longer raises `TooMuchWork`, and `CallCancelled` once
     ``cancel`` is set.
     """
+    try:
+        return _plan_edit(text, old, new, replace_all, matching, prose, cancel)
+    except UnsureIndent as error:
+        rows = lines.to_feeds(text).split("\n")
+        error.facts["current"] = number_rows(
+            rows, error.line - 1, error.line + lines.to_feeds(old).strip("\n").count("\n")
+        )
+        raise
+
+
+def _plan_edit(
+    text: str, old: str, new: str, replace_all: bool, matching: str, prose: bool, cancel: threading.Event | None
+) -> EditPlan:
     if old == new:
         raise NothingToChange(old=old)
     matching = FORGIVING if matching == LADDER else matching

@@ -72,6 +72,10 @@ class Unsure(Exception):
     """The evidence does not say how deep a new line belongs."""
 
 
+class MixedTypography(Unsure):
+    """Some typographic characters of the old text stand for plain ones of the file, and some for themselves."""
+
+
 class TooRepetitive(Unsure):
     """Texts repeat themselves so often that comparing them would take too many steps."""
 

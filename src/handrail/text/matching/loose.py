@@ -16,7 +16,7 @@ from handrail.errors import ManyLoose, Repetitive, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
-from handrail.text.matching.indentation import TooRepetitive, Unsure, with_plain_lead
+from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure, with_plain_lead
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
@@ -259,8 +259,9 @@ class LooseSearch:
                 plans.setdefault(tuple(self._compute_splices(one)), one)
             except TooRepetitive:
                 raise Repetitive(line=starts[0] + 1) from None
-            except Unsure:
-                raise UnsureIndent(line=starts[0] + 1, indent=True) from None
+            except Unsure as error:
+                quotes = isinstance(error, MixedTypography)
+                raise UnsureIndent(line=starts[0] + 1, indent=not quotes, quotes=quotes) from None
         if len(plans) > 1:
             raise UnsureIndent(
                 line=starts[0] + 1, readings=sorted({name for one in plans.values() for name in one.names})

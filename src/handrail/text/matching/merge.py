@@ -25,6 +25,7 @@ from handrail.text.matching.fold import (
 )
 from handrail.text.matching.indentation import (
     IndentMap,
+    MixedTypography,
     TooRepetitive,
     Unsure,
     get_plain_indent,
@@ -281,7 +282,7 @@ class _Merge:
         if not self._folded or text.isascii():
             return text
         if find_plain_forms(text) & self._folded & self._kept:
-            raise Unsure
+            raise MixedTypography
         return fold_some(text, self._folded)
 
     def _find_indent(self, line: str, counterpart: int | None) -> str:

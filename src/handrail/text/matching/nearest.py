@@ -52,7 +52,9 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     if 0 <= at + odd < len(bodies):
         theirs, ours = show_difference(rows[odd], bodies[at + odd])
         facts.update({"line": at + odd + 1, "theirs": theirs, "ours": ours})
-        facts.update(_name_characters(rows[odd], bodies[at + odd]))
+        sent, there = name_characters(rows[odd], bodies[at + odd])
+        if sent and there:
+            facts.update({"sent": sent, "there": there})
         facts["current"] = number_rows(bodies, max(0, at), at + len(rows))
     return facts
 
@@ -63,12 +65,12 @@ def number_rows(bodies: Sequence[str], start: int, end: int) -> str:
     return "\n".join(f"{number:>6}\t{body[:_MOST_CHARS]}" for number, body in enumerate(shown, start + 1))
 
 
-def _name_characters(theirs: str, ours: str) -> NearestFacts:
+def name_characters(theirs: str, ours: str) -> tuple[str | None, str | None]:
     """The first characters that differ, by their code points, where the eye may not tell them apart."""
     at = next((at for at, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), None)
     if at is None or (theirs[at] + ours[at]).isascii():
-        return {}
-    return {"sent": f"U+{ord(theirs[at]):04X}", "there": f"U+{ord(ours[at]):04X}"}
+        return None, None
+    return f"U+{ord(theirs[at]):04X}", f"U+{ord(ours[at]):04X}"
 
 
 def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:

@@ -19,12 +19,13 @@ from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
-from handrail.text.matching.fold import fold
+from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
 from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
-from handrail.text.matching.nearest import number_rows
+from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
+from handrail.text.matching.work import spend
 from handrail.text.patches.operations import PatchHunk
 
 _LEVELS: dict[str, Callable[[str], str]] = {
@@ -34,6 +35,8 @@ _LEVELS: dict[str, Callable[[str], str]] = {
     "punctuation": lambda row: fold(row).strip(),
 }
 _WORD = re.compile(r"\w")
+_FAST = 20
+"""Characters that cost one step to compare."""
 _MOST_LISTED = 10
 _MOST_TRIED = 100
 _MOST_COMPARED = 1_000_000
@@ -283,18 +286,45 @@ class _PatchedText:
     def _explain_missing(self, hunk: PatchHunk, number: int) -> BadHunk:
         """Explain why the hunk fits nowhere, with the text where it comes nearest."""
         old = "\n".join(hunk.old)
-        there = self._find_windows("punctuation", hunk.old)
-        if there:  # but not where it should
-            return BadHunk(number=number, old=old, elsewhere=there[0] + 1, not_last=hunk.at_end, above=not hunk.at_end)
+        places = self._find_windows("punctuation", hunk.old)
+        if places:  # but not where it should
+            return BadHunk(number=number, old=old, elsewhere=places[0] + 1, not_last=hunk.at_end, above=not hunk.at_end)
         near = self._find_nearest([_LEVELS["punctuation"](row) for row in hunk.old])
         if near is None:
-            return BadHunk(number=number, old=old, missing=True)
+            return self._explain_by_vote(old, number)
         at, length = near
         ours = self.bodies[at + length] if at + length < len(self.bodies) else "(the end of the file)"
         current = number_rows(self.bodies, at, at + len(hunk.old))
         wanted = hunk.old[length]
+        sent, there = name_characters(wanted, ours)
         return BadHunk(
-            number=number, old=old, missing=True, near=at + length + 1, wanted=wanted, actual=ours, current=current
+            number=number,
+            old=old,
+            missing=True,
+            near=at + length + 1,
+            wanted=wanted,
+            actual=ours,
+            sent=sent,
+            there=there,
+            current=current,
+        )
+
+    def _explain_by_vote(self, old: str, number: int) -> BadHunk:
+        """The place that most lines of the hunk are like, whatever its first one is."""
+        spend(len(self.text) // _FAST)
+        near = find_nearest(self.bodies, [squeeze(body) for body in self.bodies], old)
+        if "line" not in near:
+            return BadHunk(number=number, old=old, missing=True)
+        return BadHunk(
+            number=number,
+            old=old,
+            missing=True,
+            near=near["line"],
+            wanted=near["theirs"],
+            actual=near["ours"],
+            sent=near.get("sent"),
+            there=near.get("there"),
+            current=near["current"],
         )
 
     def _find_insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
