@@ -77,7 +77,7 @@ class Program:
             except OSError as error:
                 if error.errno in (errno.EIO, errno.ESTALE, errno.EOVERFLOW, errno.EUCLEAN):
                     raise
-            except shutil.Error:
+            except (shutil.Error, RecursionError):  # the other program may make the target a part of the source
                 pass
 
     def path(self) -> str:
