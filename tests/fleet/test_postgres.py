@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from handrail import AllowAll, Session, Settings
+from handrail import Access, AllowAll, Call, Result, Session, Settings
 from handrail.files.locks import state_directory
-from handrail.journal import JournalFailed, browse
+from handrail.journal import JournalFailed, Origin, Record, browse, retention
 from handrail.journal import postgres as postgres_module
 from handrail.journal.browse import CallFilter
 from handrail.journal.postgres import VERSION, PostgresDatabase
 from handrail.journal.postgres_reader import PostgresReader
 from handrail.journal.queries import JournalReader
 from handrail.journal.shipping import CopiedJournal, LocalJournal, Shipment, ship_all
-from handrail.journal.store import get_default_path
+from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.settings.journal_address import JournalAddress
 from tests.command import handrail, surroundings
 from tests.fleet.postgres_server import PostgresServer, find_programs, wait_until
@@ -376,6 +376,65 @@ def test_a_damaged_local_row_does_not_stop_those_behind_it(project: Path, databa
         assert reader.db.execute("SELECT count(*) FROM calls").fetchone() == (11,)
     with PostgresReader(database) as reader:
         assert (reader.verify() or ("",))[-1].startswith("the row was changed")
+
+
+def shorten(most_calls: int) -> None:
+    with contextlib.closing(SqliteJournal(local_path())) as journal:
+        for _ in range(20):
+            journal._use(lambda db: retention.remove_oldest(db, most_calls, 1 << 40))
+
+
+def test_calls_that_were_sent_are_removed_locally_and_stay_in_the_database(
+    project: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FEWEST_CALLS": 4, "EVERY": 2, "_AT_ONCE": 8}.items():
+        monkeypatch.setattr(retention, name, value)
+    make_calls(project, 6)
+    ship(database)
+    shorten(6)
+    assert read_local("count(*)", "calls", "1")[0][0] == 6
+    make_calls(project, 2)
+    ship(database)
+    with PostgresReader(database) as reader:
+        assert reader.verify() is None
+        assert [row.number for row in reader.iterate_calls()] == list(range(1, 25))
+        with reader.errors():
+            assert reader.db.execute("SELECT unsent_entries, unsent_images FROM journals").fetchone() == (0, 0)
+
+
+def test_calls_that_were_removed_before_they_were_sent_are_counted(
+    project: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FEWEST_CALLS": 4, "EVERY": 2, "_AT_ONCE": 8}.items():
+        monkeypatch.setattr(retention, name, value)
+    make_calls(project, 4)
+    with opened(database) as (local, shared):
+        local.move_spooled()
+        monkeypatch.setattr("handrail.journal.shipping.MOST_ENTRIES", 5)
+        assert Shipment(local, shared).ship_next() == 5
+    make_calls(project, 10)
+    shorten(6)
+    kept = [row[0] for row in read_local("seq", "calls", "seq")]
+    assert 12 <= len(kept) <= 13  # twice as many as allowed
+    ship(database)
+    with PostgresReader(database) as reader:
+        assert reader.verify() is None
+        numbers = [row.number for row in reader.iterate_calls()]
+        assert numbers[-len(kept) :] == kept
+        with reader.errors():
+            unsent = reader.db.execute("SELECT unsent_entries FROM journals").fetchone()[0]
+            assert reader.db.execute("SELECT count(*) + ? = max(n) FROM chain", (unsent,)).fetchone() == (True,)
+    assert unsent > 0
+
+
+def test_a_text_with_any_character_is_shipped_and_verified(database: str) -> None:
+    with contextlib.closing(SqliteJournal(local_path())) as journal:
+        for text in ("\0", "a\0b\ue000c", "\ue0000", "\x1f é \U0001f600"):
+            call = Call("Read", {text: text}, text)
+            record = Record(call, (Access("read", text),), None, (), Origin("s\0"), result=Result("Read", "ok", text))
+            assert journal.record(record) == ""
+    ship(database)
+    assert_exactly_once(database)
 
 
 # Tenants and versions

@@ -37,7 +37,8 @@ class Removed(NamedTuple):
 def remove_oldest(db: Database, most_calls: int, most_bytes: int) -> None:
     """Remove a few of the oldest calls if there are more than ``most_calls``, or if they take more than ``most_bytes``.
 
-    The stored old contents do not count here: they have a limit of their own.
+    What is to be shipped and was not is removed only beyond twice these limits. The stored old contents do not count
+    here: they have a limit of their own.
     """
     if _count_surplus(db.connection, most_calls, most_bytes) < EVERY:
         return
@@ -45,13 +46,16 @@ def remove_oldest(db: Database, most_calls: int, most_bytes: int) -> None:
         surplus = _count_surplus(db.connection, most_calls, most_bytes)  # others may have removed some since
         if surplus >= EVERY:
             removed = read_removed(db.connection)
-            last = removed.seq + min(surplus, _AT_ONCE)
-            shipped = read_shipped(db.connection)
-            far = _count_surplus(db.connection, MOST_UNSHIPPED * most_calls, MOST_UNSHIPPED * most_bytes) >= EVERY
-            if shipped is None or far:  # the one who ships counts what is gone
-                _remove(db, head, removed, last, head.n)
-            else:
-                _remove(db, head, removed, min(last, shipped.seq), shipped.n)
+            last, last_entry = removed.seq + min(surplus, _AT_ONCE), head.n
+            if shipped := read_shipped(db.connection):
+                far = _count_surplus(db.connection, MOST_UNSHIPPED * most_calls, MOST_UNSHIPPED * most_bytes)
+                last_far = removed.seq + min(far, _AT_ONCE) if far >= EVERY else 0
+                if last_far > min(last, shipped.seq):  # the one who ships counts what is gone
+                    last = last_far
+                else:
+                    last, last_entry = min(last, shipped.seq), shipped.n
+            if last > removed.seq:
+                _remove(db, head, removed, last, last_entry)
 
 
 def read_removed(connection: sqlite3.Connection, entry: int | None = None) -> Removed:

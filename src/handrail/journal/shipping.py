@@ -320,7 +320,7 @@ class Shipment:
         unsent = self._send_images(batch.digests)
         with self.database.transaction() as cursor:
             self._journal, at = self._read_position(cursor, "FOR UPDATE")
-            if at.n <= batch.after.n and self.arrived == at:
+            if at == self.arrived:
                 self._put(cursor, batch, unsent)
                 at = batch.last
         if at != batch.last:  # another process was faster: continue where it ended
