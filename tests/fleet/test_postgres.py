@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.postgres_server import PostgresServer, find_programs, wait_until
 from handrail import Access, AllowAll, Call, Result, Session, Settings
 from handrail.files.locks import state_directory
 from handrail.journal import JournalFailed, Origin, Record, browse, retention
@@ -31,7 +32,6 @@ from handrail.journal.shipping import CopiedJournal, LocalJournal, Shipment, shi
 from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.settings.journal_address import JournalAddress
 from tests.command import handrail, surroundings
-from tests.fleet.postgres_server import PostgresServer, find_programs, wait_until
 from tests.sizes import pick
 
 ROOT = Path(__file__).parents[2]

@@ -70,7 +70,7 @@ def test_what_is_no_address_is_refused_without_its_password(value: str, tmp_path
 
 
 def test_settings_do_not_show_the_address_in_their_representation() -> None:
-    assert "very-secret" not in repr(Settings(journal=DOWN))
+    assert "very-secret" not in repr(Settings(journal=DOWN)) + repr(JournalAddress.parse(DOWN))
 
 
 @given(st.text(st.sampled_from("a\0\ue00001")))

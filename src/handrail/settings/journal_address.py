@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import field
 from urllib.parse import unquote
 
 from handrail.frozen import frozen
@@ -19,7 +20,7 @@ _LONGEST_MESSAGE = 400
 class JournalAddress:
     """Where a shared journal is."""
 
-    url: str
+    url: str = field(repr=False)
     """For libpq; may contain a password."""
     tenant: str
     shown: str

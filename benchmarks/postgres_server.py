@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of the distribution, in a temporary folder, on a socket and a loopback port."""
+"""A real PostgreSQL server of the distribution in a temporary folder, on a loopback port, for benchmarks and tests."""
 
 from __future__ import annotations
 
