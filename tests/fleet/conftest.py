@@ -18,10 +18,12 @@ def forked_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     start_server = client.start_server
 
     def start(words: Sequence[str]) -> subprocess.Popen[bytes]:
-        if words[0] != "env" or words[2] != sys.executable:
+        environ = dict(os.environ)
+        if words[0] == "env":
+            name, _, environ[name] = words[1].partition("=")
+            words = words[2:]
+        if words[0] != sys.executable:
             return start_server(words)
-        name, _, value = words[1].partition("=")
-        environ = {**os.environ, name: value}
-        return start_server(words[2:], env=environ, preexec_fn=as_fork(words[2:], environ))
+        return start_server(words, env=environ, preexec_fn=as_fork(words, environ))
 
     monkeypatch.setattr(client, "start_server", start)

@@ -48,9 +48,10 @@ def find_base() -> str:
 def list_server_words(workspace: FleetWorkspace, run: str, mode: str) -> tuple[list[str], BuiltWorkspace]:
     """Build a workspace, or find it; returns the command of its server, and the cost. Raises `OSError`."""
     place = build_workspace(workspace, os.path.join(find_base(), run))
-    words = ["env", f"HANDRAIL_STATE={place.state}", sys.executable, "-P", "-m", "handrail", "serve", "--stdio"]
-    draft = ["--draft", place.draft] if place.draft else []
-    return [*words, "--mode", mode, *draft, "--", place.path], place
+    words = [sys.executable, "-P", "-m", "handrail", "serve", "--stdio", "--mode", mode]
+    if place.draft:
+        words = ["env", f"HANDRAIL_STATE={place.state}", *words, "--draft", place.draft]
+    return [*words, "--", place.path], place
 
 
 def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -> tuple[Session, FleetResult]:

@@ -72,8 +72,8 @@ class BuiltWorkspace:
 
     path: str
     state: str
-    """Its own state directory: two drafts of one tree have the same paths, and must not share locks. If the user's
-    configuration names another one, that is used, and there are no drafts."""
+    """The state directory of a draft, its own: two drafts of one tree have the same paths, and must not share locks.
+    A copy uses that of the user."""
     draft: str
     """The name of the draft; empty for a copy."""
     attempt: int
@@ -98,7 +98,7 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
                 shutil.rmtree(one, ignore_errors=True)
             os.mkdir(state, 0o700)
             source = _prepare_source(workspace, base)
-            if not config_file.load(os.environ).settings.state and _try_drafts(source):
+            if _may_be_draft() and _try_drafts(source):
                 kind, place = "draft", source
                 DraftStore.open(state, source).create(_DRAFT).close()
             else:
@@ -113,6 +113,12 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
 def _describe(path: str, state: str, attempt: int, kind: Built, built: Built, started: float) -> BuiltWorkspace:
     draft = _DRAFT if kind == "draft" else ""
     return BuiltWorkspace(path, state, draft, attempt, built, time.monotonic() - started)
+
+
+def _may_be_draft() -> bool:
+    """Whether a draft would have a state directory of its own, and loses nothing: its calls reach no shared journal."""
+    settings = config_file.load(os.environ).settings
+    return not settings.state and not settings.journal
 
 
 def _try_drafts(source: str) -> bool:
