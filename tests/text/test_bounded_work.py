@@ -198,3 +198,16 @@ def test_comparing_deleted_lines_with_new_ones_is_given_up_within_the_budget() -
     new = "\n".join(["# rest unchanged", *(f"{row} + {number}" for number, row in enumerate(rows(10_000)))])
     with pytest.raises(TooMuchWork):
         refuse_omissions(old, old, new)
+
+
+def test_many_hunks_below_headers_that_repeat_themselves_search_each_header_once() -> None:
+    def headed(count: int) -> Callable[[], object]:
+        text = "".join(f"line {number % 50}\n" for number in range(10_000))
+        hunks = [
+            PatchHunk(headers=(f"line {number % 50}",), rows=(("-", f"line {(number + 1) % 50}"), ("+", "z")))
+            for number in range(count)
+        ]
+        return lambda: locate_hunks(text, hunks)
+
+    few, many = count_calls(headed(100)), count_calls(headed(300))
+    assert many - few < 200 * 1000

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
@@ -35,6 +35,8 @@ _LEVELS: dict[str, Callable[[str], str]] = {
     "punctuation": lambda row: fold(row).strip(),
 }
 _WORD = re.compile(r"\w")
+_COMPARED = 8
+"""Lines that are compared in one step."""
 _FAST = 20
 """Characters that cost one step to compare."""
 _MOST_LISTED = 10
@@ -143,15 +145,16 @@ def _choose_places(fits: Sequence[_Fit]) -> list[int]:
     """One place for each hunk: the only way to have them in order, or, each being unique, wherever they are."""
     whole = [(fit.places, fit.size) for fit in fits]
     # Lines of context may be shared by two hunks; what one changes may not be.
-    cores = [([at + fit.lead for at in fit.places], fit.core) for fit in fits]
-    for spans, leads in ((whole, [0] * len(fits)), (cores, [fit.lead for fit in fits])):
+    leads = [fit.lead for fit in fits]
+    cores = [([at + lead for at in fit.places], fit.core) for fit, lead in zip(fits, leads, strict=True)]
+    for spans, offsets in ((whole, [0] * len(fits)), (cores, leads)):
         first, last = _place_early(spans), _place_late(spans)
         if first and last:
             for number, (low, high) in enumerate(zip(first, last, strict=True)):
                 if low != high and fits[number].changes:
                     in_range = [at for at in spans[number][0] if low <= at <= high]
-                    raise _report_ambiguous([at - leads[number] for at in in_range], number + 1)
-            return [at - lead for at, lead in zip(first, leads, strict=True)]
+                    raise _report_ambiguous([at - offsets[number] for at in in_range], number + 1)
+            return [at - offset for at, offset in zip(first, offsets, strict=True)]
     for number, fit in enumerate(fits, start=1):
         if len(fit.places) > 1 and fit.changes:
             raise _report_ambiguous(fit.places, number)
@@ -215,7 +218,9 @@ class _PatchedText:
         plain = "\r" not in text and text.endswith("\n")
         self.endings = ["\n"] * len(self.rows) if plain else [lines.get_ending(row) for row in self.rows]
         self._known = {"exact": self.bodies}
-        self._counts: dict[str, Counter[str]] = {}
+        self._places: dict[str, dict[str, list[int]]] = {}
+        self._headers: dict[str, list[int]] = {}
+        self._block_ends: dict[int, int] = {}
 
     def _get_keys(self, level: str) -> list[str]:
         if level not in self._known:
@@ -225,21 +230,22 @@ class _PatchedText:
     def _find_windows(self, level: str, rows: Sequence[str], start: int = 0, number: int = 1) -> list[int]:
         """Where ``rows`` stand in the file, from line ``start`` on; found by the rarest of them."""
         keys, pattern = self._get_keys(level), [_LEVELS[level](row) for row in rows]
-        if level not in self._counts:
-            self._counts[level] = Counter(keys)
-        counts = self._counts[level]
-        pivot = min(range(len(pattern)), key=lambda at: counts[pattern[at]])
+        if level not in self._places:
+            self._places[level] = _index_keys(keys)
+        places = self._places[level]
+        pivot = min(range(len(pattern)), key=lambda at: len(places.get(pattern[at], ())))
         windows: list[int] = []
-        at = start + pivot - 1
-        for tried in range(counts[pattern[pivot]]):
-            try:
-                at = keys.index(pattern[pivot], at + 1)
-            except ValueError:
-                break
+        candidates = places.get(pattern[pivot], [])
+        candidates = candidates[bisect_left(candidates, start + pivot) :]
+        spend(len(candidates))
+        if len(pattern) == 1:
+            return candidates
+        for tried, at in enumerate(candidates):
             if keys[at - pivot : at - pivot + len(pattern)] == pattern:
                 windows.append(at - pivot)
             if len(windows) > 1 and tried * len(pattern) > _MOST_COMPARED:
                 raise _report_ambiguous(windows, number)  # a text that repeats itself: no order could decide
+        spend(len(candidates) * len(pattern) // _COMPARED)
         return windows
 
     # Finding.
@@ -342,7 +348,7 @@ class _PatchedText:
             return [hunk.line - 1 + head]
         if not hunk.headers:
             return places
-        inside = [at for at in places if any(start <= at < end for start, end in scopes)]
+        inside = _keep_inside(places, scopes)
         if inside or all(end == start + 1 for start, end in scopes):
             return inside or places
         # The header opens a block that does not hold these lines: they are elsewhere, so they must be there only once.
@@ -356,9 +362,9 @@ class _PatchedText:
         scopes = [(0, len(self.rows))]
         floor = -1
         for header in hunk.headers:
-            heads = [at for at in self._find_headers(header) if at > floor]
-            inside = [at for at in heads if any(start <= at < end for start, end in scopes)]
-            heads = inside or heads
+            headers = self._find_headers(header)
+            heads = headers[bisect_left(headers, floor + 1) :]
+            heads = _keep_inside(heads, scopes) or heads
             if not heads:
                 raise BadHunk(number=number, header=header.strip(), old="\n".join(hunk.old))
             scopes = [(at, self._find_block_end(at)) for at in heads]
@@ -367,6 +373,12 @@ class _PatchedText:
 
     def _find_headers(self, header: str) -> list[int]:
         """The lines that a header names: a whole line, or the beginning of one up to the end of a word."""
+        if header not in self._headers:
+            self._headers[header] = self._search_header(header)
+        return self._headers[header]
+
+    def _search_header(self, header: str) -> list[int]:
+        spend(len(self.rows))
         for level, key in _LEVELS.items():
             target = key(header)
             headers = [at for at, row in enumerate(self._get_keys(level)) if row == target]
@@ -381,14 +393,27 @@ class _PatchedText:
 
     def _find_block_end(self, head: int) -> int:
         """Where the block ends that a line opens: by indentation, or at the next heading of the same kind."""
-        first, depth = self.bodies[head].lstrip()[:1], len(indent_of(self.bodies[head]).expandtabs(8))
+        if head not in self._block_ends:
+            self._block_ends[head] = self._search_block_end(head)
+        return self._block_ends[head]
+
+    def _search_block_end(self, head: int) -> int:
+        first, depth = self.bodies[head].lstrip()[:1], self._depths[head]
         for at in range(head + 1, len(self.rows)):
-            body = self.bodies[at]
-            if not body.strip() or len(indent_of(body).expandtabs(8)) > depth:
+            if self._depths[at] > depth or not self.bodies[at].strip():
                 continue
-            if body.lstrip()[:1] == first if first in "#[" else body.lstrip()[:1] not in ")}]{":
-                return at
-        return len(self.rows)
+            start = self.bodies[at].lstrip()[:1]
+            if start == first if first in "#[" else start not in ")}]{":
+                break
+        else:
+            at = len(self.rows)
+        spend(at - head)
+        return at
+
+    @cached_property
+    def _depths(self) -> list[int]:
+        """How many columns each line is indented by."""
+        return [len(indent_of(body).expandtabs(8)) for body in self.bodies]
 
     def _find_nearest(self, rows: list[str]) -> tuple[int, int] | None:
         """Where the most of the hunk's first lines stand, if in one place only, and how many."""
@@ -475,6 +500,27 @@ class _PatchedText:
     def _find_ending(self, near: int) -> str:
         around = (*self.endings[max(0, near - 2) : near + 2][::-1], *self.endings[:1])
         return next((ending for ending in around if ending), "\n")
+
+
+def _index_keys(keys: Sequence[str]) -> dict[str, list[int]]:
+    """The lines that have each key, in order."""
+    places: dict[str, list[int]] = {}
+    for at, key in enumerate(keys):
+        places.setdefault(key, []).append(at)
+    return places
+
+
+def _keep_inside(places: Sequence[int], scopes: Sequence[tuple[int, int]]) -> list[int]:
+    """The places that are in one of the scopes; both in order."""
+    spend(len(places) + len(scopes))
+    inside, number, reach = list[int](), 0, -1
+    for at in places:
+        while number < len(scopes) and scopes[number][0] <= at:
+            reach = max(reach, scopes[number][1])
+            number += 1
+        if at < reach:
+            inside.append(at)
+    return inside
 
 
 def _take_signed(hunk: PatchHunk) -> list[MergedRow]:
