@@ -226,3 +226,19 @@ def test_a_damaged_position_counts_as_none(local: LocalJournal) -> None:
 def test_a_journal_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(JournalFailed, match="there is no journal yet"):
         LocalJournal(str(tmp_path / "none.db"), JournalAddress.parse(DOWN))
+
+
+def test_journals_of_drafts_and_fleets_are_sent_too(tmp_path: Path, configuration: dict[str, str]) -> None:
+    with Session(tmp_path, policy=AllowAll()) as session:
+        state = session._state
+    places = ("journal", "fleet/run-1/work/w[1]/state/journal")
+    for name in ("journal/journal.db", "journal/draft-0123456789abcdef.db", f"{places[1]}/journal.db"):
+        with contextlib.closing(SqliteJournal(os.path.join(state, name))) as journal:
+            journal.record(Record(Call("Read", {}), (), None, (), Origin("s"), result=Result("Read", "ok", "x")))
+    status = json.loads(handrail("journal", "status", "--json", cwd=tmp_path, variables=configuration).stdout)
+    assert status["outstanding"] == 3
+    assert [os.path.relpath(one["journal"], state) for one in status["journals"]] == [
+        "journal/draft-0123456789abcdef.db",
+        "journal/journal.db",
+        f"{places[1]}/journal.db",
+    ]

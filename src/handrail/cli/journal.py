@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, find_state
@@ -17,7 +16,6 @@ from handrail.cli.output import UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.journal.shipping import LocalJournal
     from handrail.settings.journal_address import JournalAddress
 
 _ABOUT = """\
@@ -28,7 +26,8 @@ The shared journal: a PostgreSQL database to which many machines send their jour
   migrate   create or upgrade the tables in the database; needs a role that may do that
 
 Sessions send their records in the background, so none of these is needed where processes live for a while. The
-setting `journal` names the database."""
+journals of named drafts, and of the workspaces of fleets on this machine, are sent as well. The setting `journal` names
+the database."""
 
 _EXAMPLES = """\
 examples:
@@ -41,6 +40,7 @@ exit codes: 0 done, 1 the database cannot be reached or refuses, 2 wrong usage""
 
 _LOOK = 1.0
 """Seconds between two looks with --follow."""
+_LONGEST_PAUSE = 60.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,29 +77,46 @@ def _show_status(options: argparse.Namespace, address: JournalAddress) -> int:
 
 
 def read_status(address: JournalAddress) -> dict[str, Any]:
-    """How far the local journal was sent, as it knows that itself: the database is not asked."""
-    from handrail.journal.shipping import ShippingState
-    from handrail.journal.spool import get_spool_path
-    from handrail.journal.store import get_default_path
+    """How far the local journals were sent, as they know that themselves: the database is not asked."""
+    journals = [_read_journal_status(path, address) for path in _list_journals()]
+    failed = max(journals, key=lambda one: float(one["failed"] if one["failure"] else 0), default={})
+    return {
+        "to": address.shown,
+        "outstanding": sum(one["outstanding"] for one in journals),
+        "shipped": max((one["shipped"] for one in journals), default=0.0),
+        "failure": failed.get("failure", ""),
+        "failed": failed.get("failed", 0.0),
+        "journals": journals,
+    }
 
-    path = get_default_path(find_state())
-    state, outstanding = ShippingState(), 0
-    if os.path.isfile(path):
-        with contextlib.closing(_open_local(path, address)) as local:
-            state = local.read_state()
-            outstanding = local.count_outstanding(state.n)
-        with contextlib.suppress(FileNotFoundError), open(get_spool_path(path), "rb") as spool:
-            outstanding += spool.read().count(b"\n")
-    return {"journal": path, "to": address.shown, "outstanding": outstanding, **asdict(state)}
+
+def _read_journal_status(path: str, address: JournalAddress) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from handrail.journal.shipping import LocalJournal
+    from handrail.journal.spool import get_spool_path
+
+    with contextlib.closing(LocalJournal(path, address)) as local:
+        state = local.read_state()
+        outstanding = local.count_outstanding(state.n)
+    with contextlib.suppress(FileNotFoundError), open(get_spool_path(path), "rb") as spool:
+        outstanding += spool.read().count(b"\n")
+    return {"journal": path, "outstanding": outstanding, **asdict(state)}
+
+
+def _list_journals() -> list[str]:
+    """The journals of this user on this machine: those of named drafts and of workspaces of fleets as well."""
+    from glob import escape as escape_pattern
+    from glob import glob
+
+    state = find_state()
+    places = [state, *sorted(glob(os.path.join(escape_pattern(state), "fleet", "*", "work", "*", "state")))]
+    return [path for place in places for path in sorted(glob(os.path.join(escape_pattern(place), "journal", "*.db")))]
 
 
 def describe_status(status: dict[str, Any]) -> str:
     """The status in words."""
-    sent = (
-        f"sent up to entry {status['n']} at {format_time(int(status['shipped'] * 1e9))}"
-        if status["n"]
-        else "not sent yet"
-    )
+    sent = f"last sent at {format_time(int(status['shipped'] * 1e9))}" if status["shipped"] else "not sent yet"
     parts = [f"{escape(status['to'])}: {sent}, {status['outstanding']} entries outstanding"]
     if status["failure"]:
         failed = format_time(int(status["failed"] * 1e9))
@@ -107,44 +124,48 @@ def describe_status(status: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _open_local(path: str, address: JournalAddress) -> LocalJournal:
-    from handrail.journal.shipping import LocalJournal
-
-    return LocalJournal(path, address)
-
-
 def _ship(options: argparse.Namespace, address: JournalAddress) -> int:
     from handrail.journal import JournalFailed
-    from handrail.journal.shipping import note_failure
+
+    pause = _LOOK
+    while True:
+        try:
+            shipped = _ship_once(address, options.as_new)
+        except JournalFailed as error:
+            if not options.follow:
+                raise
+            print(f"{escape(error.journal)}: {escape(error.why)}", file=sys.stderr, flush=True)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            continue
+        if shipped or not options.follow:
+            write(f"{shipped} entries sent to {escape(address.shown)}\n")
+        if not options.follow:
+            return 0
+        time.sleep(_LOOK)
+        pause = _LOOK
+
+
+def _ship_once(address: JournalAddress, as_new: bool) -> int:
+    from handrail.journal import JournalFailed
+    from handrail.journal.postgres import PostgresDatabase
+    from handrail.journal.shipping import LocalJournal, note_failure, ship_all
     from handrail.journal.store import get_default_path
 
-    path = get_default_path(find_state())
-    with contextlib.closing(_open_local(path, address)) as local:
-        if options.as_new:
-            local.renew_id()
-        while True:
-            try:
-                shipped = _ship_once(local, address)
-            except JournalFailed as error:
-                state = note_failure(local, error.why, time.time())
-                if not options.follow:
-                    raise
-                print(f"{escape(error.journal)}: {escape(error.why)}", file=sys.stderr, flush=True)
-                time.sleep(max(_LOOK, state.retry - time.time()))
-                continue
-            if shipped or not options.follow:
-                write(f"{shipped} entries sent to {escape(address.shown)}\n")
-            if not options.follow:
-                return 0
-            time.sleep(_LOOK)
-
-
-def _ship_once(local: LocalJournal, address: JournalAddress) -> int:
-    from handrail.journal.postgres import PostgresDatabase
-    from handrail.journal.shipping import ship_all
-
-    with contextlib.closing(PostgresDatabase(address)) as database:
-        return ship_all(local, database, _report_progress if on_terminal(sys.stderr) else None)
+    shipped, path = 0, get_default_path(find_state())
+    try:
+        with contextlib.closing(PostgresDatabase(address)) as database:
+            for path in _list_journals():
+                with contextlib.closing(LocalJournal(path, address)) as local:
+                    if as_new:
+                        local.renew_id()
+                    shipped += ship_all(local, database, _report_progress if on_terminal(sys.stderr) else None)
+    except JournalFailed as error:
+        if os.path.isfile(path):
+            with contextlib.closing(LocalJournal(path, address)) as local:
+                note_failure(local, error.why, time.time())
+        raise
+    return shipped
 
 
 def _report_progress(shipped: int, left: int) -> None:
