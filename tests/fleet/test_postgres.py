@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from typing import Any
 import pytest
 
 from benchmarks.postgres_server import PostgresServer, find_programs, wait_until
-from handrail import Access, AllowAll, Call, Result, Session, Settings
+from handrail import Access, AllowAll, Call, FleetWorkspace, Result, Session, Settings
 from handrail.files.locks import state_directory
+from handrail.fleet.work import work_in
 from handrail.journal import JournalFailed, Origin, Record, browse, retention
 from handrail.journal import postgres as postgres_module
 from handrail.journal.browse import CallFilter
@@ -32,6 +34,7 @@ from handrail.journal.shipping import CopiedJournal, LocalJournal, Shipment, shi
 from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.settings.journal_address import JournalAddress
 from tests.command import handrail, surroundings
+from tests.fleet.kill_test import STEPS, check_ledgers, make_steps, make_tree, read_ledgers
 from tests.sizes import pick
 
 ROOT = Path(__file__).parents[2]
@@ -376,6 +379,70 @@ def test_a_damaged_local_row_does_not_stop_those_behind_it(project: Path, databa
         assert reader.db.execute("SELECT count(*) FROM calls").fetchone() == (11,)
     with PostgresReader(database) as reader:
         assert (reader.verify() or ("",))[-1].startswith("the row was changed")
+
+
+@pytest.mark.slow
+def test_the_kill_test_leaves_every_record_of_every_workspace_once(
+    configured: str, postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    """Servers and workers are killed at random, and the database is restarted meanwhile."""
+    count = pick(6, 40)
+    tree = make_tree(tmp_path / "tree")
+    (tmp_path / "marks").mkdir()
+    data = {"seed": 5, "cuts": 2, "marks": str(tmp_path / "marks"), "die": die}
+    workspaces = [FleetWorkspace(f"w{one}", folder=tree, data={**data, "dies": one % 5 == 0}) for one in range(count)]
+
+    def work(workspace: FleetWorkspace) -> list[str]:
+        for _ in range(2):
+            with contextlib.suppress(WorkerDied):
+                value = work_in(workspace, make_steps, "run", {"mode": "full"}).value
+        assert isinstance(value, list)
+        return value
+
+    with ThreadPoolExecutor(4) as pool:
+        ends = [pool.submit(work, workspace) for workspace in workspaces]
+        while not all(end.done() for end in ends):
+            time.sleep(1)
+            postgres_server.restart("immediate")
+    for workspace, end in zip(workspaces, ends, strict=True):
+        check_ledgers(end.result(), *work_in(workspace, read_ledgers, "run", {"mode": "full"}).value)
+    variables = {"HANDRAIL_CONFIG": os.environ["HANDRAIL_CONFIG"]}
+    assert handrail("journal", "ship", cwd=tmp_path, variables=variables).returncode == 0
+    status = json.loads(handrail("journal", "status", "--json", cwd=tmp_path, variables=variables).stdout)
+    assert status["outstanding"] == 0
+    with PostgresReader(configured) as reader:
+        assert reader.verify() is None
+        for one in status["journals"]:
+            assert_arrived(reader, one["journal"])
+        with reader.errors():
+            assert reader.db.execute("SELECT count(*) FROM journals").fetchone() == (len(status["journals"]),)
+            edits = "SELECT count(*) FROM calls WHERE tool = 'Edit'"
+            assert reader.db.execute(edits).fetchone()[0] >= STEPS * count
+
+
+def assert_arrived(reader: JournalReader, path: str) -> None:
+    """Every call and every entry of a local journal is in the database once, and no other of that journal."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
+        calls = db.execute("SELECT seq, tool, arguments, status, output FROM calls ORDER BY seq").fetchall()
+        entries = db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n").fetchall()
+        digests = [digest for (digest,) in db.execute("SELECT hash FROM images")]
+    assert calls
+    with reader.errors():
+        where = "JOIN journals USING (journal) WHERE journals.id = ?"
+        query = f"SELECT number, tool, arguments, status, output FROM calls {where} ORDER BY number"
+        assert reader.db.execute(query, (name,)).fetchall() == calls
+        query = f"SELECT chain.n, number, stage, chain.hash FROM chain {where} ORDER BY chain.n"
+        assert reader.db.execute(query, (name,)).fetchall() == entries
+    assert reader.read_images(digests).keys() == set(digests)
+
+
+class WorkerDied(BaseException):
+    """Stands for the end of a worker."""
+
+
+def die() -> None:
+    raise WorkerDied
 
 
 def shorten(most_calls: int) -> None:
