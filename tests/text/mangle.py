@@ -27,6 +27,10 @@ _OPPOSITES = (
     {"curly", "straight"},
     {"trailing blanks added", "trailing blanks lost"},
     {"backslashes doubled", "backslashes halved"},
+    *(
+        {"carriage returns", kind}
+        for kind in ("conflict marks", "tags around", "dots around", "fence", "URL", "URL, whole")
+    ),
     *({"crlf", kind} for kind in ("carriage returns", "separators for line ends", "next line characters")),
 )
 """Together they may leave old as it was, and only new mangled, or double its line ends: that is what is meant then."""

@@ -87,9 +87,9 @@ def _one_row(change: Callable[[Random, str], str | None], *, kept: bool = True, 
 
 
 def _is_new(case: Case, old: str) -> bool:
-    """Whether a text is not in the file, blanks aside."""
-    there = "\n".join(squeeze(row) for row in split(case.sample.text))
-    return "\n".join(squeeze(row) for row in old.split("\n")).strip("\n") not in there
+    """Whether a text is not in the file, blanks and blank lines aside."""
+    there, here = ("\n".join(filter(None, map(squeeze, rows))) for rows in (split(case.sample.text), old.split("\n")))
+    return here not in there
 
 
 def _some_rows(change: Callable[[str], str]) -> Mistake:
@@ -124,6 +124,10 @@ def _row_indent_lost(which: str) -> Mistake:
 
         old, new = lose(case.old), lose(case.new)
         both = rng.random() < 0.5
+        if old.split() != case.old.split() or [*filter(str.strip, old.split("\n"))] == [
+            *filter(str.strip, case.old.split("\n"))
+        ]:
+            return None  # in a blank line it is no more than white space
         return None if old == case.old or (both and new == case.new) else replace(
             case, old=old, new=new if both else case.new)  # fmt: skip
 
@@ -200,13 +204,15 @@ def _sibling_row(rng: Random, case: Case) -> Case | None:
         return None
     other = rng.choice(others)
     old = "\n".join([other, *rows[1:]])
-    return replace(case, old=old, new="\n".join([other, *new[1:]]), refuse=True) if _is_new(case, old) else None
+    return replace(case, old=old, new="\n".join([other, *new[1:]])) if _is_new(case, old) else None
 
 
 def _dropped_row(rng: Random, case: Case) -> Case | None:
     """A kept line is missing in both texts."""
     rows, new = case.old.split("\n"), case.new.split("\n")
-    inner = [row for row in rows[1:-1] if row.strip() and rows.count(row) == new.count(row) == 1]
+    inner = [
+        row for row in case.old.rstrip().split("\n")[1:-1] if row.strip() and rows.count(row) == new.count(row) == 1
+    ]
     if not inner:
         return None
     row = rng.choice(inner)

@@ -152,6 +152,8 @@ class IndentMap:
             raise Unsure
         if answer and not known and self.is_on_grid(indent) and not self.is_on_grid(answer):
             raise Unsure
+        if answer and not known and self._skips_level(answer):
+            raise Unsure
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
@@ -189,18 +191,24 @@ class IndentMap:
         image = prefix(indent) if prefix else None
         return {image} if image is not None and self.is_usual(image) else set()
 
+    def _skips_level(self, answer: str) -> bool:
+        """Whether a line would be two units deeper than all others, where one depth alone is known: it may be one unit
+        of another width."""
+        depths = {b for _, b in self._pairs}
+        width = len(self.unit) if self.unit != "\t" else 0
+        return (
+            bool(width) and len(depths) == 1 and len({*self._new}) < 3 and len(answer) == len(depths.pop()) + 2 * width
+        )
+
     def _is_joined_below(self, indent: str) -> bool:
         """Whether lines below the first one have this indentation, and one explanation joins all of these."""
         below = self._pairs[1:]
         return any(a == indent for a, _ in below) and any(self._explain_simply(below, indent))
 
     def _is_of_file(self, indent: str) -> bool:
-        """Whether an indentation is one of the file's or of its kind, where the old text has tabs and this has none."""
-        theirs, ours = ({pair[side] for pair in self._pairs} for side in (0, 1))
-        kinds = {*"".join(theirs)}
-        if indent in ours - theirs and "\t" in kinds and "\t" not in indent:
-            return True
-        return bool(indent and kinds) and kinds.isdisjoint(indent) and {*indent} <= {*"".join(ours)}
+        """Whether an indentation is of the kind that the file has, and not of the kind of the old text."""
+        theirs, ours = ({*"".join(pair[side] for pair in self._pairs)} for side in (0, 1))
+        return bool(indent) and {*indent} <= ours and not theirs - {*indent} <= ours
 
     @cached_property
     def is_explained(self) -> bool:
@@ -208,12 +216,14 @@ class IndentMap:
         return any(self._explain_simply(self._pairs, "")) or any(self._explain_by_scale(self._pairs, ""))
 
     def is_torn(self, indent: str) -> bool:
-        """Whether the model gave this indentation to lines of several depths, though it did not lose all of it."""
-        return not self.flat and len({b for a, b in self._pairs if a == indent}) > 1
+        """Whether the model gave this indentation to lines of several depths."""
+        return len({b for a, b in self._pairs if a == indent}) > 1
 
     def is_on_grid(self, indent: str) -> bool:
         """Whether an indentation is some units of the file's, if it has a unit."""
-        return self.unit in ("", "\t") or not len(indent) % len(self.unit)
+        if self.unit == "\t":
+            return "  " not in indent
+        return not self.unit or not len(indent) % len(self.unit)
 
     def is_known(self, indent: str) -> bool:
         """Whether the file has this indentation."""

@@ -25,6 +25,7 @@ _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
 _END_SIGN = re.compile(r"(?:\^M|\\r|[␍$↵¶⏎␊])$", re.MULTILINE)
 _DOTS = re.compile(r"\s*(?:#|//|/\*|<!--|--|;|%|\.\.\.|…)")
+_BREAK_FIRST = re.compile(r"^\\n", re.MULTILINE)
 _COLOUR = re.compile("\x1b\\[[0-9;]*[mK]")
 _QUOTATION = re.compile(r"> ?|\| ?|\+ ?")
 _SIDE = (
@@ -64,6 +65,8 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         other_numbers = [int(match[1]) for row in others if (match := gutter.match(row))]
         if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
             continue  # the file's own lines are numbered: which numbers are whose?
+        if any(_has_number(row, gutter, numbers) for row in undone.split("\n") if row[:1].isspace()):
+            continue
         # What the model added itself may have no number, and what it kept may have lost it.
         meant = choose_new(old, bare, new, undone) or [undone]
         if any(gutter.match(row) for row in {*rows} & {*others}):
@@ -81,6 +84,12 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         prefixes = [match[0] if (match := gutter.match(row)) else "" for row in rows]
         repairs += [Repair(bare, one, prefix_rows(prefixes)) for one in meant]
     return repairs
+
+
+def _has_number(row: str, gutter: re.Pattern[str], numbers: Sequence[int]) -> bool:
+    """Whether a number of these is still in front of a line, behind other blanks."""
+    match = gutter.match(row.lstrip())
+    return bool(match) and int(match[1]) in numbers if match else False
 
 
 def _are_aligned(matches: Sequence[re.Match[str]]) -> bool:
@@ -204,10 +213,14 @@ def remove_quotes(old: str, new: str) -> list[Repair]:
     for mark in _QUOTES:
         bare, undone = (text[len(mark) : -len(mark)] for text in (old, new))
         if mark[0] not in bare + undone and (old, new) == (f"{mark}{bare}{mark}", f"{mark}{undone}{mark}"):
-            if all(text[:1] == text[-1:] == "\n" for text in (bare, undone)):
+            if any("\n" in (text[:1], text[-1:]) for text in (bare, undone)):
+                edges = [(text[:2].count("\n"), text[-2:].count("\n")) for text in (bare, undone)]
+                if edges[0] != edges[1] or edges[0] != (1, 1):
+                    return []  # whose are the blank lines?
                 return [Repair(bare[1:-1], undone[1:-1], wrap(f"{mark}\n", f"\n{mark}"))]
             return [Repair(bare, undone, wrap(mark, mark))]
-    if old.endswith("\\n") and new.endswith("\\n") and old.count("\\") == 1 and '\\"' not in new:
+    is_ended = old.endswith("\\n") and new.endswith("\\n") and old.count("\\") == 1
+    if is_ended and '\\"' not in new and not _BREAK_FIRST.search(new):
         return [Repair(old[:-2], new[:-2], wrap("", "\\n"))]
     return []
 
@@ -223,6 +236,9 @@ def remove_outer_dots(old: str, new: str) -> list[Repair]:
     tail = int(_is_dots(rows[-1]) and rows[-1] == others[-1])
     if not head + tail or min(len(rows), len(others)) <= head + tail:
         return []
+    edges = [(not text[head].strip(), not text[len(text) - tail - 1].strip()) for text in (rows, others)]
+    if edges[0] != edges[1]:
+        return []  # whose is the blank line?
     if any(_is_dots(text[head]) or _is_dots(text[len(text) - tail - 1]) for text in (rows, others)):
         return []  # which of them are the file's?
     bare, undone = ("\n".join(text[head : len(text) - tail]) + "\n" * tail for text in (rows, others))

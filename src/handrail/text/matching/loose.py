@@ -70,6 +70,10 @@ class LooseSearch:
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
+        if any(
+            is_omission(row) and self._file.key(row) in self._file.key_counts for row in lines.to_feeds(old).split("\n")
+        ):
+            groups = [[one for one in group if "dots around" not in one.names] for group in groups]
         finders = (
             self._match_whole,
             self._match_trimmed,
@@ -238,7 +242,9 @@ class LooseSearch:
         if start < 0 or len(ours) < len(keys):
             return False
         odd = [number for number, (a, b) in enumerate(zip(ours, keys, strict=True)) if a != b]
-        if len(odd) != 1 or odd[0] not in soft or not _differs_in_one_word(ours[odd[0]], keys[odd[0]]):
+        if len(odd) != 1 or odd[0] not in soft or keys[odd[0]] in self._file.key_counts:
+            return False
+        if not _differs_in_one_word(ours[odd[0]], keys[odd[0]]):
             return False
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
         return not self._prose or fences % 2 == 0  # what is in a fence is code

@@ -220,6 +220,8 @@ class _Merge:
             return MergedRow(i)
         if self._indents.first_lost and i and not j and indent_of(ours) != indent_of(self._ours[0]):
             raise Unsure  # it is the first line now: did it lose its indentation too, or move to the first one's?
+        if new.strip() == old.strip() and not self._may_move(i, j):
+            raise Unsure
         if ours == old:
             return MergedRow(i, self._place(new, i))
         # Blanks inside of a line that the model did not get right are nothing that it means.
@@ -235,6 +237,14 @@ class _Merge:
             )
         return self._replace(i, j)
 
+    def _may_move(self, i: int, j: int) -> bool:
+        """Whether a kept line may be meant to go to another depth: not where that may be a slip of one line."""
+        indent = get_plain_indent(self._new[j])
+        if indent in (get_plain_indent(self._old[i]), indent_of(self._ours[i])):
+            return True
+        fits = self._indents.is_on_grid(indent) or not self._indents.is_on_grid(get_plain_indent(self._old[i]))
+        return fits and (self._indents.same or self._indents.is_explained or self._indents.first_lost)
+
     def change(self, i: int, j: int, block: range) -> MergedRow:
         """A line that stands for one line of the file, in a block of as many lines as before."""
         depths = {indent_of(self._ours[k]) for k in block if self._ours[k].strip()}
@@ -246,6 +256,8 @@ class _Merge:
         placed = self._place(self._new[j], i)
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
+            if self._sloppy and "\t" in ours and "\t" not in new and "  " in new:
+                raise Unsure  # the old text has blanks for tabs elsewhere
             return MergedRow(i, placed)
         changed = _carry_change(ours, old, new, self._restyle)
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])

@@ -77,6 +77,8 @@ def decode_percent(old: str, new: str) -> list[Repair]:
         spelled = {char: code for match in _PERCENT.finditer(sent) for char, code in _pair_bytes(match[0])}
         return lambda bare: bare.translate({ord(char): code for char, code in spelled.items()})
 
+    if "%0D" in (old + new).upper():
+        return []
     return undo_throughout(old, new, lambda text: _PERCENT.sub(lambda match: unquote(match[0]), text), make_spoil)
 
 
