@@ -291,11 +291,22 @@ class JournalReader:
                 newest = f"SELECT min(seq), max(seq) FROM ({some}) AS newest"
                 limits = [part for place in workspaces for part in (place, limit)]
                 seq, last = self.db.execute(newest, (*limits, limit)).fetchone()
+                # The next ones of each, too: between two of them there may be very many others.
+                one = (
+                    "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? AND seq BETWEEN ? AND ? "
+                    f"ORDER BY seq LIMIT {_PAGE}) AS one"
+                )
+                every = " UNION ALL ".join([one] * len(workspaces))
+                some = f"SELECT seq FROM ({every}) AS every ORDER BY seq LIMIT {_PAGE}"
+                page = f"{self._calls} WHERE seq IN ({some}) ORDER BY seq"
             else:
                 seq, last = self.db.execute(newest, (*values, limit)).fetchone()
         while seq is not None and seq <= last:
+            bounds = (
+                [part for place in workspaces for part in (place, seq, last)] if workspaces else [seq, last, *values]
+            )
             with self.errors():
-                rows = self.db.execute(page, (seq, last, *values)).fetchall()
+                rows = self.db.execute(page, bounds).fetchall()
             yield from map(_call, rows)
             seq = rows[-1][0] + 1 if rows else None
 
