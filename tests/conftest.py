@@ -90,7 +90,7 @@ def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     made: list[Session] = []
 
     def make(root: Path | None = None, dialect: str = "native", **options: Any) -> Session:
-        names = Settings.__dataclass_fields__
+        names = Settings.__dataclass_fields__.keys() - {"journal"}  # the session has an option of that name
         settings = {name: options.pop(name) for name in list(options) if name in names}
         if not options.keys() & {"policy", "mode", "rules"}:
             options["policy"] = AllowAll()

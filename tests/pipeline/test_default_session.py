@@ -141,7 +141,7 @@ def test_opting_out_is_explicit(project: Path) -> None:
     [
         ({"mode": "yolo"}, "read-only, ask, accept-edits, full, deny-asks"),
         ({"dialect": "nope"}, "claude, claw, codex"),
-        ({"journal": "always"}, '"auto", "require", None or a Journal'),
+        ({"journal": "always"}, '"auto", "require", the URL of a shared journal, None or a Journal'),
         ({"policy": AllowAll(), "mode": "full"}, "either a policy, or a mode"),
     ],
 )
