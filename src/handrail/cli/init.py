@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
-from handrail.policy.files import PROJECT
+from handrail.policy import PROJECT
 from handrail.text.display import escape
 from handrail.text.toml_lines import write_value
 

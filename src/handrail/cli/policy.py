@@ -200,7 +200,8 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _trust(options: argparse.Namespace) -> int:
-    from handrail.policy.files import PROJECT, PolicyError, trust
+    from handrail.policy import PROJECT
+    from handrail.policy.files import PolicyError, trust
 
     file = next((file for file in _load_files(options) if file.origin == "project"), None)
     if file is None:

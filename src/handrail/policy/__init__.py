@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:  # the modes are in this package, and help lists them: it imports little
     from handrail.model import Access, Verdict
 
+PROJECT = "handrail.toml"
+"""The file with the rules of a project, in its directory."""
+
 
 class Policy(Protocol):
     """Judge one call by its accesses."""

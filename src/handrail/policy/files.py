@@ -21,6 +21,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.frozen import frozen
+from handrail.policy import PROJECT
 from handrail.policy.rules import BadRule, Rule, find_failing_example, from_line, from_table
 from handrail.text.display import escape
 from handrail.text.toml_lines import Key, find_lines
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from handrail.policy.checks_and_hooks import FileCheck, Hook
 
 SYSTEM = "/etc/handrail/policy.toml"
-PROJECT = "handrail.toml"
 Origin = Literal["system", "user", "project"]
 _MOST_BYTES = 1 << 20
 
