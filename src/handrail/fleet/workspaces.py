@@ -98,7 +98,7 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
                 shutil.rmtree(one, ignore_errors=True)
             os.mkdir(state, 0o700)
             source = _prepare_source(workspace, base)
-            if _may_be_draft() and _try_drafts(source):
+            if not config_file.load(os.environ).settings.state and _try_drafts(source):  # a draft needs its own
                 kind, place = "draft", source
                 DraftStore.open(state, source).create(_DRAFT).close()
             else:
@@ -113,12 +113,6 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
 def _describe(path: str, state: str, attempt: int, kind: Built, built: Built, started: float) -> BuiltWorkspace:
     draft = _DRAFT if kind == "draft" else ""
     return BuiltWorkspace(path, state, draft, attempt, built, time.monotonic() - started)
-
-
-def _may_be_draft() -> bool:
-    """Whether a draft would have a state directory of its own, and loses nothing: its calls reach no shared journal."""
-    settings = config_file.load(os.environ).settings
-    return not settings.state and not settings.journal
 
 
 def _try_drafts(source: str) -> bool:
