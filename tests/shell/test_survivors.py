@@ -183,7 +183,8 @@ def test_what_a_finished_command_left_is_ended_by_the_close(way: str, runs: Runs
     ended = run.wait()
     assert ended is not None and not ended.reason
     runs.done(run)
-    assert {stray.pid for stray in ended.strays} >= set(sleeping(unique)) - {run.pid}
+    if way != "a forking loop":  # which has started more of them since
+        assert {stray.pid for stray in ended.strays} >= set(sleeping(unique)) - {run.pid}
     runs.close()
     assert sleeping(unique) == []
     assert children() <= before
