@@ -31,7 +31,8 @@ class PostgresServer:
         programs = find_programs()
         assert programs is not None
         self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="handrail-postgres-"))
+        # The user that runs it must reach the folder, and root's own folder for temporary files may be closed to it.
+        self._folder = Path(tempfile.mkdtemp(prefix="handrail-postgres-", dir="/tmp" if os.geteuid() == 0 else None))
         self._user: str | None = None
         if os.geteuid() == 0:
             self._user = next(name for name in ("postgres", "nobody") if _exists(name))
