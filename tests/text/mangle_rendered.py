@@ -92,10 +92,19 @@ def _is_new(case: Case, old: str) -> bool:
     return here not in there
 
 
+def _is_once(case: Case, old: str) -> bool:
+    """Whether a text is in the file once, blanks and blank lines aside."""
+    there, here = ("\n".join(filter(None, map(squeeze, rows))) for rows in (split(case.sample.text), old.split("\n")))
+    return there.count(here) == 1
+
+
 def _some_rows(change: Callable[[str], str]) -> Mistake:
     """Half of the lines, the same in both texts."""
 
     def mistake(rng: Random, case: Case) -> Case | None:
+        shown = [row for row in case.old.split("\n") if row in case.sample.text and change(row) != row]
+        if not any(row.strip() for row in shown):
+            return None
         odd = {row for row in (case.old + "\n" + case.new).split("\n") if rng.random() < 0.5}
         old, new = (
             "\n".join(change(row) if row in odd and row.strip() else row for row in text.split("\n"))
@@ -144,7 +153,9 @@ def _first_deeper(rng: Random, case: Case) -> Case | None:
 def _blank_runs(rng: Random, case: Case) -> Case | None:
     """Double blank lines collapsed."""
     old, new = (re.sub(r"\n[ \t]*\n([ \t]*\n)+", "\n\n", text) for text in (case.old, case.new))
-    return None if old == case.old or new == case.new else replace(case, old=old, new=new)
+    if old == case.old or new == case.new or not _is_once(case, old):
+        return None
+    return replace(case, old=old, new=new)
 
 
 def _joined_rows(rng: Random, case: Case) -> Case | None:
@@ -431,7 +442,7 @@ SLIPS = frozenset(
         *("semicolon", "quotes swapped", "quotes swapped throughout", "digits of another script", "pointer"),
         *("escape become a break", "backslashes halved", "backslashes lost", "blank before brackets"),
         *("sign before lines", "colours", "other gutter", "as cat shows it", "quotes around", "first line deeper"),
-        *("last indent lost", "middle indent lost", "tags around", "byte order mark"),
+        *("last indent lost", "middle indent lost", "tags around", "byte order mark", "tabs inside"),
     ]
 )
 """Mistakes that lose or change code, or that leave open what they mean in many texts: a refusal is the usual answer."""

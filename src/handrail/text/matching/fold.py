@@ -51,6 +51,10 @@ _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
 _NO_BLANK = str.maketrans(LINE_SEPARATORS, "\ufdd0\ufdd1\ufdd2")
 ZERO_WIDTH = _SAME[""]
+WIDE_FORMS = {plain for plain, chars in _SAME.items() if any("\uff01" <= char <= "\uff5e" for char in chars)} - {
+    *"\"'-"
+}
+"""The plain forms of characters of full width, apart from those that have other typographic forms."""
 _NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
 _BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 

@@ -148,12 +148,16 @@ class IndentMap:
         elif len(outcomes) > 1:
             outcomes = {image(indent) for image in on_grid} or self._shift(indent)
         answer = next(iter(outcomes)) if len(outcomes) == 1 else None
-        if answer != indent and not known and self._is_of_file(indent):
+        stays = answer == indent and indent in {b for _, b in self._pairs}
+        if not stays and not known and self._is_of_file(indent):
             raise Unsure
         if answer and not known and self.is_on_grid(indent) and not self.is_on_grid(answer):
             raise Unsure
         if answer and not known and self._skips_level(answer):
             raise Unsure
+        (theirs, ours), *others = self._pairs
+        if not known and not others and indent == ours and len(theirs) > len(ours):
+            raise Unsure  # the one line that was quoted is too deep, and this one is where the file has it
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
@@ -289,6 +293,8 @@ class IndentMap:
         Two depths can always be explained so: it must lead to one of the file's own."""
         if len({a for a, _ in pairs}) < 2 and any(len(indent) <= len(a) for a, _ in pairs):
             return
+        if any(a and a == b for a, b in pairs):
+            return  # some lines are where the file has them: the others are slips
         for tab, own, columns in self._list_columns(pairs, indent):
             for up, down in _SCALES if (tab, own) == (1, 1) else ():
                 shifts = {b * down - a * up for a, b in columns}

@@ -13,13 +13,15 @@ from handrail.text.matching.omission import is_omission
 # The gutters of our own dialects and of others: `12<tab>`, `12→`, `12 | `, `12: `. Where the blank behind a mark may be
 # the gutter's or the line's, both are tried.
 _BEHIND = (
-    *(r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", "┃ ", "┃", "║ ", "║", "⎸ ", "⎸", r":\t", r"\\t", ": ", ":"),
+    *(r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", "┃ ", "┃", "║ ", "║", "⎸ ", "⎸", r":\t", ": ", ":"),
     *(r"\. ", r"\) ", "- ", "-", "> ", ">", "; ", ", ", "  ", " "),
 )
 _GUTTERS = [re.compile(rf"^ *[Ll]?(\d+)(?:{mark}|{mark.strip(' ')}$)") for mark in _BEHIND]
 # grep marks the lines that match with a colon and those around them with a dash.
 _GUTTERS += [re.compile(r"^ *(\d+)[:-]"), re.compile(r"^[\w./\\][\w./\\-]*[:-](\d+)[:-]")]
-_GUTTERS += [re.compile(rf"^ *{mark}(?: |$)") for mark in (r"\[(\d+)\]", r"\((\d+)\)", r"<(\d+)>", r"[Ll]ine (\d+):")]
+_GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in (r"\[(\d+)\]", r"\((\d+)\)", r"<(\d+)>", r"[Ll]ine (\d+):")]
+_NUMBER = re.compile(r"\s*[Ll#(\[<]?(\d+)(?:\W|$)")
+_MOST_DIGITS = 10
 _LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
 _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
@@ -33,8 +35,8 @@ _SIDE = (
     r"(?:_str|_string|_text|_code|_content)?"
 )
 """Names of tags that are no part of a page: an element of HTML around a text may be what the edit changes."""
-_TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
-_INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>]*)?>(.*?)</\1>\s*$", re.DOTALL)
+_TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>\\]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
+_INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>\\]*)?>(.*?)</\1>\s*$", re.DOTALL)
 _CDATA = re.compile(r"^\s*<!\[CDATA\[\n?()(.*?)\n?\]\]>\s*$", re.DOTALL)
 _SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,}\s*$", re.DOTALL)
 _REPLACE = re.compile(r"^(?:={5,}[^\n]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
@@ -65,8 +67,8 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         other_numbers = [int(match[1]) for row in others if (match := gutter.match(row))]
         if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
             continue  # the file's own lines are numbered: which numbers are whose?
-        if any(_has_number(row, gutter, numbers) for row in undone.split("\n") if row[:1].isspace()):
-            continue
+        if not rows[-1] and others[-1] and bare.endswith("\n\n") and undone.endswith("\n"):
+            continue  # whose is the blank line at the end?
         # What the model added itself may have no number, and what it kept may have lost it.
         meant = choose_new(old, bare, new, undone) or [undone]
         if any(gutter.match(row) for row in {*rows} & {*others}):
@@ -82,14 +84,27 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         elif meant == [undone] and other_numbers != sorted(other_numbers):
             continue
         prefixes = [match[0] if (match := gutter.match(row)) else "" for row in rows]
-        repairs += [Repair(bare, one, prefix_rows(prefixes)) for one in meant]
+        spoil = prefix_rows(prefixes)
+        if _is_cut_alike(matches, bare, new):
+            meant = [one for one in meant if one != new]
+        repairs += [Repair(bare, one, spoil) for one in meant if not _keeps_number(one, bare, numbers)]
     return repairs
 
 
-def _has_number(row: str, gutter: re.Pattern[str], numbers: Sequence[int]) -> bool:
-    """Whether a number of these is still in front of a line, behind other blanks."""
-    match = gutter.match(row.lstrip())
-    return bool(match) and int(match[1]) in numbers if match else False
+def _keeps_number(text: str, bare: str, numbers: Sequence[int]) -> bool:
+    """Whether a new line would come into the file with one of these numbers in front of it."""
+    known = {*bare.split("\n")}
+    return any(
+        int(match[1]) in numbers
+        for row in text.split("\n")
+        if row not in known and (match := _NUMBER.match(row)) and len(match[1]) < _MOST_DIGITS
+    )
+
+
+def _is_cut_alike(matches: Sequence[re.Match[str]], bare: str, new: str) -> bool:
+    """Whether the first number lost the blanks before it, and the new text those of its first line."""
+    is_cut = matches[0].start(1) == 0 < matches[-1].start(1)
+    return is_cut and bare[:1].isspace() and not new[:1].isspace()
 
 
 def _are_aligned(matches: Sequence[re.Match[str]]) -> bool:

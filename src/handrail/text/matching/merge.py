@@ -15,8 +15,10 @@ from difflib import SequenceMatcher
 
 from handrail.text import lines
 from handrail.text.matching.fold import (
+    WIDE_FORMS,
     ZERO_WIDTH,
     find_plain_forms,
+    fold,
     fold_some,
     list_folded,
     remove_blanks,
@@ -44,6 +46,7 @@ Code = tuple[str, int, int, int, int]
 _STREWN = {"\u00a0": " ", **dict.fromkeys(ZERO_WIDTH, "")}
 """Characters that a model strews into a text, and what they stand for."""
 _QUOTES = ("'", '"')
+_WIDE = re.compile("[\uff01-\uff5e]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +213,11 @@ class _Merge:
         self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
         # So do blanks that do not break, tabs between words and characters of no width.
         self._surplus = _list_surplus(old, ours)
+        if self._sloppy and any("\t" in new[j].strip() and "\t" not in ours[i].strip() for i, j in aligned):
+            self._surplus[ord("\t")] = " "
         self._folded, self._kept = _compare_typography(old, ours)
-        self._lost = indents.bare and has_lost_indent(new, {*range(len(new))} - {j for _, j in aligned})
+        fresh = {*range(len(new))} - {j for _, j in aligned}
+        self._lost = indents.bare and has_lost_indent([fold(row) for row in new], fresh)
 
     def keep(self, i: int, j: int) -> MergedRow:
         """A line with the same words in old and new: the file's, unless its white space was changed on purpose."""
@@ -259,7 +265,7 @@ class _Merge:
             if self._sloppy and "\t" in ours and "\t" not in new and "  " in new:
                 raise Unsure  # the old text has blanks for tabs elsewhere
             return MergedRow(i, placed)
-        changed = _carry_change(ours, old, new, self._restyle)
+        changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
 
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
@@ -307,6 +313,9 @@ class _Merge:
             fits = self._indents.is_on_grid(indent) or (counterpart is None and self._indents.is_known(indent))
             if not stays and (self._indents.is_torn(indent) or not fits):
                 raise Unsure
+            stays = stays or counterpart is None or indent == indent_of(self._ours[counterpart])
+            if not stays and not self._indents.is_explained:
+                raise Unsure
             if not self._indents.is_usual(indent) or (
                 self._indents.two_kinds and self._indents.map_indent(indent) != indent
             ):
@@ -351,11 +360,13 @@ def _list_surplus(old: Sequence[str], ours: Sequence[str]) -> dict[int, str]:
 
 def _compare_typography(old: Sequence[str], ours: Sequence[str]) -> tuple[set[str], set[str]]:
     """The plain forms that the file has where the old text is typographic, and those that it has so itself; both
-    kinds of quotes go together."""
+    kinds of quotes go together, and so do characters of full width."""
     folded, kept = set[str](), set[str]()
     for theirs, there in zip(old, ours, strict=True):
         for plain, is_plain in list_folded(theirs, there):
             (folded if is_plain else kept).update(_QUOTES if plain in _QUOTES else (plain,))
+    if folded and any(map(_WIDE.search, old)):
+        folded |= WIDE_FORMS
     return folded, kept
 
 

@@ -23,6 +23,7 @@ _HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
 """A line of code hardly ever begins with an escaped line break or tab."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_MARKUP = frozenset("<>&\"'")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _JSON_ESCAPE = re.compile(r"\\([ntr\"'`\\])")
 _TWICE = re.compile(r"\\\\[ntr]|\\\\\\\"")
@@ -53,6 +54,9 @@ def _make_spell(pattern: re.Pattern[str], decode: Undo, more: Mapping[str, str])
 
 
 def decode_entities(old: str, new: str) -> list[Repair]:
+    spelled = [{*map(html.unescape, _ENTITY.findall(text))} for text in (old, new)]
+    if _MARKUP.isdisjoint(spelled[0]) and not _MARKUP.isdisjoint(spelled[1]):
+        return []  # these may be the file's own
     return _undo_habit(
         old, new, _make_undo_spelled(_ENTITY, html.unescape), _make_spell(_ENTITY, html.unescape, _NAMED)
     )
@@ -206,7 +210,8 @@ def _undo_habit(old: str, new: str, undo: Undo, make_spoil: Callable[[str], Spoi
         return []
     if make_spoil(new)(undone) != new:
         return [Repair(bare, new, spoil)] if meant == [new] else []
-    if "\\\\" in undone and "\\\\" not in bare:
+    left = "\\\\" in undone and "\\\\" not in bare
+    if left or ("\n" in bare and "\n" not in undone and "\\n" in undone):
         return []  # the new text was escaped in another way
     if meant == [undone] and "\\\\" not in old and _has_torn_string(undone) and not _has_torn_string(bare):
         return []  # this was an escape in a string of the code's own

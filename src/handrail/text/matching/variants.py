@@ -97,7 +97,7 @@ def _remove_fence(old: str, new: str) -> list[Repair]:
         # A fence of the file's own inside of the pasted one: the new text may have lost the one or the other.
         lost = match[1] in body.split("\n") and match[1] not in inner.split("\n")
         return [Repair(body, one, spoil) for one in ([inner, new] if lost else [inner])]
-    if (other and other[1] not in body.split("\n")) or (not other and match[1] in new.split("\n")):
+    if (other and other[1] not in body.split("\n")) or (not other and _has_fence(new, match[2])):
         return []
     new_ends = len(new) - len(new.rstrip("\n"))
     surplus = ends - new_ends
@@ -109,6 +109,11 @@ def _remove_fence(old: str, new: str) -> list[Repair]:
     meant = Repair(body.rstrip("\n") + "\n" * max(new_ends, 1), new if new_ends or not new else new + "\n", spoil)
     same_ending = body.rstrip("\n").rpartition("\n")[2] == new.rstrip("\n").rpartition("\n")[2]
     return [meant] if same_ending or not new_ends or not surplus else [meant, Repair(body, new, spoil)]
+
+
+def _has_fence(text: str, mark: str) -> bool:
+    """Whether a line of a text is a fence, or a mark of code is around the text."""
+    return any(row.startswith(mark) for row in text.split("\n")) or text[:1] == text.rstrip()[-1:] == "`"
 
 
 def _count_steps(text: str) -> int:
