@@ -205,9 +205,9 @@ class IndentMap:
         )
 
     def _is_joined_below(self, indent: str) -> bool:
-        """Whether lines below the first one have this indentation, and one explanation joins all of these."""
-        below = self._pairs[1:]
-        return any(a == indent for a, _ in below) and any(self._explain_simply(below, indent))
+        """Whether the first line alone is a slip: one explanation joins all lines below it, which have this indentation."""
+        (theirs, ours), *below = self._pairs
+        return theirs != ours and any(a == indent for a, _ in below) and any(self._explain_simply(below, indent))
 
     def _is_of_file(self, indent: str) -> bool:
         """Whether an indentation is of the kind that the file has, and not of the kind of the old text."""

@@ -57,9 +57,15 @@ def decode_entities(old: str, new: str) -> list[Repair]:
     spelled = [{*map(html.unescape, _ENTITY.findall(text))} for text in (old, new)]
     if _MARKUP.isdisjoint(spelled[0]) and not _MARKUP.isdisjoint(spelled[1]):
         return []  # these may be the file's own
-    return _undo_habit(
+    repairs = _undo_habit(
         old, new, _make_undo_spelled(_ENTITY, html.unescape), _make_spell(_ENTITY, html.unescape, _NAMED)
     )
+    return [one for one in repairs if one.new != new or not _keeps_entity(old, one)]
+
+
+def _keeps_entity(old: str, repair: Repair) -> bool:
+    """Whether the new text would bring an entity into the file that the old text has, and the file does not."""
+    return any(entity in repair.new and entity not in repair.old for entity in {*_ENTITY.findall(old)})
 
 
 def decode_code_points(old: str, new: str) -> list[Repair]:
