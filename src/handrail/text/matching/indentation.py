@@ -205,7 +205,7 @@ class IndentMap:
         )
 
     def _is_joined_below(self, indent: str) -> bool:
-        """Whether the first line alone is a slip: one explanation joins all lines below it, which have this indentation."""
+        """Whether one explanation joins all lines below the first, which is a slip; some of them have ``indent``."""
         (theirs, ours), *below = self._pairs
         return theirs != ours and any(a == indent for a, _ in below) and any(self._explain_simply(below, indent))
 

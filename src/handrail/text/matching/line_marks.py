@@ -38,8 +38,8 @@ _SIDE = (
 _TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>\\]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
 _INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>\\]*)?>(.*?)</\1>\s*$", re.DOTALL)
 _CDATA = re.compile(r"^\s*<!\[CDATA\[\n?()(.*?)\n?\]\]>\s*$", re.DOTALL)
-_SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,}\s*$", re.DOTALL)
-_REPLACE = re.compile(r"^(?:={5,}[^\n]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
+_SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,9}\s*$", re.DOTALL)
+_REPLACE = re.compile(r"^(?:={5,9}[ \t]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
 _WRAPPERS = ((_TAG, _TAG), (_INLINE_TAG, _INLINE_TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE))
 _QUOTES = ('"""', "'''", "``", "`", '"', "'", "**")
 
