@@ -21,6 +21,8 @@ _BOUNDS = {"{start}": r"\m", "{end}": r"\M", "{start-half}": r"(?<!\w)", "{end-h
 _DIGITS = {"x": 2, "u": 4, "U": 8}
 _PUNCTUATION = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ")
 _MOST_REPEATS = 1000
+_MOST_DIGITS = 1000
+"""Python converts no longer numbers than about four times that."""
 
 
 LINE_BREAK = "a line break cannot match within one line"
@@ -125,6 +127,8 @@ class _PatternParser:
             closed = "}" in self.pattern[at:]
             raise self.fail("repetition quantifier expects a valid decimal" if closed else "unclosed repetition")
         low, comma, high = match.groups()
+        if max(len(low), len(high or "")) > _MOST_DIGITS:
+            raise self.fail("too many repetitions")
         if high is not None and int(high) < int(low):
             raise self.fail("the bounds of the repetition are reversed")
         if self.repeats * max(int(high or low), 1) > _MOST_REPEATS**2:

@@ -373,7 +373,7 @@ def run_command(
 
 
 def _number(seconds: float) -> float | int:
-    return int(seconds) if seconds == int(seconds) else seconds
+    return int(seconds) if float(seconds).is_integer() else seconds
 
 
 def _require_harmless(command: str) -> Script:

@@ -16,12 +16,13 @@ _BEHIND = (
     *(r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", "┃ ", "┃", "║ ", "║", "⎸ ", "⎸", r":\t", ": ", ":"),
     *(r"\. ", r"\) ", "- ", "-", "> ", ">", "; ", ", ", "  ", " "),
 )
-_GUTTERS = [re.compile(rf"^ *[Ll]?(\d+)(?:{mark}|{mark.strip(' ')}$)") for mark in _BEHIND]
+_DIGITS = r"(\d{1,9})"
+_GUTTERS = [re.compile(rf"^ *[Ll]?{_DIGITS}(?:{mark}|{mark.strip(' ')}$)") for mark in _BEHIND]
 # grep marks the lines that match with a colon and those around them with a dash.
-_GUTTERS += [re.compile(r"^ *(\d+)[:-]"), re.compile(r"^[\w./\\][\w./\\-]*[:-](\d+)[:-]")]
-_GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in (r"\[(\d+)\]", r"\((\d+)\)", r"<(\d+)>", r"[Ll]ine (\d+):")]
-_NUMBER = re.compile(r"\s*[Ll#(\[<]?(\d+)(?:\W|$)")
-_MOST_DIGITS = 10
+_GUTTERS += [re.compile(rf"^ *{_DIGITS}[:-]"), re.compile(rf"^[\w./\\][\w./\\-]*[:-]{_DIGITS}[:-]")]
+_AROUND = (rf"\[{_DIGITS}\]", rf"\({_DIGITS}\)", rf"<{_DIGITS}>", rf"[Ll]ine {_DIGITS}:")
+_GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in _AROUND]
+_NUMBER = re.compile(rf"\s*[Ll#(\[<]?{_DIGITS}(?:\W|$)")
 _LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
 _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
@@ -95,9 +96,7 @@ def _keeps_number(text: str, bare: str, numbers: Sequence[int]) -> bool:
     """Whether a new line would come into the file with one of these numbers in front of it."""
     known = {*bare.split("\n")}
     return any(
-        int(match[1]) in numbers
-        for row in text.split("\n")
-        if row not in known and (match := _NUMBER.match(row)) and len(match[1]) < _MOST_DIGITS
+        int(match[1]) in numbers for row in text.split("\n") if row not in known and (match := _NUMBER.match(row))
     )
 
 
