@@ -174,7 +174,7 @@ def spliced(text: str, made: EditPlan) -> str:
     return text
 
 
-def told(case: Case, made: object) -> str:
+def describe(case: Case, made: object) -> str:
     """A case in full, for whoever has to understand it."""
     parts = {"file": case.sample.text, "old": case.old, "new": case.new}
     parts["wanted"] = "a refusal" if case.refuse else "".join(row for row, _ in case.made)
@@ -216,7 +216,7 @@ def hammer(
         verdict, made, _ = outcome(case)
         table["stale" if case.refuse else name][verdict] += 1
         if show and verdict == "wrong":
-            print(told(case, made), "\n")
+            print(describe(case, made), "\n")
     return table
 
 

@@ -23,7 +23,7 @@ from handrail.errors import ManyLoose, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests import sizes
 from tests.text.edits import Case
-from tests.text.mangle import NEVER_ALONE, RARE, make_case, make_literal_case, means, outcome, spliced, told
+from tests.text.mangle import NEVER_ALONE, RARE, describe, make_case, make_literal_case, means, outcome, spliced
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.mangle_rendered import SLIPS
 from tests.text.samples import SAMPLES, Sample
@@ -53,7 +53,7 @@ def cases(seed: int, shape: Callable[[Random], Sample]) -> list[Case]:
 def test_any_composition_of_mistakes_makes_the_right_file_or_none(shape: str, seed: int) -> None:
     for case in cases(seed, SHAPES[shape]):
         verdict, made, _ = outcome(case)
-        assert verdict != "wrong", told(case, made)
+        assert verdict != "wrong", describe(case, made)
 
 
 def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> None:
@@ -62,7 +62,7 @@ def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> 
     verdicts = Counter[str]()
     for case in islice(made, sizes.pick(500, 8000)):
         verdict, plan, _ = outcome(case)
-        assert verdict != "wrong", told(case, plan)
+        assert verdict != "wrong", describe(case, plan)
         verdicts[verdict] += 1
     assert verdicts["right"] > 0.5 * verdicts.total(), verdicts
 

@@ -219,10 +219,10 @@ def never_another_exception(text: str) -> None:
     try:
         ops = parse_patch(text)
     except BadPatch as error:
-        ops, told = [], error.facts["line"] >= 1 and error.facts["why"]
+        ops, reason = [], error.facts["line"] >= 1 and error.facts["why"]
     else:
-        told = "parsed"
-    assert told and all(op.path for op in ops)
+        reason = "parsed"
+    assert reason and all(op.path for op in ops)
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=14))

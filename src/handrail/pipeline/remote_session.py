@@ -411,7 +411,7 @@ def _request(connection: Connection, message: dict[str, Any]) -> Any:
 
 
 def _take_replies(request: RemoteRequest, cancel: threading.Event | None) -> Iterator[dict[str, Any]]:
-    """The replies of a request; once ``cancel`` is set the server is told, and answers soon."""
+    """The replies of a request; once ``cancel`` is set, the server is asked to stop and answers soon."""
     cancelled = False
     while True:
         if cancel and not cancelled and cancel.is_set():

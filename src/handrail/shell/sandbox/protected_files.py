@@ -283,7 +283,7 @@ class ProtectedFiles:
         return self._is_of_git(path, new)
 
     def _find_ordinary_parent(self, path: str) -> str:
-        """The directory in which a protected file, or the directory that it is part of, stands."""
+        """The directory that contains a protected file, or the protected directory that the file is part of."""
         above = os.path.dirname(path)
         repository = _find_repository(path)
         if repository and os.path.basename(path).lower() != ".git":
