@@ -59,12 +59,12 @@ def measure(scale: Scale, parts: Sequence[str] = tuple(PARTS)) -> str:
     """Everything measured, as Markdown. Works in a temporary folder, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="handrail-bench-") as name:
         folder = Path(name).resolve()
-        found: list[Line] = []
+        collected: list[Line] = []
         for part in parts:
             for line in PARTS[part](folder, scale):
                 print("  " + " | ".join(cell for cell in line.cells() if cell), file=sys.stderr, flush=True)
-                found.append(line)
-        return f"{machine.facts(str(folder))}.\n\n{table(found)}"
+                collected.append(line)
+        return f"{machine.facts(str(folder))}.\n\n{table(collected)}"
 
 
 def written(page: str, measured: str) -> str:

@@ -124,12 +124,12 @@ def _copies(folder: Path, scale: Scale) -> Iterator[Line]:
 def _keep_new_files(store: DraftStore, count: int, scale: Scale) -> Line:
     """Keep and take back a directory of new files, as a build leaves it, against copying it into place."""
     draft = store.create()
-    made, target = Path(draft.directory.upper) / "build", Path(store.workspace) / "copied"
-    made.mkdir()
+    built, target = Path(draft.directory.upper) / "build", Path(store.workspace) / "copied"
+    built.mkdir()
     for number in range(count):
-        (made / f"f{number}").write_text("x", encoding="ascii")
+        (built / f"f{number}").write_text("x", encoding="ascii")
     source = Path(store.path) / "source"
-    shutil.copytree(made, source)
+    shutil.copytree(built, source)
 
     def ours() -> None:
         keep(draft.directory)

@@ -37,10 +37,11 @@ def grow(top: Path, count: int) -> None:
 def by_ripgrep(top: Path) -> list[str]:
     """The least that gives the same answer with ripgrep: its list, the times, a sort."""
     words = [RG or "rg", "--no-config", "--files", "--null", "--no-require-git", "-g", PATTERN]
-    found = subprocess.run(words, cwd=top, stdout=subprocess.PIPE, check=True).stdout.split(b"\0")[:-1]
+    completed = subprocess.run(words, cwd=top, stdout=subprocess.PIPE, check=True).stdout.split(b"\0")[:-1]
     base = os.fsencode(top)
     return sorted(
-        map(os.fsdecode, found), key=lambda path: (-os.stat(os.path.join(base, os.fsencode(path))).st_mtime_ns, path)
+        map(os.fsdecode, completed),
+        key=lambda path: (-os.stat(os.path.join(base, os.fsencode(path))).st_mtime_ns, path),
     )
 
 
@@ -58,8 +59,8 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     def glob(session: Session) -> list[str]:
         result = session.call("Glob", {"pattern": PATTERN, "limit": 1000})
         assert result.error is None, result.text
-        found: list[str] = result.data["paths"]
-        return found
+        paths: list[str] = result.data["paths"]
+        return paths
 
     def first() -> list[str]:
         with Session(top, settings=settings) as session:
@@ -98,8 +99,8 @@ def _memory(top: Path, folder: Path) -> Line:
     """In a process of its own, whose peak is its own."""
     words = [sys.executable, "-c", _OURS, str(top), str(folder / "state")]
     here = Path(__file__).parent.parent
-    found = subprocess.run(words, capture_output=True, check=True, text=True, encoding="utf-8", cwd=here)
-    grown = float(json.loads(found.stdout)) / (1 << 20)
+    completed = subprocess.run(words, capture_output=True, check=True, text=True, encoding="utf-8", cwd=here)
+    grown = float(json.loads(completed.stdout)) / (1 << 20)
     return Line(
         "Peak memory of two such calls over an idle session",
         f"{grown:.1f} MB",

@@ -109,7 +109,7 @@ print(grown(lambda: [call(session, "def", output_mode=mode, sort=sort) for mode,
 
 
 def _memory(folder: Path) -> Line:
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _OURS, str(folder)],
         capture_output=True,
         check=True,
@@ -117,6 +117,6 @@ def _memory(folder: Path) -> Line:
         encoding="utf-8",
         cwd=Path(__file__).parent.parent,
     )
-    ours = int(found.stdout) / (1 << 20)
+    ours = int(completed.stdout) / (1 << 20)
     what = "Peak memory of six searches for a common text over an idle session"
     return Line(what, f"{ours:.1f} MB", target=f"under {MEMORY_MB} MB", met=ours < MEMORY_MB)

@@ -32,13 +32,13 @@ def generate(path: Path, total: int) -> None:
 
 def scan(path: Path, total: int) -> int:
     """The newlines of the first bytes."""
-    found = left = 0
+    collected = left = 0
     with path.open("rb", buffering=0) as file:
         left = total
         while left > 0 and (block := file.read(min(BLOCK, left))):
-            found += block.count(b"\n")
+            collected += block.count(b"\n")
             left -= len(block)
-    return found
+    return collected
 
 
 def read(session: Session, name: str, first: int = 1) -> str:
@@ -98,7 +98,7 @@ print(grown(lambda: read(session, "vast.txt", int(sys.argv[2]))))
 def _memory(folder: Path, what: str, first: int) -> Line:
     words = [sys.executable, "-c", _OURS, str(folder), str(first)]
     here = Path(__file__).parent.parent
-    found = subprocess.run(words, capture_output=True, check=True, text=True, encoding="utf-8", cwd=here)
-    grown = float(json.loads(found.stdout)) / (1 << 20)
+    completed = subprocess.run(words, capture_output=True, check=True, text=True, encoding="utf-8", cwd=here)
+    grown = float(json.loads(completed.stdout)) / (1 << 20)
     about = f"Peak memory of {what} over an idle session"
     return Line(about, f"{grown:.1f} MB", "", "", f"under {MEMORY_MB} MB", grown < MEMORY_MB)

@@ -34,8 +34,8 @@ def _file_system(folder: str) -> str:
         return "file system unknown"
     best, kind = "", "unknown"
     for row in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
-        _, place, found, *_ = row.split(" ")
+        _, place, actual, *_ = row.split(" ")
         inside = place == "/" or folder == place or folder.startswith(place + "/")
         if inside and len(place) >= len(best):
-            best, kind = place, found
+            best, kind = place, actual
     return f"{kind} file system"

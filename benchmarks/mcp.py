@@ -107,8 +107,8 @@ class Server:
         return answer.get(timeout=60)
 
     def read_small(self) -> None:
-        found = self.ask("tools/call", {"name": "Read", "arguments": {"file_path": "small.txt"}})
-        assert not found["result"]["isError"], found
+        answer = self.ask("tools/call", {"name": "Read", "arguments": {"file_path": "small.txt"}})
+        assert not answer["result"]["isError"], answer
 
     def cpu(self) -> float:
         """Seconds of all its threads."""
@@ -138,11 +138,11 @@ def starting(ours: Sequence[str], place: Path, variables: Mapping[str, str], sca
     node = node_server(place, place.parent / "mcp-node" if scale.install else None)
     spent: dict[str, list[float]] = {"ours": [], "pass": [], **({"node": []} if node else {})}
     for number in range(scale.rounds + 1):
-        found = {"ours": until_listed(ours, variables), "pass": bare(variables)}
+        seconds = {"ours": until_listed(ours, variables), "pass": bare(variables)}
         if node:
-            found["node"] = until_listed(node, variables)
+            seconds["node"] = until_listed(node, variables)
         if number:  # the first round writes compiled modules
-            for name, value in found.items():
+            for name, value in seconds.items():
                 spent[name].append(value)
     times = {name: Times(statistics.median(values), min(values)) for name, values in spent.items()}
     ratio = times["ours"].median / times["pass"].median
@@ -171,8 +171,8 @@ def bare(variables: Mapping[str, str]) -> float:
 
 def node_server(place: Path, into: Path | None = None) -> list[str] | None:
     """The node server for the same folder: on PATH, among npm's global packages, or installed ``into`` a folder."""
-    if found := shutil.which("mcp-server-filesystem"):
-        return [found, str(place)]
+    if server := shutil.which("mcp-server-filesystem"):
+        return [server, str(place)]
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         return None

@@ -78,8 +78,8 @@ def contest(rounds: int, contestants: Mapping[str, Callable[[], object]], each: 
                 taken[name].append((time.perf_counter() - started) / each)
                 used[name].append((cpu_time() - begun) / each)
     return {
-        name: Times(statistics.median(found), min(found), statistics.median(used[name]))
-        for name, found in taken.items()
+        name: Times(statistics.median(actual), min(actual), statistics.median(used[name]))
+        for name, actual in taken.items()
     }
 
 
@@ -125,7 +125,7 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def table(found: list[Line]) -> str:
+def table(actual: list[Line]) -> str:
     """The lines as Markdown."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *(line.cells() for line in found)]
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(line.cells() for line in actual)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)

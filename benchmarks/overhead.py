@@ -94,7 +94,7 @@ def _above(function: tuple[str, int, str], stats: dict[Any, Any]) -> str:
 
 
 def _package(file: str) -> str:
-    _, found, inner = file.replace("\\", "/").rpartition("/handrail/")
-    if not found:
+    _, separator, inner = file.replace("\\", "/").rpartition("/handrail/")
+    if not separator:
         return ""
     return next((package for start, package in PACKAGES.items() if inner.startswith(start)), "other")

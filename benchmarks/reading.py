@@ -30,11 +30,11 @@ def generate(path: Path, count: int) -> None:
 
 def raw_scan(path: Path, ends: int) -> int:
     """The simplest fast loop: read blocks and count newlines, until there were so many."""
-    found = 0
+    collected = 0
     with path.open("rb", buffering=0) as file:
-        while found < ends and (block := file.read(BLOCK)):
-            found += block.count(b"\n")
-    return found
+        while collected < ends and (block := file.read(BLOCK)):
+            collected += block.count(b"\n")
+    return collected
 
 
 def whole(path: Path, first: int) -> list[str]:
@@ -132,7 +132,7 @@ def _memory(folder: Path, middle: int, count: int) -> Iterator[Line]:
     (folder / "tiny.txt").write_text("tiny\n", encoding="utf-8")
 
     def megabytes(script: str, *words: object) -> float:
-        found = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", script, str(folder), *map(str, words)],
             capture_output=True,
             check=True,
@@ -140,7 +140,7 @@ def _memory(folder: Path, middle: int, count: int) -> Iterator[Line]:
             encoding="utf-8",
             cwd=Path(__file__).parent.parent,
         )
-        return float(json.loads(found.stdout)) / (1 << 20)
+        return float(json.loads(completed.stdout)) / (1 << 20)
 
     ours = megabytes(_OURS, middle, middle + PAGE, -PAGE, 1, count)
     baseline = megabytes(_WHOLE, middle)

@@ -66,9 +66,9 @@ def chat(folder: Path, variables: Mapping[str, str], mark: bytes) -> None:
 def imports(folder: Path) -> list[tuple[str, float]]:
     """The share of each top-level package in the time of all imports."""
     words = [sys.executable, "-X", "importtime", "-c", SESSION]
-    found = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, encoding="utf-8")
+    completed = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, encoding="utf-8")
     spent: dict[str, float] = {}
-    for row in found.stderr.splitlines():
+    for row in completed.stderr.splitlines():
         own, _, name = row.removeprefix("import time:").split("|")
         if own.strip().isdigit():
             package = name.strip().split(".")[0]

@@ -87,7 +87,7 @@ def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
     Tests of tools are not about rules: everything is allowed, unless the test gives a mode, rules or a policy.
     """
-    made: list[Session] = []
+    collected: list[Session] = []
 
     def make(root: Path | None = None, dialect: str = "native", **options: Any) -> Session:
         names = Settings.__dataclass_fields__.keys() - {"journal"}  # the session has an option of that name
@@ -97,9 +97,9 @@ def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
         session = Session(
             root or tmp_path, dialect=dialect, settings=Settings(**{"raise_bugs": True, **settings}), **options
         )
-        made.append(session)
+        collected.append(session)
         return session
 
     yield make
-    for session in made:
+    for session in collected:
         session.close()

@@ -21,18 +21,18 @@ def blocks(patch: pytest.MonkeyPatch, size: int = 8, small: int = 0, counted: in
 
 def plain_lines(text: str) -> list[str]:
     """The model: one character after the other."""
-    found, line, last = [], "", ""
+    collected, line, last = [], "", ""
     for char in text:
         if char == "\n" and last == "\r":
             last = char
             continue
         last = char
         if char in "\r\n":
-            found.append(line)
+            collected.append(line)
             line = ""
         else:
             line += char
-    return [*found, line] if line else found
+    return [*collected, line] if line else collected
 
 
 def numbered(path: Path, count: int) -> None:
@@ -45,9 +45,9 @@ def counted_reads(patch: pytest.MonkeyPatch) -> list[int]:
     real = os.pread
 
     def pread(fd: int, size: int, offset: int) -> bytes:
-        found = real(fd, size, offset)
-        sizes.append(len(found))
-        return found
+        actual = real(fd, size, offset)
+        sizes.append(len(actual))
+        return actual
 
     patch.setattr(os, "pread", pread)
     return sizes

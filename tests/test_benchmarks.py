@@ -86,6 +86,6 @@ def test_the_contestants_read_the_same_lines(tmp_path: Path) -> None:
     path = tmp_path / "f"
     generate(path, 2_500)
     assert raw_scan(path, 10**9) == 2_500
-    found = whole(path, 2_001)
-    assert found[0].startswith("00002001 ")
-    assert len(found) == 100
+    actual = whole(path, 2_001)
+    assert actual[0].startswith("00002001 ")
+    assert len(actual) == 100

@@ -171,6 +171,6 @@ def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path
 
 
 def test_doctor_names_the_one_package_that_is_missing(tmp_path: Path) -> None:
-    found = doctor(tmp_path, ["anthropic"])
-    assert str(found["extra agent"]["detail"]).endswith("not installed: anthropic")
-    assert not found["extra anthropic"]["found"] and found["extra openai"]["found"]
+    actual = doctor(tmp_path, ["anthropic"])
+    assert str(actual["extra agent"]["detail"]).endswith("not installed: anthropic")
+    assert not actual["extra anthropic"]["found"] and actual["extra openai"]["found"]

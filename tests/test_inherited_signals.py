@@ -56,12 +56,12 @@ def set_signals(text: str) -> list[int]:
 
     The C library keeps 32 and 33 to itself: what a parent did to them by a bare system call stays.
     """
-    found: list[int] = []
+    collected: list[int] = []
     masks = [line.split()[1] for line in text.splitlines() if line.startswith("Sig")]
     assert len(masks) == 2, text
     for mask in masks:
-        found += [number for number in signal.valid_signals() if int(mask, 16) >> (number - 1) & 1]
-    return found
+        collected += [number for number in signal.valid_signals() if int(mask, 16) >> (number - 1) & 1]
+    return collected
 
 
 def run(words: list[str], cwd: Path) -> str:
@@ -127,13 +127,13 @@ def ignored(number: int) -> Iterator[None]:
 @needs_proc
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_a_host_that_ignores_a_signal_keeps_doing_so_and_its_commands_do_not(in_thread: bool) -> None:
-    found: list[str] = []
+    collected: list[str] = []
 
     def start() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
         try:
             with start_process(["/bin/sh", "-c", OF_CHILD], stdout=subprocess.PIPE) as child:
-                found.append(child.communicate(timeout=TIMEOUT)[0].decode("ascii"))
+                collected.append(child.communicate(timeout=TIMEOUT)[0].decode("ascii"))
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR2])
 
@@ -146,7 +146,7 @@ def test_a_host_that_ignores_a_signal_keeps_doing_so_and_its_commands_do_not(in_
             start()
         assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
         os.kill(os.getpid(), signal.SIGUSR1)
-    assert set_signals(found[0]) == []
+    assert set_signals(collected[0]) == []
 
 
 @pytest.fixture

@@ -107,14 +107,14 @@ def agent_command(project: Path) -> str:
 
 
 def acp(project: Path) -> str:
-    found: list[Any] = []
+    collected: list[Any] = []
 
     async def main() -> None:
-        async with connected(calls(*CALLS, into=found), ScriptedEditor(), settings=None) as connection:  # type: ignore[arg-type]
+        async with connected(calls(*CALLS, into=collected), ScriptedEditor(), settings=None) as connection:  # type: ignore[arg-type]
             await prompted(connection, project)
 
     asyncio.run(main())
-    return "".join(result.text for result in found)
+    return "".join(result.text for result in collected)
 
 
 def openai_chat(project: Path) -> str:
@@ -247,5 +247,5 @@ def test_an_interface_has_rules_secrets_journal_and_undo(interface: str, project
     journal = len([row for row in rows if row.decision == "deny"]) == 3 and len(rows) >= len(CALLS)
     command(project, "undo")
     undo = written and not (project / "new.txt").exists()
-    found = ["yes" if one else "NO" for one in (rules, secrets, journal, undo)]
-    assert found == documented()[interface] == ["yes"] * 4, re.sub(r"\s+", " ", text)[:2000]
+    actual = ["yes" if one else "NO" for one in (rules, secrets, journal, undo)]
+    assert actual == documented()[interface] == ["yes"] * 4, re.sub(r"\s+", " ", text)[:2000]

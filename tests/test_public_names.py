@@ -23,13 +23,13 @@ def typed() -> dict[str, str]:
         for node in ast.parse(SOURCE).body
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     ]
-    found: dict[str, str] = {}
+    collected: dict[str, str] = {}
     for node in block.body:
         assert isinstance(node, ast.ImportFrom) and node.module
         for name in node.names:
             home = node.module.removeprefix("handrail.")
-            found[name.asname or name.name] = f"{home}:{name.name}" if name.asname else home
-    return found
+            collected[name.asname or name.name] = f"{home}:{name.name}" if name.asname else home
+    return collected
 
 
 def test_type_checkers_see_the_names_that_can_be_imported() -> None:
@@ -56,7 +56,7 @@ def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
 
 def test_the_package_itself_does_not_import_from_the_public_list() -> None:
     """It would get around the layers, which import-linter cannot follow through this list."""
-    found = []
+    collected = []
     for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "handrail":
@@ -65,8 +65,8 @@ def test_the_package_itself_does_not_import_from_the_public_list() -> None:
                 used = {node.attr}
             else:
                 continue
-            found += [f"{path.relative_to(FOLDER)}:{node.lineno} {name}" for name in used & set(handrail._HOMES)]
-    assert found == []
+            collected += [f"{path.relative_to(FOLDER)}:{node.lineno} {name}" for name in used & set(handrail._HOMES)]
+    assert collected == []
 
 
 def test_import_handrail_imports_its_version_and_nothing_else() -> None:

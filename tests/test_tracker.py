@@ -33,16 +33,16 @@ def code(result: Result) -> str | None:
 
 def seen_of(session: Session, path: Path) -> SeenFile:
     """What the session remembers of a file."""
-    found = session.tracker._paths.get(str(path))
-    assert found is not None
-    return found
+    entry = session.tracker._paths.get(str(path))
+    assert entry is not None
+    return entry
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "a.txt"
-    made.write_text("".join(f"line {n}\n" for n in range(1, 101)), encoding="utf-8")
-    return made
+    file = tmp_path / "a.txt"
+    file.write_text("".join(f"line {n}\n" for n in range(1, 101)), encoding="utf-8")
+    return file
 
 
 def keep_time(path: Path, change: Callable[[], Any]) -> None:
@@ -212,9 +212,9 @@ def test_what_another_session_wrote_is_noticed(make_session: Make, path: Path) -
 def test_the_record_holds_hash_time_size_and_identity(make_session: Make, path: Path) -> None:
     session = make_session()
     read(session, "a.txt", limit=3)
-    version, found = seen_of(session, path).version, path.stat()
-    assert (version.dev, version.ino) == (found.st_dev, found.st_ino)
-    assert (version.size, version.mtime_ns) == (found.st_size, found.st_mtime_ns)
+    version, status = seen_of(session, path).version, path.stat()
+    assert (version.dev, version.ino) == (status.st_dev, status.st_ino)
+    assert (version.size, version.mtime_ns) == (status.st_size, status.st_mtime_ns)
     assert version.digest
 
 

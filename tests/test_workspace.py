@@ -29,11 +29,11 @@ def code(result: Result) -> str | None:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A workspace with a secret beside it."""
-    made = tmp_path / "root"
-    (made / "sub").mkdir(parents=True)
-    (made / "a.txt").write_text("inside\n", encoding="utf-8")
+    directory = tmp_path / "root"
+    (directory / "sub").mkdir(parents=True)
+    (directory / "a.txt").write_text("inside\n", encoding="utf-8")
     (tmp_path / "secret").write_text("secret\n", encoding="utf-8")
-    return made
+    return directory
 
 
 def test_relative_and_absolute_paths_name_the_same_file(make_session: Make, root: Path) -> None:

@@ -44,7 +44,7 @@ def why_not() -> str:
         attached = [strace, "-f", "-o", "/dev/null", "-p", str(process.pid)]
         with subprocess.Popen(attached, stderr=subprocess.PIPE, stdout=quiet, text=True) as tracer:
             assert tracer.stderr
-            said = tracer.stderr.readline()
+            output = tracer.stderr.readline()
             process.stdin.close()
-            said += tracer.stderr.read()
-    return "" if "attached" in said else f"strace may not trace here: {said.strip()}"
+            output += tracer.stderr.read()
+    return "" if "attached" in output else f"strace may not trace here: {output.strip()}"

@@ -132,14 +132,14 @@ def judge_edits(connect: Callable[[], Connection], place: Path) -> tuple[int, in
 
 def count_lost(connect: Callable[[], Connection], place: Path) -> str:
     """Two processes edit lines of their own in one file at the same time; what was reported as made must be there."""
-    path, made = place / "shared.py", list[str]()
+    path, collected = place / "shared.py", list[str]()
     path.write_text("".join(f"line_{number} = 0\n" for number in range(2 * MANY)), encoding="utf-8")
 
     def edit(first: int, connection: Connection) -> None:
         for number in range(first, 2 * MANY, 2):
             old, new = f"line_{number} = 0", f"line_{number} = 1"
             if connection.ask(do="edit", path="shared.py", old=old, new=new).get("ok"):
-                made.append(new)
+                collected.append(new)
 
     connections = [connect(), connect()]
     for connection in connections:  # both have started before the first edit
@@ -153,7 +153,7 @@ def count_lost(connect: Callable[[], Connection], place: Path) -> str:
         connection.close()
     left = path.read_text(encoding="utf-8").splitlines()
     path.unlink()
-    return f"{sum(line not in left for line in made)} lost, {2 * MANY - len(made)} failed"
+    return f"{sum(line not in left for line in collected)} lost, {2 * MANY - len(collected)} failed"
 
 
 def read_middle(connect: Callable[[], Connection], place: Path) -> str:

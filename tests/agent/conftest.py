@@ -58,14 +58,14 @@ def stage(tmp_path: Path) -> Iterator[Setting]:
             made_script = script if callable(script) else in_order(script)
             server = stack.enter_context(ScriptedServer(made_script, protocols))
             settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=True)
-            made = stack.enter_context(Session(project, dialect=dialect, settings=settings, **session))
+            opened = stack.enter_context(Session(project, dialect=dialect, settings=settings, **session))
             environ = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url}
             environ |= {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": key} if key else {}
             model = open_model("scripted", environ, api, window)
-            history = History(system_prompt(made), keeper=keeper)
+            history = History(system_prompt(opened), keeper=keeper)
             events: list[Event] = []
             limits = limits or AgentLimits(wait=0.001)
-            agent = Agent(made, model, history, events.append, limits, compaction)
+            agent = Agent(opened, model, history, events.append, limits, compaction)
             return Stage(agent, server, project, events)
 
         yield make

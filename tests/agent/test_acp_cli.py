@@ -53,8 +53,8 @@ def test_a_prompt_is_worked_on_and_the_editor_is_asked(tmp_path: Path) -> None:
         assert answer.stop_reason == "end_turn"
         assert [call.title for call in editor.of("tool_call")] == ["Read a.txt", "Edit a.txt"]
         assert len(editor.asked) == 1
-        said = "".join(update.content.text for update in editor.of("agent_message_chunk"))
-        assert said == "I look.It is done."
+        message = "".join(update.content.text for update in editor.of("agent_message_chunk"))
+        assert message == "I look.It is done."
 
     with ScriptedServer(in_order(lines)) as server:
         asyncio.run(test(server.url))

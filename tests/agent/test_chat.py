@@ -152,8 +152,8 @@ def test_undo_restores_the_file_and_the_model_is_told(start: Start) -> None:
     chat.say("well?")
     chat.sees("I see.")
     chat.leave()
-    said = chat.asked(3)[-1][1]
-    assert "undid the last change" in said and said.endswith("well?")
+    message = chat.asked(3)[-1][1]
+    assert "undid the last change" in message and message.endswith("well?")
 
 
 def test_ctrl_c_ends_a_command_and_the_conversation_goes_on(start: Start) -> None:

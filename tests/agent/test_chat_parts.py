@@ -46,8 +46,8 @@ def test_a_fence_is_closed_by_one_that_is_as_long_and_says_nothing() -> None:
 @given(st.lists(st.text(alphabet="a`~ \n")))
 def test_no_character_of_a_stream_is_lost_but_empty_lines(pieces: list[str]) -> None:
     blocks = Blocks()
-    found = [block for piece in pieces for block in blocks.feed(piece)]
-    text = "".join([*found, blocks.finish()])
+    actual = [block for piece in pieces for block in blocks.feed(piece)]
+    text = "".join([*actual, blocks.finish()])
     assert text.split() == "".join(pieces).split()
 
 
@@ -115,7 +115,7 @@ def test_the_agent_table_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("agent = 1", "agent: must be a table, [agent], not 1"),
         ('[agent]\nmodle = "m"', "agent.modle: unknown key; did you mean model?"),
@@ -125,12 +125,12 @@ def test_the_agent_table_is_read(tmp_path: Path) -> None:
         ("[agent]\nprice_in = true", "agent.price_in: must be a number"),
     ],
 )
-def test_a_mistake_in_the_agent_table_is_named_with_its_file(tmp_path: Path, text: str, said: str) -> None:
+def test_a_mistake_in_the_agent_table_is_named_with_its_file(tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         load({"HANDRAIL_CONFIG": str(file)})
-    assert str(caught.value).startswith(f"{file}: {said}")
+    assert str(caught.value).startswith(f"{file}: {expected}")
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agent.md").read_text(encoding="utf-8")
@@ -175,7 +175,7 @@ def test_the_configuration_of_the_page_is_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
+    ("chosen", "expected"),
     [
         ({}, "3 of 3 hunks kept"),
         ({"a.py": [1]}, "2 of 3 hunks kept"),
@@ -184,7 +184,7 @@ def test_the_configuration_of_the_page_is_accepted(tmp_path: Path) -> None:
         ({"a.py": [], "b.py": [], "other.py": []}, "0 of 3 hunks kept"),
     ],
 )
-def test_how_many_hunks_were_kept_is_said(chosen: dict[str, list[int]], said: str) -> None:
+def test_how_many_hunks_were_kept_is_said(chosen: dict[str, list[int]], expected: str) -> None:
     files = (FileDiff("a.py", hunks=("@@ 1\n", "@@ 2\n")), FileDiff("b.py", hunks=("@@ 3\n",)))
     question = Question(Call("Edit", {}), (), Verdict("ask"), files)
-    assert describe_choice(question, chosen) == said
+    assert describe_choice(question, chosen) == expected

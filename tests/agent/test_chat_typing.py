@@ -36,8 +36,8 @@ def test_names_of_files_are_completed_after_an_at_sign(start: Start) -> None:
     chat.type("\r")
     chat.sees("Ok.")
     chat.leave()
-    told = "[@src/handlebar.py is the name of a file or directory of the project: src/handlebar.py]"
-    assert chat.asked(0) == [("user", f"look at @src/handlebar.py please\n{told}")]
+    note = "[@src/handlebar.py is the name of a file or directory of the project: src/handlebar.py]"
+    assert chat.asked(0) == [("user", f"look at @src/handlebar.py please\n{note}")]
 
 
 def test_a_paste_keeps_its_lines_and_new_lines_can_be_typed(start: Start) -> None:
@@ -156,8 +156,8 @@ def test_rules_that_cannot_be_used_end_the_chat_with_the_reason(start: Start, tm
     (tmp_path / "config" / "handrail").mkdir(parents=True)
     (tmp_path / "config" / "handrail" / "policy.toml").write_text("allow = 3\n", encoding="utf-8")
     chat = start([Line("One.")])
-    said = chat.over()
-    assert chat.child.exitstatus == 2 and "policy.toml" in said and not chat.server.requests
+    output = chat.over()
+    assert chat.child.exitstatus == 2 and "policy.toml" in output and not chat.server.requests
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked for in /proc")
@@ -196,10 +196,10 @@ def test_a_run_at_a_terminal_asks_there_also_when_its_output_is_json(start: Star
 
 def _running(word: str) -> bool:
     """Whether a process with this word in its command line is there; the dead that nobody has fetched have none."""
-    found = []
+    collected = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(place.read_bytes().split(b"\0"))
+            collected.append(place.read_bytes().split(b"\0"))
         except OSError:  # it has ended meanwhile
             continue
-    return any(word.encode() in words for words in found)
+    return any(word.encode() in words for words in collected)

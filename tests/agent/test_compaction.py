@@ -26,15 +26,15 @@ def working(seen: Seen) -> Line:
         done = max((n for n in range(FILES) if f"file {n} is done" in body), default=-1)
         return Line(f"The person wants TODO replaced in every file. file {done} is done. Decision: keep the endings.")
     done = max((n for n in range(FILES) if f"file {n} is done" in body), default=-1)
-    number, said = done + 1, ""
+    number, message = done + 1, ""
     last = seen.results[-1] if seen.results else ""
     if '"ok": true' in last and f"f{number}.txt" in last:
-        number, said = number + 1, f"file {number} is done"
+        number, message = number + 1, f"file {number} is done"
     if number >= FILES:
         return Line("All files are done.")
     if "TODO" in last and f"number {number}," in last:
         return Line("", [("edit_file", {"file_path": f"f{number}.txt", "old_string": "TODO", "new_string": "DONE"})])
-    return Line(said, [("read_file", {"file_path": f"f{number}.txt"})])
+    return Line(message, [("read_file", {"file_path": f"f{number}.txt"})])
 
 
 @pytest.mark.slow
@@ -49,8 +49,8 @@ def test_a_window_filled_ten_times_over_ends_with_the_right_files(stage: Setting
     assert ending.text == "All files are done."
     for number, text in texts.items():
         assert (at.project / f"f{number}.txt").read_text(encoding="utf-8") == text.replace("TODO", "DONE")
-    told = sum(len(given) for seen in at.server.requests for given in seen.results) // 4
-    assert told > 10 * WINDOW
+    tokens = sum(len(given) for seen in at.server.requests for given in seen.results) // 4
+    assert tokens > 10 * WINDOW
     compacted = at.saw(Compacted)
     assert {event.how for event in compacted} >= {"the earlier part was summarised"}
     for seen in at.server.requests:

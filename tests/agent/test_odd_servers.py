@@ -33,7 +33,7 @@ def chat(*replies: list[Mapping[str, Any] | str]) -> Mapping[str, Protocol]:
     return {"/chat/completions": protocol}
 
 
-def said(text: Any, finish: str | None = "stop") -> dict[str, Any]:
+def text_chunk(text: Any, finish: str | None = "stop") -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
 
 
@@ -65,7 +65,7 @@ A, B = ({"file_path": f"{name}.txt", "content": f"{name}\n"} for name in "ab")
     ids=["no index", "null index and one id", "always 0", "objects and no ids", "pieces without index"],
 )
 def test_calls_are_told_apart_however_a_server_numbers_them(stage: Setting, chunks: list[Any]) -> None:
-    at = stage([], protocols=chat(chunks, [said("both are there")]))
+    at = stage([], protocols=chat(chunks, [text_chunk("both are there")]))
     assert at.agent.run("write two files").text == "both are there"
     assert [(at.project / f"{name}.txt").read_text(encoding="utf-8") for name in "ab"] == ["a\n", "b\n"]
     ids = [use.id for turn in at.agent.history.turns for use in turn.calls]
@@ -75,12 +75,12 @@ def test_calls_are_told_apart_however_a_server_numbers_them(stage: Setting, chun
 @pytest.mark.parametrize(
     "chunks",
     [
-        [": keep-alive\n\n", said("hello", None), ": keep-alive\n\n", said(None)],
-        [said([{"type": "thinking", "thinking": []}, {"type": "text", "text": "hello"}])],
-        [said("hello", None), {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
-        [said("hello"), {"choices": None, "usage": {"prompt_tokens": None, "completion_tokens": "7"}}],
-        [said("hello"), {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}],
-        [{"choices": []}, said("hello"), "data: 5\n\n", "data: [DONE]\n\n"],
+        [": keep-alive\n\n", text_chunk("hello", None), ": keep-alive\n\n", text_chunk(None)],
+        [text_chunk([{"type": "thinking", "thinking": []}, {"type": "text", "text": "hello"}])],
+        [text_chunk("hello", None), {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}],
+        [text_chunk("hello"), {"choices": None, "usage": {"prompt_tokens": None, "completion_tokens": "7"}}],
+        [text_chunk("hello"), {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}],
+        [{"choices": []}, text_chunk("hello"), "data: 5\n\n", "data: [DONE]\n\n"],
     ],
     ids=["keep-alives", "text in parts", "no reason but figures", "odd figures", "no delta", "no object"],
 )
@@ -95,13 +95,13 @@ def test_text_arrives_however_it_is_wrapped(stage: Setting, chunks: list[Any]) -
     "broken", ["data: {no json\n\n", f"data: {DEEP}\n\n", 'data: {"error": {"message": "oh"}}\n\n']
 )
 def test_a_stream_that_cannot_be_read_is_asked_for_again(stage: Setting, broken: str) -> None:
-    at = stage([], protocols=chat([said("hel", None), broken], [said("hello")]))
+    at = stage([], protocols=chat([text_chunk("hel", None), broken], [text_chunk("hello")]))
     assert at.agent.run("hello").text == "hello"
     assert len(at.saw(Retrying)) == 1
 
 
 def test_a_stream_cut_after_the_arguments_are_complete_is_not_believed(stage: Setting) -> None:
-    at = stage([], protocols=chat([called(call(json.dumps(A), id="x", index=0), finish=None)], [said("no")]))
+    at = stage([], protocols=chat([called(call(json.dumps(A), id="x", index=0), finish=None)], [text_chunk("no")]))
     assert at.agent.run("write").text == "no"
     assert not at.saw(CallStarted) and not (at.project / "a.txt").exists()
 
@@ -149,7 +149,7 @@ def test_half_a_call_is_never_made_into_a_whole_one(stage: Setting, stop: str, t
 
 
 def test_an_answer_that_is_cut_at_its_longest_goes_on(stage: Setting) -> None:
-    at = stage([], protocols=chat([said("The first half", "length")], [said(" and the second.")]))
+    at = stage([], protocols=chat([text_chunk("The first half", "length")], [text_chunk(" and the second.")]))
     assert at.agent.run("talk").text == " and the second."
     assert "Continue where it ended" in json.dumps(at.server.requests[1].body)
 

@@ -180,9 +180,9 @@ def test_the_model_comes_from_the_environment_or_the_configuration(place: Place)
 def test_a_file_that_is_named_with_an_at_sign_is_told_to_be_one(place: Place) -> None:
     server = place.serve([Line("Hello.")])
     place.run(server, "run", "what is in @README.md, and mail me@home.org about @nothing?", "--model", "m")
-    said = server.requests[0].body["messages"][-1]["content"]
-    assert said.splitlines()[0] == "what is in @README.md, and mail me@home.org about @nothing?"
-    assert said.splitlines()[1:] == ["[@README.md is the name of a file or directory of the project: README.md]"]
+    message = server.requests[0].body["messages"][-1]["content"]
+    assert message.splitlines()[0] == "what is in @README.md, and mail me@home.org about @nothing?"
+    assert message.splitlines()[1:] == ["[@README.md is the name of a file or directory of the project: README.md]"]
 
 
 def test_a_failure_of_the_server_is_exit_status_1(place: Place) -> None:
@@ -234,8 +234,8 @@ def test_a_run_can_be_continued_by_a_run(place: Place) -> None:
     server = place.serve([Line("One."), Line("Two.")])
     assert place.run(server, "run", "first", "--model", "m")[0] == 0
     assert place.run(server, "run", "second", "--continue")[:2] == (0, "Two.\n")
-    said = [(one["role"], one["content"]) for one in server.requests[1].body["messages"][1:]]
-    assert said == [("user", "first"), ("assistant", "One."), ("user", "second")]
+    messages = [(one["role"], one["content"]) for one in server.requests[1].body["messages"][1:]]
+    assert messages == [("user", "first"), ("assistant", "One."), ("user", "second")]
 
 
 def test_text_of_the_model_cannot_command_the_terminal(place: Place) -> None:
@@ -266,12 +266,12 @@ MISTAKES: list[tuple[list[str], dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "more", "said"), MISTAKES, ids=[" ".join(words) for words, _, _ in MISTAKES])
+@pytest.mark.parametrize(("words", "more", "expected"), MISTAKES, ids=[" ".join(words) for words, _, _ in MISTAKES])
 def test_a_mistake_is_one_sentence_with_the_mend_and_exit_status_2(
-    place: Place, words: list[str], more: dict[str, str], said: str
+    place: Place, words: list[str], more: dict[str, str], expected: str
 ) -> None:
     code, out, err = place.run(None, *words, **more)
-    assert (code, out) == (2, "") and said in err and err.count("\n") == 1, err
+    assert (code, out) == (2, "") and expected in err and err.count("\n") == 1, err
 
 
 def test_a_conversation_of_another_project_names_it(place: Place) -> None:

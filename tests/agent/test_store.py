@@ -114,8 +114,8 @@ def test_an_agent_goes_on_where_another_one_was_killed(stage: Setting, tmp_path:
     conversation, _, turns = store.load(kept.id)
     at.agent.history = History(at.agent.history.system, turns, conversation)
     assert at.agent.run("go on").text == "second part"
-    said = [message["content"] for message in at.server.requests[-1].body["messages"] if message["role"] == "user"]
-    assert said == ["begin", "go on"]
+    texts = [message["content"] for message in at.server.requests[-1].body["messages"] if message["role"] == "user"]
+    assert texts == ["begin", "go on"]
     conversation.close()
     assert len(store.load(kept.id)[2]) == 6
 
@@ -168,7 +168,7 @@ def test_a_conversation_that_two_have_written_is_made_whole() -> None:
         Turn("assistant", "", (other,)),
         Turn("tools", results=(ToolResult("9", "Read", "of another"), ToolResult("2", "LS", "mine"))),
     ]
-    found = History("", turns).turns
-    assert [turn.role for turn in found] == ["user", "assistant", "tools", "user", "assistant", "tools"]
-    assert [given.id for given in found[2].results] == ["1", "2"]
-    assert [given.text for given in found[5].results] == ["mine"]
+    kept = History("", turns).turns
+    assert [turn.role for turn in kept] == ["user", "assistant", "tools", "user", "assistant", "tools"]
+    assert [given.id for given in kept[2].results] == ["1", "2"]
+    assert [given.text for given in kept[5].results] == ["mine"]

@@ -16,10 +16,10 @@ from tests.approval.asked import Say
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    (made / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")
-    return made
+    directory = tmp_path / "project"
+    directory.mkdir()
+    (directory / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")
+    return directory
 
 
 @pytest.fixture

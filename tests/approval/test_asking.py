@@ -74,8 +74,8 @@ def test_no_with_a_reason_changes_nothing_and_the_reason_is_in_the_answer(start:
     child.send("n")
     child.expect("why not")
     child.sendline("keep the numbers")
-    said, code = ended(child)
-    assert code == 3 and "keep the numbers" in said and text(tmp_path) == before
+    output, code = ended(child)
+    assert code == 3 and "keep the numbers" in output and text(tmp_path) == before
 
 
 def test_hunks_are_chosen_one_by_one(start: Start, tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_hunks_are_chosen_one_by_one(start: Start, tmp_path: Path) -> None:
     child.send("n")
     child.expect("hunk 2 of 2")
     child.send("y")
-    said, code = ended(child)
+    output, code = ended(child)
     assert code == 0 and "THREE" not in text(tmp_path) and "THIRTY" in text(tmp_path)
-    assert "approved 1 of 2" in said
+    assert "approved 1 of 2" in output
 
 
 def test_always_writes_the_rule_that_was_shown(start: Start, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_always_writes_the_rule_that_was_shown(start: Start, tmp_path: Path) -> 
     assert ended(child)[1] == 0
     assert "touch made.txt" in (tmp_path / "config/handrail/approved.toml").read_text(encoding="utf-8")
     child = start("call", "Bash", "--mode", "ask", "command=touch made.txt")
-    said, code = ended(child)
-    assert code == 0 and "asks" not in said
+    output, code = ended(child)
+    assert code == 0 and "asks" not in output
 
 
 def test_a_command_can_be_changed_in_the_editor(start: Start, tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_command_can_be_changed_in_the_editor(start: Start, tmp_path: Path) ->
     child = start("call", "Bash", "--mode", "ask", "command=echo first > out.txt", EDITOR=str(editor))
     child.expect(r"\[\?\]")
     child.send("e")
-    said, code = ended(child)
-    assert code == 0, said
+    output, code = ended(child)
+    assert code == 0, output
     assert (tmp_path / "project/out.txt").read_text(encoding="utf-8") == "second\n"
 
 
@@ -123,9 +123,9 @@ def test_the_file_that_would_be_written_can_be_changed_in_the_editor(start: Star
     child = start(*edit(), VISUAL=str(editor))
     child.expect(r"\[\?\]")
     child.send("e")
-    said, code = ended(child)
+    output, code = ended(child)
     assert code == 0 and "drei" in text(tmp_path) and "THREE" not in text(tmp_path)
-    assert "edited the content" in said
+    assert "edited the content" in output
 
 
 def test_any_other_key_explains_the_keys_and_asks_again(start: Start, tmp_path: Path) -> None:

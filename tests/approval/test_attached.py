@@ -25,7 +25,7 @@ from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
 from tests.forked import run_python
-from tests.mcp.stdio_client import RawClient, envelope, said
+from tests.mcp.stdio_client import RawClient, envelope, text_of
 from tests.terminal import spawn_in_terminal
 
 Attach = Callable[..., pexpect.spawn]
@@ -83,7 +83,7 @@ def write(client: RawClient, content: str = "made\n", name: str = "new.txt") -> 
 def outcome(client: RawClient, call: int) -> tuple[bool, str]:
     """Whether the call was made, and what the model reads."""
     result = client.answer_to(call)["result"]
-    return not result["isError"], said(result)
+    return not result["isError"], text_of(result)
 
 
 # What a person answers.
@@ -113,8 +113,8 @@ def test_no_reaches_the_model_with_its_reason(project: Path, attach: Attach) -> 
         person.send("n")
         person.expect("why not")
         person.sendline("not before the release")
-        made, told = outcome(client, call)
-    assert not made and "not before the release" in told and not (project / "new.txt").exists()
+        result, message = outcome(client, call)
+    assert not result and "not before the release" in message and not (project / "new.txt").exists()
 
 
 def test_hunks_are_chosen_from_the_other_terminal(project: Path, attach: Attach) -> None:
@@ -127,9 +127,9 @@ def test_hunks_are_chosen_from_the_other_terminal(project: Path, attach: Attach)
         person.send("n")
         person.expect("hunk 2 of 2")
         person.send("y")
-        made, told = outcome(client, call)
+        result, message = outcome(client, call)
     text = (project / "a.txt").read_text(encoding="utf-8")
-    assert made and "THREE" not in text and "THIRTY" in text and "approved 1 of 2" in told
+    assert result and "THREE" not in text and "THIRTY" in text and "approved 1 of 2" in message
 
 
 def test_a_yes_for_the_session_is_not_asked_again(project: Path, attach: Attach) -> None:
@@ -195,8 +195,8 @@ def test_a_file_that_changed_while_the_person_thought_is_shown_again(project: Pa
 
 def test_with_nobody_attached_the_refusal_names_the_command_to_attach(project: Path) -> None:
     with serving(project) as client:
-        made, told = outcome(client, write(client))
-    assert not made and "`handrail approve`" in told and "allow Edit(" in told
+        result, message = outcome(client, write(client))
+    assert not result and "`handrail approve`" in message and "allow Edit(" in message
     assert not (project / "new.txt").exists()
 
 
@@ -365,12 +365,12 @@ def test_a_server_over_http_asks_there_but_writes_no_rule_down(project: Path, at
     from tests.mcp.http_server import serving as served
 
     person = attach()
-    told: list[dict[str, Any]] = []
+    collected: list[dict[str, Any]] = []
     with served(str(project), "--token", TOKEN, "--mode", "ask", cwd=project) as door:
 
         def ask() -> None:
             body = call("Write", file_path="new.txt", content="made\n")
-            told.append(door.post(body, **envelope("Write")).json())
+            collected.append(door.post(body, **envelope("Write")).json())
 
         thread = threading.Thread(target=ask)
         thread.start()
@@ -378,7 +378,7 @@ def test_a_server_over_http_asks_there_but_writes_no_rule_down(project: Path, at
         assert "[A]" not in person.before
         person.send("y")
         thread.join(TIMEOUT)
-        assert not told[0]["result"]["isError"] and (project / "new.txt").exists()
+        assert not collected[0]["result"]["isError"] and (project / "new.txt").exists()
         person.sendcontrol("c")
         person.expect("detached")
         again = door.post(call("Write", file_path="b.txt", content="made\n"), **envelope("Write")).json()
@@ -394,8 +394,8 @@ def test_a_terminal_that_is_killed_while_asked_means_a_refusal(project: Path, at
         call = write(client)
         person.expect(ASKED)
         person.kill(signal.SIGKILL)
-        made, told = outcome(client, call)
-        assert not made and "handrail approve" in told
+        result, message = outcome(client, call)
+        assert not result and "handrail approve" in message
         left = list(Path(os.environ["HANDRAIL_STATE"], "approvers").iterdir())
         assert len(left) == 1
         assert not outcome(client, write(client))[0]
@@ -491,8 +491,8 @@ def test_nobody_else_can_go_where_the_sockets_are(project: Path, attach: Attach)
     attach()
     place = Path(os.environ["HANDRAIL_STATE"], "approvers")
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    (found,) = place.iterdir()
-    assert stat.S_IMODE(found.stat().st_mode) == 0o600
+    (actual,) = place.iterdir()
+    assert stat.S_IMODE(actual.stat().st_mode) == 0o600
 
 
 def test_a_directory_that_others_can_go_into_is_not_looked_at(project: Path, attach: Attach) -> None:

@@ -38,9 +38,9 @@ def project(tmp_path: Path) -> Path:
 def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask_attached, "SILENCE", 0.2)
     ours, theirs = map(json_socket.JsonSocket, socket.socketpair())
-    found = [ours]
-    assert ask_attached.wait_for_answer(found, NOTHING, threading.Event()) is None
-    assert found == []
+    actual = [ours]
+    assert ask_attached.wait_for_answer(actual, NOTHING, threading.Event()) is None
+    assert actual == []
     with pytest.raises(json_socket.Disconnected):
         theirs.wait(TIMEOUT)
     theirs.close()

@@ -22,7 +22,7 @@ from handrail.journal.store import get_default_path
 from handrail.model import Answer
 from tests.chromium.accessibility import find_problems
 from tests.chromium.browser import serve_page
-from tests.mcp.stdio_client import RawClient, said
+from tests.mcp.stdio_client import RawClient, text_of
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>.txt"
 LINES = "".join(f"line_{number} = {number}\n" for number in range(1, 41))
@@ -108,7 +108,7 @@ def test_a_no_with_a_reason_reaches_the_model(page: Chrome, client: RawClient, p
     question.send_keys("n")  # goes to the reason first
     page.switch_to.active_element.send_keys("not on a Monday\n")
     wait(page, lambda p: "Answered: no." in question.text)
-    assert "not on a Monday" in said(client.answer_to(number)["result"])
+    assert "not on a Monday" in text_of(client.answer_to(number)["result"])
     assert "three" not in (project / "app.py").read_text(encoding="utf-8")
 
 
@@ -140,7 +140,7 @@ def test_of_answers_that_race_one_holds(page: Chrome, client: RawClient, project
     result = client.answer_to(number)["result"]
     yes = bool(accepted) and "yes" in accepted[0]["text"]
     assert ("'three'" in (project / "app.py").read_text(encoding="utf-8")) == yes == (not result.get("isError"))
-    assert ("from the terminal" in said(result)) == at_terminal.accepted
+    assert ("from the terminal" in text_of(result)) == at_terminal.accepted
 
 
 _ANSWER_TWICE = """

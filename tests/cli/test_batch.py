@@ -23,9 +23,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def driver(project: Path) -> Iterator[Driver]:
-    made = Driver(cwd=project)
-    yield made
-    made.close()
+    driver = Driver(cwd=project)
+    yield driver
+    driver.close()
 
 
 def test_batch_answers_each_line_before_the_next_is_sent_in_one_session(driver: Driver, project: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_id_comes_back_whatever_it_is(driver: Driver) -> None:
 
 
 def test_a_malformed_line_gets_an_error_line_and_the_session_goes_on(driver: Driver) -> None:
-    for line, code, said in [
+    for line, code, message in [
         (b"{", "bad_json", "not valid JSON"),
         (b"nonsense", "bad_json", "not valid JSON"),
         (b'{"tool": "Read", "arguments": {"file_path": "\xff"}}', "bad_json", "not UTF-8 (byte 46 is 0xff)"),
@@ -70,7 +70,7 @@ def test_a_malformed_line_gets_an_error_line_and_the_session_goes_on(driver: Dri
     ]:
         answer = driver.ask(line)
         assert (answer["status"], answer["error"]["code"]) == ("error", code), line[:40]
-        assert said in answer["error"]["message"] and answer["text"] == answer["error"]["message"]
+        assert message in answer["error"]["message"] and answer["text"] == answer["error"]["message"]
     assert driver.ask({"tool": "Read", "arguments": {"file_path": "a.txt"}})["status"] == "ok"
     assert driver.end() == (0, b"", b"")
 
@@ -78,9 +78,9 @@ def test_a_malformed_line_gets_an_error_line_and_the_session_goes_on(driver: Dri
 def test_batch_reads_a_file_skips_blank_lines_and_needs_no_last_newline(project: Path) -> None:
     call = b'{"tool": "Read", "arguments": {"file_path": "a.txt"}}'
     (project / "calls.jsonl").write_bytes(b"\xef\xbb\xbf" + call + b"\r\n\n  \n" + call)
-    found = handrail("batch", "calls.jsonl", cwd=project)
-    assert found.returncode == 0
-    assert [json.loads(line)["status"] for line in found.stdout.splitlines()] == ["ok", "ok"]
+    completed = handrail("batch", "calls.jsonl", cwd=project)
+    assert completed.returncode == 0
+    assert [json.loads(line)["status"] for line in completed.stdout.splitlines()] == ["ok", "ok"]
 
 
 def test_a_line_beyond_64_megabytes_is_refused_and_skipped(project: Path) -> None:
@@ -88,10 +88,10 @@ def test_a_line_beyond_64_megabytes_is_refused_and_skipped(project: Path) -> Non
         file.truncate(70 << 20)
         file.seek(0, os.SEEK_END)
         file.write(b'\n{"id": 2, "tool": "Read", "arguments": {"file_path": "a.txt"}}\n')
-    found = handrail("batch", "calls.jsonl", cwd=project)
-    long, read = (json.loads(line) for line in found.stdout.splitlines())
+    completed = handrail("batch", "calls.jsonl", cwd=project)
+    long, read = (json.loads(line) for line in completed.stdout.splitlines())
     assert long["error"]["code"] == "bad_json" and "64 MB" in long["text"]
-    assert (found.returncode, read["id"], read["status"]) == (0, 2, "ok")
+    assert (completed.returncode, read["id"], read["status"]) == (0, 2, "ok")
 
 
 def test_answers_are_ascii_and_well_formed_whatever_is_in_the_files(driver: Driver, project: Path) -> None:

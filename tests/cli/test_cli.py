@@ -28,10 +28,10 @@ def project(tmp_path: Path) -> Path:
 
 def test_help_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
     for words in (["--help"], ["-h"], ["help"]):
-        found = handrail(*words, cwd=tmp_path)
-        assert found.returncode == 0 and found.stderr == b""
-        assert all(f"\n  {name} ".encode() in found.stdout for name in ("call", "batch", "tools", "doctor", "demo"))
-        assert b"examples:" in found.stdout
+        completed = handrail(*words, cwd=tmp_path)
+        assert completed.returncode == 0 and completed.stderr == b""
+        assert all(f"\n  {name} ".encode() in completed.stdout for name in ("call", "batch", "tools", "doctor", "demo"))
+        assert b"examples:" in completed.stdout
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path
 
     script = Path(sys.executable).with_name("handrail")
     for command in ([*HANDRAIL], [sys.executable, "-m", "handrail"], [str(script)]):
-        found = subprocess.run(
+        completed = subprocess.run(
             [*command, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings()
         )
-        assert (found.returncode, found.stdout) == (0, f"handrail {__version__}\n".encode())
+        assert (completed.returncode, completed.stdout) == (0, f"handrail {__version__}\n".encode())
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["cal"], "did you mean call?"),
         (["-w", ".", "call"], "the command comes first"),
@@ -92,13 +92,13 @@ def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path
     ],
 )
 def test_wrong_usage_exits_2_with_one_line_that_says_what_would_be_right(
-    words: list[str], said: str, project: Path
+    words: list[str], expected: str, project: Path
 ) -> None:
-    found = handrail(*words, cwd=project)
-    assert found.returncode == 2
-    assert found.stdout == b""
-    text = found.stderr.decode("utf-8")
-    assert said in text
+    completed = handrail(*words, cwd=project)
+    assert completed.returncode == 2
+    assert completed.stdout == b""
+    text = completed.stderr.decode("utf-8")
+    assert expected in text
     assert text.count("\n") == 1 and "Traceback" not in text
 
 
@@ -108,10 +108,12 @@ def test_a_closed_stdout_is_no_mistake(project: Path) -> None:
         os.close(nobody)
         command, env = [*HANDRAIL, *words], surroundings()
         try:
-            found = subprocess.run(command, cwd=project, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env)
+            completed = subprocess.run(
+                command, cwd=project, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env
+            )
         finally:
             os.close(out)
-        assert (found.returncode, found.stderr) == (0, b""), words
+        assert (completed.returncode, completed.stderr) == (0, b""), words
 
 
 def test_an_answer_that_cannot_be_written_is_not_reported_as_success(project: Path) -> None:
@@ -121,9 +123,11 @@ def test_an_answer_that_cannot_be_written_is_not_reported_as_success(project: Pa
         (project / "calls.jsonl").write_bytes(b"{}\n")
         command, env = [*HANDRAIL, *words], surroundings()
         with open("/dev/full", "wb") as full:
-            found = subprocess.run(command, cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env)
-        assert found.returncode == 1, words
-        assert b"could not be written: No space left" in found.stderr and b"Traceback" not in found.stderr
+            completed = subprocess.run(
+                command, cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env
+            )
+        assert completed.returncode == 1, words
+        assert b"could not be written: No space left" in completed.stderr and b"Traceback" not in completed.stderr
 
 
 # handrail call
@@ -152,13 +156,13 @@ def test_a_process_of_its_own_answers_as_the_same_words_do_in_this_process(
     assert (here.returncode, without_times(here)) == (code, without_times(alone))
 
 
-def without_times(found: subprocess.CompletedProcess[bytes]) -> list[bytes]:
-    return [re.sub(rb"[0-9.]+", b"0", printed) for printed in (found.stdout, found.stderr)]
+def without_times(actual: subprocess.CompletedProcess[bytes]) -> list[bytes]:
+    return [re.sub(rb"[0-9.]+", b"0", printed) for printed in (actual.stdout, actual.stderr)]
 
 
 def test_a_call_prints_what_the_model_would_read(project: Path) -> None:
-    found = handrail("call", "Read", "file_path=a.txt", "offset=-2", cwd=project)
-    assert (found.returncode, found.stdout, found.stderr) == (0, b"     2\ttwo\n     3\tthree\n", b"")
+    completed = handrail("call", "Read", "file_path=a.txt", "offset=-2", cwd=project)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, b"     2\ttwo\n     3\tthree\n", b"")
 
 
 def test_arguments_come_as_words_as_json_or_on_stdin_in_any_order_with_options(project: Path, tmp_path: Path) -> None:
@@ -169,8 +173,8 @@ def test_arguments_come_as_words_as_json_or_on_stdin_in_any_order_with_options(p
         ["-w", str(project), "Read", sent.decode()],
         ["Read", "-w", str(project), "-"],
     ):
-        found = handrail("call", *words, cwd=tmp_path, stdin=sent)
-        assert (found.returncode, found.stdout) == (0, wanted), words
+        completed = handrail("call", *words, cwd=tmp_path, stdin=sent)
+        assert (completed.returncode, completed.stdout) == (0, wanted), words
 
 
 def test_exit_codes_tell_ok_partial_error_and_denied_apart(project: Path) -> None:
@@ -186,12 +190,12 @@ def test_exit_codes_tell_ok_partial_error_and_denied_apart(project: Path) -> Non
 
 
 def test_json_is_the_whole_result_on_one_line_in_a_pipe(project: Path) -> None:
-    found = handrail("call", "Read", "file_path=a.txt", "--json", cwd=project)
-    result = json.loads(found.stdout)
+    completed = handrail("call", "Read", "file_path=a.txt", "--json", cwd=project)
+    result = json.loads(completed.stdout)
     assert list(result) == KEYS
     assert (result["id"], result["tool"], result["status"], result["error"]) == (None, "Read", "ok", None)
     assert result["touches"] == [{"action": "read", "target": "a.txt", "path": str(project / "a.txt")}]
-    assert found.stdout.count(b"\n") == 1
+    assert completed.stdout.count(b"\n") == 1
 
 
 def test_a_lone_write_is_refused_with_the_way_out_and_read_first_is_that_way(project: Path) -> None:
@@ -207,8 +211,8 @@ def test_a_lone_write_is_refused_with_the_way_out_and_read_first_is_that_way(pro
 
 
 def test_read_first_does_not_stand_in_the_way_of_a_new_file_or_hide_a_mistake(project: Path) -> None:
-    made = handrail("call", "Write", "--read-first", "file_path=new.txt", "content=x", cwd=project)
-    assert made.returncode == 0 and (project / "new.txt").read_bytes() == b"x"
+    completed = handrail("call", "Write", "--read-first", "file_path=new.txt", "content=x", cwd=project)
+    assert completed.returncode == 0 and (project / "new.txt").read_bytes() == b"x"
     assert handrail("call", "Edit", "--read-first", "file_path=../x", cwd=project).returncode == 1
     outside = ["file_path=../x", "old_string=a", "new_string=b"]
     assert handrail("call", "Edit", "--read-first", *outside, cwd=project).returncode == 3
@@ -243,8 +247,8 @@ def test_the_configuration_of_the_user_is_in_force(project: Path) -> None:
     config.write_text("[settings]\nanswer_chars = 200\n", encoding="utf-8")
     use = {"HANDRAIL_CONFIG": str(config)}
     (project / "b.txt").write_text("word " * 300, encoding="utf-8")
-    found = json.loads(handrail("call", "Read", "file_path=b.txt", "--json", cwd=project, variables=use).stdout)
-    assert [note["code"] for note in found["notes"]] == ["answer_cut"]
+    result = json.loads(handrail("call", "Read", "file_path=b.txt", "--json", cwd=project, variables=use).stdout)
+    assert [note["code"] for note in result["notes"]] == ["answer_cut"]
     config.write_text("[settings]\nanswer_char = 200\n", encoding="utf-8")
     wrong = handrail("call", "Read", "file_path=b.txt", cwd=project, variables=use)
     assert wrong.returncode == 2
@@ -282,11 +286,14 @@ def test_tools_are_listed_in_the_form_that_each_api_takes(dialect: str, project:
         for form in ("json", "openai", "anthropic", "mcp")
     }
     for n, spec in enumerate(specs):
-        told = {"name": spec.name, "description": spec.description}
-        assert listed["json"][n] == {**told, "schema": spec.schema}
-        assert listed["openai"][n] == {"type": "function", "function": {**told, "parameters": spec.schema}}
-        assert listed["anthropic"][n] == {**told, "input_schema": spec.schema}
-        assert {key: listed["mcp"][n][key] for key in (*told, "inputSchema")} == {**told, "inputSchema": spec.schema}
+        common = {"name": spec.name, "description": spec.description}
+        assert listed["json"][n] == {**common, "schema": spec.schema}
+        assert listed["openai"][n] == {"type": "function", "function": {**common, "parameters": spec.schema}}
+        assert listed["anthropic"][n] == {**common, "input_schema": spec.schema}
+        assert {key: listed["mcp"][n][key] for key in (*common, "inputSchema")} == {
+            **common,
+            "inputSchema": spec.schema,
+        }
     hints = {tool["name"]: tool["annotations"] for tool in listed["mcp"]}
     assert all(len(items) == len(specs) for items in listed.values())
     assert hints["Read"] == {
@@ -315,10 +322,10 @@ def test_tools_for_people_are_one_line_each_with_their_weight(project: Path) -> 
 
 def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) -> None:
     before = sorted(os.listdir(project))
-    found = handrail("doctor", "--json", cwd=project)
-    report = json.loads(found.stdout)
+    completed = handrail("doctor", "--json", cwd=project)
+    report = json.loads(completed.stdout)
     checks = {check["name"]: check for check in report["checks"]}
-    assert (found.returncode, report["healthy"]) == (0, True)
+    assert (completed.returncode, report["healthy"]) == (0, True)
     assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "pydantic-core"))
     assert all(check["mend"] for check in checks.values() if not check["found"])
     assert sorted(os.listdir(project)) == before
@@ -342,8 +349,8 @@ def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
 
 
 def test_doctor_says_which_layers_are_missing_where_no_program_is_found(project: Path) -> None:
-    found = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
-    checks = {check["name"]: check for check in json.loads(found.stdout)["checks"]}
+    completed = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
+    checks = {check["name"]: check for check in json.loads(completed.stdout)["checks"]}
     assert not checks["bash"]["found"] and checks["bash"]["mend"] == "install bash"
     assert not checks["bubblewrap"]["found"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
 
@@ -357,9 +364,11 @@ def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> 
 
 def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(project: Path) -> None:
     (project / "config.toml").write_text("[settings]\ndurable = 1\n", encoding="utf-8")
-    found = handrail("doctor", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
-    assert found.returncode == 1
-    line = next(line for line in found.stdout.decode("utf-8").splitlines() if line.startswith("missing configuration"))
+    completed = handrail("doctor", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
+    assert completed.returncode == 1
+    line = next(
+        line for line in completed.stdout.decode("utf-8").splitlines() if line.startswith("missing configuration")
+    )
     assert (
         "settings.durable: must be true or false, not 1; fix: correct it (`handrail config check`) or remove it" in line
     )
@@ -369,16 +378,16 @@ def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(proj
     ("command", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("rm -rf /", 125), ("", 125)]
 )
 def test_a_command_gives_its_own_exit_code_where_that_is_asked_for(project: Path, command: str, code: int) -> None:
-    found = handrail("call", "Bash", "--exit-code", f"command={command}", cwd=project)
-    assert found.returncode == code
+    completed = handrail("call", "Bash", "--exit-code", f"command={command}", cwd=project)
+    assert completed.returncode == code
 
 
 PURPOSES = ["edit files", "search", "run commands", "drafts", "chat", "mcp", "web", "other files"]
 
 
 def test_doctor_answers_by_purpose_and_details_only_when_asked(project: Path) -> None:
-    found = handrail("doctor", cwd=project)
-    lines = found.stdout.decode("utf-8").splitlines()
+    completed = handrail("doctor", cwd=project)
+    lines = completed.stdout.decode("utf-8").splitlines()
     assert [line[9:].split("  ")[0] for line in lines[:-1]] == PURPOSES
     assert all(line.split()[0] in ("ready", "limited", "missing") for line in lines[:-1])
     every = json.loads(handrail("doctor", "--json", cwd=project).stdout)
@@ -391,8 +400,8 @@ def test_doctor_answers_by_purpose_and_details_only_when_asked(project: Path) ->
 def test_doctor_says_which_boundary_commands_get_and_what_it_does_not_hold(project: Path) -> None:
     for mode in ("off", "landlock"):
         (project / "config.toml").write_text(f'[settings]\nsandbox = "{mode}"\n', encoding="utf-8")
-        found = handrail("doctor", "--json", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
-        report = json.loads(found.stdout)
+        completed = handrail("doctor", "--json", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
+        report = json.loads(completed.stdout)
         checks = {check["name"]: check for check in report["checks"]}
         commands = next(purpose for purpose in report["purposes"] if purpose["name"] == "run commands")
         if mode == "off":
@@ -405,8 +414,8 @@ def test_doctor_says_which_boundary_commands_get_and_what_it_does_not_hold(proje
 def test_doctor_exits_1_if_the_sandbox_that_is_configured_does_not_work(project: Path) -> None:
     (project / "config.toml").write_text('[settings]\nsandbox = "bwrap"\n', encoding="utf-8")
     variables = {"HANDRAIL_CONFIG": "config.toml", "PATH": str(project)}
-    found = handrail("doctor", "--json", cwd=project, variables=variables)
-    report = json.loads(found.stdout)
+    completed = handrail("doctor", "--json", cwd=project, variables=variables)
+    report = json.loads(completed.stdout)
     sandbox = next(check for check in report["checks"] if check["name"] == "sandbox")
-    assert (found.returncode, report["healthy"]) == (1, False)
+    assert (completed.returncode, report["healthy"]) == (1, False)
     assert not sandbox["found"] and sandbox["needed"] and sandbox["mend"]

@@ -63,11 +63,11 @@ def checks() -> int:
 
 
 def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp_path: Path) -> None:
-    found = handrail("demo", cwd=tmp_path)
-    text = found.stdout.decode("utf-8")
-    assert (found.returncode, found.stderr) == (0, b"")
+    completed = handrail("demo", cwd=tmp_path)
+    text = completed.stdout.decode("utf-8")
+    assert (completed.returncode, completed.stderr) == (0, b"")
     assert "WRONG" not in text and "\x1b" not in text
-    for told in (
+    for passage in (
         "The model is SCRIPTED: a server on 127.0.0.1:",
         "1. The task: Turn every TODO in README.md into DONE.\nscripted model: I look at the file first.\n> Read ",
         "\n-TODO: open the door\n+DONE: open the door\n",
@@ -83,7 +83,7 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
         "Next steps:\n  ",
         "handrail doctor  ",
     ):
-        assert told in text, told
+        assert passage in text, passage
     assert demo_script.SECRET not in text
     assert text.count("the demo answers") == 2
     assert text.count("\n") <= 110
@@ -92,8 +92,8 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
 
 def test_the_next_steps_work_as_they_are_typed(temporary: Path, tmp_path: Path) -> None:
     for words, _ in demo._NEXT:
-        found = handrail(*words.split(), cwd=tmp_path)
-        assert found.returncode == 0, (words, found.stderr)
+        completed = handrail(*words.split(), cwd=tmp_path)
+        assert completed.returncode == 0, (words, completed.stderr)
 
 
 def test_the_program_is_named_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,9 +178,9 @@ def test_a_proxy_that_is_set_for_the_world_outside_does_no_harm(tmp_path: Path) 
 
 def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
-    found = handrail_process("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
-    assert found.returncode == 1 and b"Traceback" not in found.stderr
-    assert b"pip install 'handrail[agent]'; `handrail demo --tools` works without it" in found.stderr
+    completed = handrail_process("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
+    assert completed.returncode == 1 and b"Traceback" not in completed.stderr
+    assert b"pip install 'handrail[agent]'; `handrail demo --tools` works without it" in completed.stderr
 
 
 # When a check fails.
@@ -215,8 +215,8 @@ def test_a_story_that_goes_another_way_ends_with_exit_code_1(
     monkeypatch.setattr(demo_script, "script", lambda _: script)
     assert demo.run(demo.parser().parse_args([])) == 1
     text = capsysbinary.readouterr().out.decode("utf-8")
-    for told in wrong:
-        assert f"  WRONG: {told}" in text
+    for passage in wrong:
+        assert f"  WRONG: {passage}" in text
     assert "checks failed." in text and "Next steps" not in text
     assert os.listdir(temporary) == []
 
@@ -235,13 +235,13 @@ def test_a_model_that_cannot_be_asked_ends_the_story_with_a_sentence(
 
 def test_with_a_model_the_same_tasks_are_done_and_nothing_is_called_scripted(tmp_path: Path, temporary: Path) -> None:
     with ScriptedServer(demo_script.script()) as server:
-        found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
-    text = found.stdout.decode("utf-8")
-    assert (found.returncode, found.stderr) == (0, b"")
+        completed = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
+    text = completed.stdout.decode("utf-8")
+    assert (completed.returncode, completed.stderr) == (0, b"")
     assert "the model is mine" in text and "script" not in text.casefold()
     assert "\nmodel: All three TODOs in README.md are DONE now.\n" in text
-    for told in ("README.md says DONE", "it ended with a sentence", "only the price", "nothing was run as root"):
-        assert f"  ok: {told}" in text
+    for passage in ("README.md says DONE", "it ended with a sentence", "only the price", "nothing was run as root"):
+        assert f"  ok: {passage}" in text
     assert {seen.body["model"] for seen in server.requests} == {"mine"}
     assert os.listdir(temporary) == []
 
@@ -252,10 +252,10 @@ def test_with_a_model_the_same_tasks_are_done_and_nothing_is_called_scripted(tmp
 def test_a_model_that_only_talks_is_not_believed_whatever_it_speaks(tmp_path: Path, api: str, path: str) -> None:
     with ScriptedServer(in_order([Line("I have done all of it.")] * 3)) as server:
         where = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none"}
-        found = handrail("demo", "--model", "mine", "--api", api, cwd=tmp_path, variables=where)
-    text = found.stdout.decode("utf-8")
+        completed = handrail("demo", "--model", "mine", "--api", api, cwd=tmp_path, variables=where)
+    text = completed.stdout.decode("utf-8")
     assert [seen.path for seen in server.requests] == [path] * 3
-    assert found.returncode == 1
+    assert completed.returncode == 1
     assert "WRONG: README.md says DONE" in text and "WRONG: only the price" in text
     assert "nothing was changed, so there is nothing to undo" in text
 
@@ -263,24 +263,24 @@ def test_a_model_that_only_talks_is_not_believed_whatever_it_speaks(tmp_path: Pa
 def test_the_commands_of_a_model_are_not_run_unless_a_person_says_so(tmp_path: Path) -> None:
     access = Line("", [("Bash", {"command": "touch made-by-a-command"})])
     with ScriptedServer(in_order([access, *[Line("Well.")] * 3])) as server:
-        found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
-    text = found.stdout.decode("utf-8")
+        completed = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
+    text = completed.stdout.decode("utf-8")
     assert "(the demo answers n)" in text
     assert any("the demo runs no commands" in result for seen in server.requests for result in seen.results)
 
 
 def test_a_model_without_key_or_address_is_refused_with_a_fix(tmp_path: Path) -> None:
     nothing = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
-    found = handrail("demo", "--model", "mine", cwd=tmp_path, variables=nothing)
-    assert found.returncode == 1 and found.stdout == b""
-    assert b"set OPENAI_API_KEY" in found.stderr and b"Traceback" not in found.stderr
+    completed = handrail("demo", "--model", "mine", cwd=tmp_path, variables=nothing)
+    assert completed.returncode == 1 and completed.stdout == b""
+    assert b"set OPENAI_API_KEY" in completed.stderr and b"Traceback" not in completed.stderr
 
 
 # What was not typed right.
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["--tools", "--model", "m"], "--tools uses no model"),
         (["--tools", "--ask"], "--tools uses no model"),
@@ -289,22 +289,22 @@ def test_a_model_without_key_or_address_is_refused_with_a_fix(tmp_path: Path) ->
         (["--ask"], "--ask needs a terminal"),
     ],
 )
-def test_wrong_usage_is_said_before_anything_is_done(words: list[str], said: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_said_before_anything_is_done(words: list[str], expected: str, tmp_path: Path) -> None:
     # In a session of its own there is no terminal, wherever the tests are run from.
-    found = run_python("-m", "handrail.cli", "demo", *words, cwd=tmp_path, env=surroundings())
-    assert (found.returncode, found.stdout) == (2, "")
-    assert said in found.stderr
+    completed = run_python("-m", "handrail.cli", "demo", *words, cwd=tmp_path, env=surroundings())
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert expected in completed.stderr
 
 
 # The tools alone.
 
 
 def test_the_story_of_the_tools_passes_its_checks(temporary: Path, tmp_path: Path) -> None:
-    found = handrail("demo", "--tools", cwd=tmp_path)
-    text = found.stdout.decode("utf-8")
-    assert (found.returncode, found.stderr) == (0, b"")
+    completed = handrail("demo", "--tools", cwd=tmp_path)
+    text = completed.stdout.decode("utf-8")
+    assert (completed.returncode, completed.stderr) == (0, b"")
     assert "WRONG" not in text and "\x1b" not in text
-    for told in (
+    for passage in (
         "the encoding was recognised: cp1252",
         "read it first",
         "+café noir      2,60 €",
@@ -316,7 +316,7 @@ def test_the_story_of_the_tools_passes_its_checks(temporary: Path, tmp_path: Pat
         "ok: 20 are in the file",
         "All 14 checks passed.",
     ):
-        assert told in text
+        assert passage in text
     assert os.listdir(temporary) == []
 
 

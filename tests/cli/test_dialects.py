@@ -21,10 +21,10 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_every_dialect_is_listed_with_its_tools_and_weight(tmp_path: Path) -> None:
-    found = {one["name"]: one for one in json.loads(handrail("dialects", "--json", cwd=tmp_path).stdout)}
-    assert list(found) == dialects.names()
+    listed = {one["name"]: one for one in json.loads(handrail("dialects", "--json", cwd=tmp_path).stdout)}
+    assert list(listed) == dialects.names()
     shown = handrail("dialects", cwd=tmp_path).stdout.decode("utf-8")
-    for name, one in found.items():
+    for name, one in listed.items():
         dialect = dialects.load(name)
         assert list(one["tools"]) == list(dialect.entries) and one["core"] == list(dialect.core)
         assert one["tokens"] == sum(one["tools"][tool] for tool in dialect.core) > 0
@@ -57,8 +57,8 @@ def test_mistakes_are_told_with_file_and_line_and_exit_code_1(mine: Path, tmp_pa
     assert first.startswith(f"{mine / 'messages.toml'}:2: ") and "did you mean errors.not_found?" in first
     assert second.startswith(f"{mine / 'tools.toml'}:2: ") and "did you mean read?" in second
     assert count == "2 to fix"
-    told = json.loads(handrail("dialects", "check", str(mine), "--json", cwd=tmp_path).stdout)
-    assert [(Path(one["file"]).name, one["line"]) for one in told] == [("messages.toml", 2), ("tools.toml", 2)]
+    problems = json.loads(handrail("dialects", "check", str(mine), "--json", cwd=tmp_path).stdout)
+    assert [(Path(one["file"]).name, one["line"]) for one in problems] == [("messages.toml", 2), ("tools.toml", 2)]
 
 
 @pytest.mark.parametrize("words", [["check"], ["check", "no-such-folder"], ["list", "more"], ["chek", "x"]])
@@ -88,5 +88,5 @@ def test_tokens_and_a_format_do_not_go_together(tmp_path: Path) -> None:
 
 
 def test_without_a_dialect_the_tools_are_the_native_ones(tmp_path: Path) -> None:
-    told = json.loads(handrail("tools", "--format", "json", cwd=tmp_path).stdout)
-    assert [tool["name"] for tool in told] == list(dialects.load("native").entries)
+    listed = json.loads(handrail("tools", "--format", "json", cwd=tmp_path).stdout)
+    assert [tool["name"] for tool in listed] == list(dialects.load("native").entries)

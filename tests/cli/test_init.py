@@ -49,9 +49,9 @@ def test_nothing_is_written_without_a_yes(
 ) -> None:
     install(tmp_path, "claude")
     before = snapshot(project), snapshot(tmp_path / "home")
-    found = handrail("init", *words, cwd=project, variables=variables)
-    assert found.returncode == 0
-    text = found.stdout.decode("utf-8")
+    completed = handrail("init", *words, cwd=project, variables=variables)
+    assert completed.returncode == 0
+    text = completed.stdout.decode("utf-8")
     assert "make test" in text and "make build" in text and "Claude Code" in text
     assert "deploy" not in text and "clean" not in text
     assert (snapshot(project), snapshot(tmp_path / "home")) == before
@@ -62,9 +62,9 @@ def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
 ) -> None:
     install(tmp_path, "claude")
     before = snapshot(project), snapshot(tmp_path / "home")
-    found = handrail("init", "--yes", cwd=project, variables=variables)
-    assert (found.returncode, found.stderr) == (0, b"")
-    assert "handrail init --undo\n    handrail mcp install claude --undo" in found.stdout.decode("utf-8")
+    completed = handrail("init", "--yes", cwd=project, variables=variables)
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert "handrail init --undo\n    handrail mcp install claude --undo" in completed.stdout.decode("utf-8")
     assert "handrail" in json.loads((tmp_path / "home" / ".claude.json").read_text(encoding="utf-8"))["mcpServers"]
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -101,14 +101,14 @@ def test_rules_that_somebody_has_changed_since_are_not_removed(project: Path, va
     assert handrail("init", "--yes", cwd=project, variables=variables).returncode == 0
     file = project / "handrail.toml"
     file.write_text(file.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
-    found = handrail("init", "--undo", cwd=project, variables=variables)
-    assert found.returncode == 1 and b"was changed since" in found.stderr
+    completed = handrail("init", "--undo", cwd=project, variables=variables)
+    assert completed.returncode == 1 and b"was changed since" in completed.stderr
     assert file.exists()
 
 
 def test_undo_without_an_init_says_so(project: Path, variables: dict[str, str]) -> None:
-    found = handrail("init", "--undo", cwd=project, variables=variables)
-    assert found.returncode == 1 and b"has written no rules" in found.stderr
+    completed = handrail("init", "--undo", cwd=project, variables=variables)
+    assert completed.returncode == 1 and b"has written no rules" in completed.stderr
 
 
 @pytest.mark.parametrize(

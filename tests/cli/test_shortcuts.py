@@ -40,16 +40,16 @@ def test_a_session_that_was_warmed_has_what_its_first_call_needs(tmp_path: Path)
 
 @pytest.mark.parametrize("named", ["", "/", "/.", "//", "/./"])
 def test_a_root_by_its_full_name_is_the_root(tmp_path: Path, named: str) -> None:
-    found = Workspace([Root(str(tmp_path))]).resolve(f"{tmp_path}{named}")
-    assert (found.real, found.inner) == (str(tmp_path), ".")
+    resolved = Workspace([Root(str(tmp_path))]).resolve(f"{tmp_path}{named}")
+    assert (resolved.real, resolved.inner) == (str(tmp_path), ".")
 
 
 @pytest.mark.parametrize("named", ["d/x", "./d/x", "d//x", "d/./x", "{root}/d/x", "{root}//d/./x"])
 def test_every_spelling_of_a_path_has_one_real_path(tmp_path: Path, named: str) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").write_text("", encoding="utf-8")
-    found = Workspace([Root(str(tmp_path))]).resolve(named.format(root=tmp_path))
-    assert (found.real, found.inner) == (str(tmp_path / "d" / "x"), "d/x")
+    resolved = Workspace([Root(str(tmp_path))]).resolve(named.format(root=tmp_path))
+    assert (resolved.real, resolved.inner) == (str(tmp_path / "d" / "x"), "d/x")
 
 
 def test_the_root_of_the_machine_may_be_a_workspace(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_read_only_root_inside_the_workspace_is_so_by_every_name(
 
 
 @pytest.mark.parametrize(
-    ("template", "facts", "said"),
+    ("template", "facts", "expected"),
     [
         ("{count:n line} of {path}", {"count": 1, "path": "a\nb"}, "1 line of a\\nb"),
         ("{count:n line}", {"count": 2}, "2 lines"),
@@ -122,8 +122,8 @@ def test_a_read_only_root_inside_the_workspace_is_so_by_every_name(
         ("[[seen?]]end", {"seen": True}, "end"),
     ],
 )
-def test_sentences_are_said_as_their_templates_want(template: str, facts: dict[str, Any], said: str) -> None:
-    assert DialectTemplates({"key": template}, "{number}").fill("key", **facts) == said
+def test_sentences_are_said_as_their_templates_want(template: str, facts: dict[str, Any], expected: str) -> None:
+    assert DialectTemplates({"key": template}, "{number}").fill("key", **facts) == expected
 
 
 def test_a_missing_fact_is_told_and_not_passed_over() -> None:

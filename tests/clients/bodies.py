@@ -25,9 +25,9 @@ def schema(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         for one in [tool, *tool.get("tools", []), *tool.get("functionDeclarations", [])]:
             one = one.get("function", one)
             if one.get("name") == name.rpartition(".")[2] and (one is not tool or "." not in name):
-                found = one.get("parameters") or one.get("input_schema") or one.get("parametersJsonSchema")
-                assert isinstance(found, dict)
-                return found
+                parameters = one.get("parameters") or one.get("input_schema") or one.get("parametersJsonSchema")
+                assert isinstance(parameters, dict)
+                return parameters
     raise AssertionError(f"{name} is not offered")
 
 

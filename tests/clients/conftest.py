@@ -54,7 +54,7 @@ class Run:
     """What one prompt came to."""
 
     code: int
-    said: str
+    output: str
     seen: list[Seen] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     """Processes that were still there, in the project, after the client had gone."""
@@ -99,13 +99,13 @@ class Stage:
                 start_new_session=True,
             )
             try:
-                said, _ = process.communicate(timeout=_SECONDS)
+                output, _ = process.communicate(timeout=_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                said, _ = process.communicate()
-                said += f"\n(ended after {_SECONDS} seconds)"
+                output, _ = process.communicate()
+                output += f"\n(ended after {_SECONDS} seconds)"
             left = _left_in(self.project)
-            return Run(process.returncode, said, list(model.requests), left, list(fence.wanted))
+            return Run(process.returncode, output, list(model.requests), left, list(fence.wanted))
 
     @contextlib.contextmanager
     def open_on_terminal(self, script: Script) -> Iterator[tuple[Terminal, ScriptedServer]]:
@@ -131,22 +131,22 @@ class Stage:
 def _left_in(project: Path) -> list[int]:
     """Processes that work in the project and do not end; they are ended here, so that nothing stays behind."""
     until = time.monotonic() + 10
-    while (found := _working_in(project)) and time.monotonic() < until:
+    while (actual := _working_in(project)) and time.monotonic() < until:
         time.sleep(0.05)
-    for pid in found:
+    for pid in actual:
         os.kill(pid, signal.SIGKILL)
-    return found
+    return actual
 
 
 def _working_in(project: Path) -> list[int]:
-    found = []
+    collected = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (entry / "cwd").readlink() == project:
-                found.append(int(entry.name))
+                collected.append(int(entry.name))
         except OSError:  # it has ended, or is somebody else's
             continue
-    return found
+    return collected
 
 
 @pytest.fixture

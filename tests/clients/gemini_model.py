@@ -24,12 +24,12 @@ PROTOCOLS = {":streamGenerateContent": streamed, ":generateContent": whole}
 
 
 def _parts(seen: Seen, line: Line) -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = [{"text": line.text}] if line.text else []
+    parts: list[dict[str, Any]] = [{"text": line.text}] if line.text else []
     calls = [
         {"functionCall": {"id": f"call_{seen.number}_{number}", "name": name, "args": arguments}}
         for number, (name, arguments) in enumerate(line.uses)
     ]
-    return said + calls
+    return parts + calls
 
 
 def _reply(parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def test_without_a_person_no_answer_of_a_client_is_taken_for_a_persons(
 ) -> None:
     stage = scene(name)
     run = stage.run(edit_script(stage))
-    assert run.code == 0, run.said
+    assert run.code == 0, run.output
     refusal = answers(run.asked()[-1].body)[-1][-1]
     assert "there is nobody to ask" in refusal and "the user refused" not in refusal
     assert ("the client declined without asking anybody" in refusal) == (name in DECLINING), refusal
@@ -146,7 +146,7 @@ def test_a_person_at_another_terminal_answers_for_a_client_that_declines_by_itse
     with attach(stage, Answer(True)) as approver:
         approver.answers.set()
         run = stage.run(edit_script(stage))
-    assert run.code == 0, run.said
+    assert run.code == 0, run.output
     assert (stage.project / "a.txt").read_text(encoding="utf-8") == "gamma\nbeta\n", answers(run.asked()[-1].body)
     (incoming,) = approver.asked
     assert incoming.question.call.tool == "Edit" and incoming.question.client

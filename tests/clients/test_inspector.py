@@ -80,7 +80,7 @@ def called(inspect: Inspect, server: list[str], era: str, tool: str, arguments: 
     return result
 
 
-def told(result: Any) -> str:
+def text_of(result: Any) -> str:
     return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
 
 
@@ -96,12 +96,12 @@ def test_the_inspector_calls_every_tool_on_stdio(inspect: Inspect, project: Path
         unread = tool in NEEDS_A_READ
         result = called(inspect, on_stdio(), era, tool, arguments, code=TOOL_FAILED if unread else 0)
         assert result["isError"] is unread
-        assert ("read it first" if unread else expected) in told(result), tool
+        assert ("read it first" if unread else expected) in text_of(result), tool
     # The job has ended with the server that had started it.
     for tool, arguments in (("BashInput", {"job": "job1", "text": "x"}), ("BashKill", {"job": "job1"})):
         gone = called(inspect, on_stdio(), era, tool, arguments, code=TOOL_FAILED)
-        assert "job1" in told(gone)
-    assert "no background" in told(called(inspect, on_stdio(), era, "BashOutput", {}))
+        assert "job1" in text_of(gone)
+    assert "no background" in text_of(called(inspect, on_stdio(), era, "BashOutput", {}))
     assert (project / "a.txt").read_text(encoding="utf-8") == "1\n2\n3\n"
 
 
@@ -114,7 +114,7 @@ def test_the_inspector_lists_and_calls_every_tool_over_http(
     used = set()
     for tool, arguments, expected in EVERY_TOOL:
         result = called(inspect, over_http, era, tool, arguments)
-        assert expected in told(result), tool
+        assert expected in text_of(result), tool
         used.add(tool)
     job = result["_meta"]["handrail/result"]["data"]["job"]
     for tool, arguments in (("BashInput", {"text": "hello\n"}), ("BashOutput", {}), ("BashKill", {})):

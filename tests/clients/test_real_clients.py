@@ -59,20 +59,20 @@ def test_a_real_client_offers_our_tools_and_its_model_reads_exactly_our_text_in_
 
         run = scene.run(following(client, ("Read", READ), ("Edit", EDIT)))
 
-        said = f"{run.said}\n(asked for: {run.wanted})"
-        assert run.code == 0, said
+        message = f"{run.output}\n(asked for: {run.wanted})"
+        assert run.code == 0, message
         requests = run.asked()
-        assert len(requests) == 3, said
+        assert len(requests) == 3, message
         for request in requests:
             for tool in CORE:
-                assert client.prefix + tool["name"] in offered(request.body), said
-                told = schema(request.body, client.prefix + tool["name"])
-                assert set(told["properties"]) == {*tool["inputSchema"]["properties"], *client.adds}
-                assert set(told.get("required", [])) == set(tool["inputSchema"].get("required", []))
+                assert client.prefix + tool["name"] in offered(request.body), message
+                parameters = schema(request.body, client.prefix + tool["name"])
+                assert set(parameters["properties"]) == {*tool["inputSchema"]["properties"], *client.adds}
+                assert set(parameters.get("required", [])) == set(tool["inputSchema"].get("required", []))
         last = [client.unwrapped(texts) for texts in answers(requests[-1].body)]
         assert last == [[read], [edited]]
         assert notes.read_bytes() == CHANGED.encode("utf-8")
-        assert "It is done." in run.said
+        assert "It is done." in run.output
         assert run.left == [], "processes outlived their client"
 
 
@@ -93,7 +93,7 @@ def test_what_a_rule_refuses_reaches_the_model_with_its_reason(stage: Callable[[
     scene = stage(name)
     (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
     run = scene.run(following(scene.client, ("Read", {"file_path": ".env"})))
-    assert run.code == 0, run.said
+    assert run.code == 0, run.output
     (answer,) = answers(run.asked()[-1].body)
     assert "Not allowed: .env: it looks like a secret" in answer[-1]
     assert "A rule that would allow it: allow Read(" in answer[-1]
@@ -109,7 +109,7 @@ def test_a_picture_reaches_the_model_beside_its_text(stage: Callable[[str], Stag
     words = next(block["text"] for block in blocks if block["type"] == "text")
     picture = next(block["base64"] for block in blocks if block["type"] == "image")
     run = scene.run(following(scene.client, ("Read", {"file_path": "red.png"})))
-    assert run.code == 0, run.said
+    assert run.code == 0, run.output
     sent = run.asked()[-1].body
     assert any(words in text for text in answers(sent)[0])
     assert picture in json.dumps(sent)
@@ -127,9 +127,9 @@ def test_only_leaves_no_tool_for_files_and_commands_but_ours_and_allow_no_questi
     client, notes = scene.client, scene.project / "notes.txt"
     notes.write_bytes(NOTES.encode("utf-8"))
     run = scene.run(following(client, ("Read", READ), ("Edit", EDIT)), consent=False)
-    assert run.code == 0, run.said
+    assert run.code == 0, run.output
     names = offered(run.asked()[-1].body)
     words = {one: set(re.split("[^a-z]+", one.lower())) for one in names if not one.startswith(client.prefix)}
     own = [one for one, parts in words.items() if OWN & parts and not {"web", "mcp"} & parts]
     assert own == [] and f"{client.prefix}Bash" in names, (own, names)
-    assert notes.read_bytes() == CHANGED.encode("utf-8"), run.said
+    assert notes.read_bytes() == CHANGED.encode("utf-8"), run.output

@@ -215,7 +215,7 @@ def test_a_registered_folder_that_is_named_by_its_path_is_data(registered: Path)
 
 
 @pytest.mark.parametrize(
-    ("adapter", "text", "said"),
+    ("adapter", "text", "expected"),
     [
         ('"../loud_tools/__init__.py"', SHOUT, "such as read_file.py"),
         ('"shout"', SHOUT, "such as read_file.py"),
@@ -226,11 +226,11 @@ def test_a_registered_folder_that_is_named_by_its_path_is_data(registered: Path)
         ('"shout.py"', "def (\n", "cannot be loaded"),
     ],
 )
-def test_the_mistakes_of_an_adapter_are_reported(registered: Path, adapter: str, text: str, said: str) -> None:
+def test_the_mistakes_of_an_adapter_are_reported(registered: Path, adapter: str, text: str, expected: str) -> None:
     (registered / "tools.toml").write_text(DIALECT.replace('"shout.py"', adapter), encoding="utf-8")
     (registered / "shout.py").write_text(text, encoding="utf-8")
     (problem,) = check(registered, installed=True)
-    assert problem.line == 3 and said in problem.text
+    assert problem.line == 3 and expected in problem.text
 
 
 def test_an_adapter_is_imported_when_its_tool_is_used(tmp_path: Path) -> None:

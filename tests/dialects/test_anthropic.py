@@ -18,13 +18,13 @@ Edit = Callable[..., Result]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    (made / "src" / "deep" / "deeper").mkdir(parents=True)
-    (made / "poem.txt").write_bytes(POEM.encode())
-    (made / "src" / "main.py").write_bytes(b"print(1)\n")
-    (made / "src" / "deep" / "deeper" / "third.py").write_bytes(b"")
-    (made / ".hidden").write_bytes(b"")
-    return made
+    directory = tmp_path / "project"
+    (directory / "src" / "deep" / "deeper").mkdir(parents=True)
+    (directory / "poem.txt").write_bytes(POEM.encode())
+    (directory / "src" / "main.py").write_bytes(b"print(1)\n")
+    (directory / "src" / "deep" / "deeper" / "third.py").write_bytes(b"")
+    (directory / ".hidden").write_bytes(b"")
+    return directory
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_without_new_str_the_text_is_taken_out(edit: Edit, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "said"),
+    ("old", "expected"),
     [
         ("s", "Error: Found 4 matches for replacement text. Please provide more context to make a unique match."),
         ("tulips", "Error: No match found for replacement. Please check your text and try again."),
@@ -157,10 +157,10 @@ def test_without_new_str_the_text_is_taken_out(edit: Edit, root: Path) -> None:
         ("", "Error: old_str is empty"),
     ],
 )
-def test_what_cannot_be_replaced_changes_nothing(edit: Edit, root: Path, old: str, said: str) -> None:
+def test_what_cannot_be_replaced_changes_nothing(edit: Edit, root: Path, old: str, expected: str) -> None:
     edit("view", "poem.txt")
     result = edit("str_replace", "poem.txt", old_str=old, new_str="x")
-    assert result.status == "error" and result.text.startswith(said)
+    assert result.status == "error" and result.text.startswith(expected)
     assert (root / "poem.txt").read_bytes() == POEM.encode()
 
 

@@ -20,8 +20,8 @@ Made = Callable[..., list[tuple[str, int, str]]]
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Made:
-    """`found(tools, messages, **files)`: what is wrong, as (file name, line, text)."""
+def check_files(tmp_path: Path) -> Made:
+    """`check_files(tools, messages, **files)`: what is wrong, as (file name, line, text)."""
 
     def look(tools: str = SOUND, messages: str = "", **files: str) -> list[tuple[str, int, str]]:
         mine = tmp_path / "mine"
@@ -40,11 +40,11 @@ def test_every_dialect_that_comes_along_is_sound(name: str) -> None:
     assert [str(problem) for problem in check(dialects.HERE / name)] == []
 
 
-def test_a_sound_folder_has_no_problem(found: Made) -> None:
-    assert found(messages='[errors]\nnot_found = "no {path} here[[, perhaps {nearest}]]"\n') == []
+def test_a_sound_folder_has_no_problem(check_files: Made) -> None:
+    assert check_files(messages='[errors]\nnot_found = "no {path} here[[, perhaps {nearest}]]"\n') == []
 
 
-def test_all_mistakes_are_told_at_once_each_with_its_line_and_mend(found: Made) -> None:
+def test_all_mistakes_are_told_at_once_each_with_its_line_and_mend(check_files: Made) -> None:
     tools = """\
 about = "wrong"
 colour = "red"
@@ -74,7 +74,7 @@ nickname = "kitty"
 [tools.dog]
 id = "reed"
 """
-    told = found(tools)
+    problems = check_files(tools)
     wanted = [
         (2, "colour", "core"),
         (3, "dgo", "dog"),
@@ -93,13 +93,13 @@ id = "reed"
         (24, "nickname", "rename"),
         (27, "reed", "read"),
     ]
-    assert {file for file, _, _ in told} == {"tools.toml"}
-    assert sorted(line for _, line, _ in told) == sorted(line for line, _, _ in wanted)
+    assert {file for file, _, _ in problems} == {"tools.toml"}
+    assert sorted(line for _, line, _ in problems) == sorted(line for line, _, _ in wanted)
     for line, wrong, mend in wanted:
-        assert any(at == line and wrong in text and mend in text for _, at, text in told), (line, wrong, told)
+        assert any(at == line and wrong in text and mend in text for _, at, text in problems), (line, wrong, problems)
 
 
-def test_messages_may_only_say_what_there_is_and_name_what_is_told(found: Made) -> None:
+def test_messages_may_only_say_what_there_is_and_name_what_is_told(check_files: Made) -> None:
     messages = """\
 [errors]
 not_found = "no {pth} here"
@@ -116,7 +116,7 @@ page = "{rowss}"
 not_found = "{error}"
 nope = "x"
 """
-    told = found(messages=messages)
+    problems = check_files(messages=messages)
     wanted = [
         (2, "{pth}", "path"),
         (3, "errors.not_fond", "errors.not_found"),
@@ -127,9 +127,9 @@ nope = "x"
         (10, "{rowss}", "rows"),
         (14, "read.errors.nope", "?"),
     ]
-    assert {file for file, _, _ in told} == {"messages.toml"}
-    assert [line for _, line, _ in told] == [line for line, _, _ in wanted]
-    for (_, _, text), (_, wrong, mend) in zip(told, wanted, strict=True):
+    assert {file for file, _, _ in problems} == {"messages.toml"}
+    assert [line for _, line, _ in problems] == [line for line, _, _ in wanted]
+    for (_, _, text), (_, wrong, mend) in zip(problems, wanted, strict=True):
         assert wrong in text and mend in text
 
 
@@ -146,46 +146,46 @@ nope = "x"
         ('[notes]\nmore_lines = "{column}"\n', "column"),
     ],
 )
-def test_a_message_may_name_only_the_facts_that_its_class_declares(found: Made, messages: str, fact: str) -> None:
-    ((file, line, text),) = found(messages=messages)
+def test_a_message_may_name_only_the_facts_that_its_class_declares(check_files: Made, messages: str, fact: str) -> None:
+    ((file, line, text),) = check_files(messages=messages)
     assert (file, line) == ("messages.toml", 2) and f"unknown fact {{{fact}}}" in text
 
 
-def test_a_message_may_name_the_facts_of_an_inherited_adapter(found: Made) -> None:
+def test_a_message_may_name_the_facts_of_an_inherited_adapter(check_files: Made) -> None:
     messages = '[read]\npage = "{rows}[[{cut}]]"\nsummary = "[[{total_lines} of ]]{path}"\n'
-    assert found('extends = "claw"\n', messages) == []
+    assert check_files('extends = "claw"\n', messages) == []
 
 
-def test_one_passage_inside_another_is_a_mistake(found: Made) -> None:
-    ((_, line, text),) = found(messages='[errors]\nnot_found = "[[!nearest?no [[{path}]] here]]"\n')
+def test_one_passage_inside_another_is_a_mistake(check_files: Made) -> None:
+    ((_, line, text),) = check_files(messages='[errors]\nnot_found = "[[!nearest?no [[{path}]] here]]"\n')
     assert line == 2 and "inside another" in text
 
 
 @pytest.mark.parametrize("fact", ["old", "near", "theirs", "unmatched"])
-def test_a_fact_that_only_some_dialects_say_may_be_said(found: Made, fact: str) -> None:
-    assert found(messages=f'[errors]\nno_match = "[[{{{fact}}}]]"\n') == []
+def test_a_fact_that_only_some_dialects_say_may_be_said(check_files: Made, fact: str) -> None:
+    assert check_files(messages=f'[errors]\nno_match = "[[{{{fact}}}]]"\n') == []
 
 
-def test_broken_toml_and_json_are_told_with_their_line(found: Made) -> None:
-    told = found(messages='[errors]\nnot_found = "x\n', cat__json='{\n "properties": {,}\n}')
-    assert [(file, line) for file, line, _ in told] == [("cat.json", 2), ("messages.toml", 2)]
+def test_broken_toml_and_json_are_told_with_their_line(check_files: Made) -> None:
+    problems = check_files(messages='[errors]\nnot_found = "x\n', cat__json='{\n "properties": {,}\n}')
+    assert [(file, line) for file, line, _ in problems] == [("cat.json", 2), ("messages.toml", 2)]
 
 
-def test_a_schema_may_only_show_parameters_that_the_tool_has(found: Made) -> None:
+def test_a_schema_may_only_show_parameters_that_the_tool_has(check_files: Made) -> None:
     schema = '{\n "type": "object",\n "properties": {\n  "path": {},\n  "pth": {}\n },\n "required": ["wher"]\n}\n'
-    told = found(cat__json=schema)
-    assert [(file, line) for file, line, _ in told] == [("cat.json", 5), ("cat.json", 7)]
-    assert "did you mean path?" in told[0][2] and "required" in told[1][2]
+    problems = check_files(cat__json=schema)
+    assert [(file, line) for file, line, _ in problems] == [("cat.json", 5), ("cat.json", 7)]
+    assert "did you mean path?" in problems[0][2] and "required" in problems[1][2]
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"type": "object"}', '{"properties": 3}'])
-def test_what_is_no_schema_is_told(found: Made, text: str) -> None:
-    ((file, line, said),) = found(cat__json=text)
-    assert (file, line) == ("cat.json", 1) and "properties" in said
+def test_what_is_no_schema_is_told(check_files: Made, text: str) -> None:
+    ((file, line, message),) = check_files(cat__json=text)
+    assert (file, line) == ("cat.json", 1) and "properties" in message
 
 
-def test_words_for_a_tool_that_does_not_exist_are_told(found: Made) -> None:
-    ((file, _, text),) = found(cta__md="Reads.\n", README__md="About this dialect.\n", specs__json="{}")
+def test_words_for_a_tool_that_does_not_exist_are_told(check_files: Made) -> None:
+    ((file, _, text),) = check_files(cta__md="Reads.\n", README__md="About this dialect.\n", specs__json="{}")
     assert file == "cta.md" and "did you mean cat?" in text
 
 
@@ -208,10 +208,10 @@ def test_messages_may_be_left_out(tmp_path: Path) -> None:
         ('extends = "native"\n[tools.Read]\nlimits = { lins = 3 }\n', 3),
     ],
 )
-def test_values_of_the_wrong_kind_are_told_and_never_a_crash(found: Made, tools: str, line: int) -> None:
-    told = found(tools)
-    assert told and all(file == "tools.toml" for file, _, _ in told)
-    assert line in [at for _, at, _ in told]
+def test_values_of_the_wrong_kind_are_told_and_never_a_crash(check_files: Made, tools: str, line: int) -> None:
+    problems = check_files(tools)
+    assert problems and all(file == "tools.toml" for file, _, _ in problems)
+    assert line in [at for _, at, _ in problems]
 
 
 def test_a_folder_without_tools_toml_is_reported(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ def own(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    (made / "a.txt").write_text("1\n2\n3\n4\n5\n", encoding="utf-8")
-    return made
+    directory = tmp_path / "project"
+    directory.mkdir()
+    (directory / "a.txt").write_text("1\n2\n3\n4\n5\n", encoding="utf-8")
+    return directory
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:

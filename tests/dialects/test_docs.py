@@ -20,8 +20,8 @@ PAGE = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
 
 
 def block(title: str) -> str:
-    (found,) = re.findall(rf"^```{re.escape(title)}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return str(found)
+    (actual,) = re.findall(rf"^```{re.escape(title)}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    return str(actual)
 
 
 @pytest.fixture
@@ -131,10 +131,10 @@ def test_every_file_that_the_page_names_is_there() -> None:
         assert os.path.exists(ROOT / path), path
 
 
-@pytest.mark.parametrize(("facts", "said"), [({}, "none"), ({"count": 0}, "none"), ({"count": 2}, "some: 2")])
-def test_a_passage_may_be_said_for_want_of_a_fact(facts: dict[str, int], said: str) -> None:
+@pytest.mark.parametrize(("facts", "expected"), [({}, "none"), ({"count": 0}, "none"), ({"count": 2}, "some: 2")])
+def test_a_passage_may_be_said_for_want_of_a_fact(facts: dict[str, int], expected: str) -> None:
     words = DialectTemplates({"key": "[[!count?none]][[some: {count}]]"}, "")
-    assert words.fill("key", **facts) == said
+    assert words.fill("key", **facts) == expected
 
 
 def test_a_number_below_zero_counts_from_the_end_in_any_dialect(example: Path) -> None:

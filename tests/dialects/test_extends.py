@@ -100,8 +100,8 @@ def test_a_call_says_what_the_dialect_below_says(tmp_path: Path, make_session: M
     for name in ("a.txt", "missing", "."):
         arguments = {"file_path": str(root / name)}
         assert mine.call("Read", arguments).text == claude.call("Read", arguments).text
-    found = mine.call("Replace", {"pattern": "two", "replacement": "2", "dry_run": True})
-    assert found.error is None and "a.txt" in found.text
+    result = mine.call("Replace", {"pattern": "two", "replacement": "2", "dry_run": True})
+    assert result.error is None and "a.txt" in result.text
 
 
 def test_a_tool_of_another_package_is_added_in_three_lines(

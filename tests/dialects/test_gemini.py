@@ -67,14 +67,19 @@ def test_these_are_the_tools_and_models_are_told_of_no_old_name(session: Session
 def test_no_answer_names_a_tool_or_an_argument_that_models_do_not_have_here(session: Session) -> None:
     words = session.dialect.templates.messages
     used = {"read", "write", "edit", "ls", "glob", "grep", "bash", "coverage"}
-    said = {key: text for key, text in words.items() if key.partition(".")[0] in used}
-    said |= {
+    used_words = {key: text for key, text in words.items() if key.partition(".")[0] in used}
+    used_words |= {
         f"errors.{code}": words[f"errors.{code}"] for code in ("no_match", "many_matches", "empty_old", "past_end")
     }
-    said |= {f"notes.{code}": words[f"notes.{code}"] for code in ("more_lines", "more_paths", "more_entries", "kept")}
+    used_words |= {
+        f"notes.{code}": words[f"notes.{code}"] for code in ("more_lines", "more_paths", "more_entries", "kept")
+    }
     ours = ("offset=", "limit=", "replace_all", "BashOutput", "literal:", "use Read", "use Write", "include_ignored:")
-    del said["notes.kept"], said["bash.kept"]  # for commands that are kept when their time is up: not offered here
-    assert [(key, name) for key, text in said.items() for name in ours if name in text] == []
+    del (
+        used_words["notes.kept"],
+        used_words["bash.kept"],
+    )  # for commands that are kept when their time is up: not offered here
+    assert [(key, name) for key, text in used_words.items() for name in ours if name in text] == []
 
 
 # read_file
@@ -256,14 +261,14 @@ def test_filtering_options_that_are_no_object_are_refused(call: Call, project: P
 
 
 def test_glob_gives_absolute_paths_newest_first_in_either_case(call: Call, project: Path) -> None:
-    found = call("glob", pattern="**/{main.PY,ReadMe.*}")
-    assert found.data["paths"] == [str(project / "src/Main.py"), str(project / "README.md")]
+    result = call("glob", pattern="**/{main.PY,ReadMe.*}")
+    assert result.data["paths"] == [str(project / "src/Main.py"), str(project / "README.md")]
     assert call("glob", pattern="**/main.py", case_sensitive=True).data["paths"] == []
     assert call("glob", pattern="**/Main.py", case_sensitive=True).data["paths"] == [str(project / "src/Main.py")]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "actual"),
     [
         ("[a-m]ain.py", True),
         ("[!a-l]ain.py", True),
@@ -276,9 +281,9 @@ def test_glob_gives_absolute_paths_newest_first_in_either_case(call: Call, proje
     ],
 )
 def test_classes_and_escapes_of_a_glob_keep_their_meaning_in_either_case(
-    call: Call, project: Path, pattern: str, found: bool
+    call: Call, project: Path, pattern: str, actual: bool
 ) -> None:
-    assert bool(call("glob", pattern=pattern, dir_path="src").data["paths"]) == found
+    assert bool(call("glob", pattern=pattern, dir_path="src").data["paths"]) == actual
 
 
 def test_glob_passes_over_what_is_ignored_and_libraries(call: Call, project: Path) -> None:
@@ -288,10 +293,10 @@ def test_glob_passes_over_what_is_ignored_and_libraries(call: Call, project: Pat
 
 
 def test_grep_search_takes_capital_and_small_letters_as_equal(call: Call, project: Path) -> None:
-    found = call("grep_search", pattern="n.edle", dir_path="src", include_pattern="M*.py")
-    assert _shown(found) == "src/Main.py:L1: # needle one\nsrc/Main.py:L3: # Needle two"
-    found = call("grep_search", pattern="Needle", dir_path="src/Main.py", case_sensitive=True)
-    assert _shown(found) == "src/Main.py:L3: # Needle two"
+    result = call("grep_search", pattern="n.edle", dir_path="src", include_pattern="M*.py")
+    assert _shown(result) == "src/Main.py:L1: # needle one\nsrc/Main.py:L3: # Needle two"
+    result = call("grep_search", pattern="Needle", dir_path="src/Main.py", case_sensitive=True)
+    assert _shown(result) == "src/Main.py:L3: # Needle two"
 
 
 def test_grep_search_has_the_switches_of_the_current_tool(call: Call, project: Path) -> None:

@@ -40,9 +40,9 @@ def test_a_command_that_fails_answers_in_the_same_way(hello: Session) -> None:
 def test_of_long_output_the_first_8000_characters_are_shown_and_the_rest_is_kept(hello: Session) -> None:
     answer = _bash(hello, "seq 1 90000")
     whole = "".join(f"{number}\n" for number in range(1, 90_001))
-    shown, _, told = answer["output"].partition("\n...(truncated)")
+    shown, _, note = answer["output"].partition("\n...(truncated)")
     assert whole.startswith(shown) and 7_990 <= len(shown) <= 8_000
-    assert answer["log"] in told
+    assert answer["log"] in note
     read = hello.call("read_file", {"file_path": answer["log"], "offset": 89_999, "limit": 2})
     assert read.text == " 89999→89999\n 90000→90000"
 

@@ -40,21 +40,21 @@ class Block:
 @cache
 def blocks() -> tuple[Block, ...]:
     """Every fenced block of every page, in order."""
-    found: list[Block] = []
+    collected: list[Block] = []
     for path in PAGES:
         heading, fence, start = "", "", 0
         lines = path.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, 1):
             if fence and line == "```":
                 text = "\n".join(lines[start : number - 1]) + "\n"
-                found.append(Block(path.name, heading, start + 1, fence[3:], text))
+                collected.append(Block(path.name, heading, start + 1, fence[3:], text))
                 fence = ""
             elif not fence and line.startswith("```"):
                 fence, start = line, number
             elif not fence and line.startswith("#"):
                 heading = line.lstrip("# ")
         assert not fence, f"{path.name}: the block that begins in line {start} has no end"
-    return tuple(found)
+    return tuple(collected)
 
 
 def blocks_of(*kinds: str, page: str | None = None) -> list[Block]:

@@ -48,8 +48,8 @@ def test_every_block_of_python_passes_mypy_strict(tmp_path: Path) -> None:
         timeout=900,
         check=False,
     )
-    found = [line for line in done.stdout.splitlines() if "wrong.py" not in line]
-    assert (found, done.stderr) == ([], "")
+    output = [line for line in done.stdout.splitlines() if "wrong.py" not in line]
+    assert (output, done.stderr) == ([], "")
     assert 'wrong.py:3: error: Argument "mode" to "Session" has incompatible type' in done.stdout
 
 

@@ -78,8 +78,8 @@ class Typist:
             target = last.split()[1]
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
             return ""  # not run: it would set up this checkout, or run these tests
-        if found := INSTALL.fullmatch(last):
-            assert set((found[1] or "all").split(",")) <= set(EXTRAS)
+        if actual := INSTALL.fullmatch(last):
+            assert set((actual[1] or "all").split(",")) <= set(EXTRAS)
             return ""  # not run: it needs a package index
         if last.startswith("handrail mcp --http"):
             return self._serve(last, "serving MCP at http://127.0.0.1:")
@@ -122,12 +122,12 @@ class Typist:
         )
         try:
             assert process.stdout
-            said = []
+            collected = []
             for line in process.stdout:
-                said.append(line)
+                collected.append(line)
                 if started in line:
                     break
-            assert started in said[-1], said
+            assert started in collected[-1], collected
             process.send_signal(signal.SIGTERM)
             assert process.wait(TIMEOUT) == 0
         finally:

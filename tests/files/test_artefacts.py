@@ -17,7 +17,7 @@ from tests.command import TIMEOUT
 DAY = 24 * 3600
 
 
-def _made(artefacts: Artefacts, name: str, size: int, age: int = 0) -> str:
+def _make(artefacts: Artefacts, name: str, size: int, age: int = 0) -> str:
     real, _ = artefacts.path(name)
     Path(real).write_bytes(b"x" * size)
     then = time.time() - age
@@ -56,41 +56,41 @@ def test_a_name_never_leads_out(tmp_path: Path, wish: str, name: str) -> None:
 
 def test_a_name_is_never_given_twice_even_when_its_file_is_gone(tmp_path: Path) -> None:
     artefacts = Artefacts(str(tmp_path), 1 << 20)
-    first = _made(artefacts, "x", 1)
+    first = _make(artefacts, "x", 1)
     os.unlink(first)
     assert artefacts.path("x")[1] == f"{ALIAS}/x-2"
 
 
 def test_many_threads_get_many_names(tmp_path: Path) -> None:
-    artefacts, found = Artefacts(str(tmp_path), 1 << 20), list[str]()
-    threads = [threading.Thread(target=lambda: found.append(artefacts.path("x")[0])) for _ in range(50)]
+    artefacts, collected = Artefacts(str(tmp_path), 1 << 20), list[str]()
+    threads = [threading.Thread(target=lambda: collected.append(artefacts.path("x")[0])) for _ in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 50
+    assert len(set(collected)) == 50
 
 
 def test_the_oldest_go_when_there_is_too_much(tmp_path: Path) -> None:
     artefacts = Artefacts(str(tmp_path), 25_000)
     for age in (4, 3, 2, 1):
-        _made(artefacts, f"aged-{age}", 10_000, age)
+        _make(artefacts, f"aged-{age}", 10_000, age)
     artefacts.trim()
     assert _names(artefacts) == ["aged-1", "aged-2"]
 
 
 def test_what_is_spared_and_what_is_newest_stays_whatever_its_size(tmp_path: Path) -> None:
     artefacts = Artefacts(str(tmp_path), 1_000)
-    kept = _made(artefacts, "spared", 50_000, 9)
-    _made(artefacts, "old", 10_000, 5)
-    _made(artefacts, "new", 50_000)
+    kept = _make(artefacts, "spared", 50_000, 9)
+    _make(artefacts, "old", 10_000, 5)
+    _make(artefacts, "new", 50_000)
     artefacts.trim({kept})
     assert _names(artefacts) == ["new", "spared"]
 
 
 def test_keeping_trims(tmp_path: Path) -> None:
     artefacts = Artefacts(str(tmp_path), 10_000)
-    _made(artefacts, "old", 9_000, 5)
+    _make(artefacts, "old", 9_000, 5)
     artefacts.keep("new", "x" * 9_000)
     assert _names(artefacts) == ["new"]
 

@@ -123,8 +123,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
     state = str(tmp_path_factory.mktemp("state"))
     root = tmp_path_factory.mktemp("bytes")
-    with Session(root, settings=Settings(raise_bugs=True, durable=False, state=state)) as made:
-        yield made
+    with Session(root, settings=Settings(raise_bugs=True, durable=False, state=state)) as result:
+        yield result
 
 
 @pytest.fixture
@@ -147,32 +147,35 @@ def put(session: Session) -> Callable[[bytes], Path]:
 def test_an_edit_changes_the_bytes_of_its_span_and_no_others(
     session: Session, put: Callable[[bytes], Path], kind: Kind, data: st.DataObject
 ) -> None:
-    made = data.draw(files(kind))
-    start, end = seen_span(data, made.seen)
-    old = made.seen[start:end]
-    assume(unique(made.seen, old))
+    file = data.draw(files(kind))
+    start, end = seen_span(data, file.seen)
+    old = file.seen[start:end]
+    assume(unique(file.seen, old))
     new = data.draw(st.lists(st.sampled_from([*kind.words, "\n", "new"]), max_size=4).map("".join))
-    assume(new or not whole_lines(made.seen, start, end))
-    assume(old == new or old not in new or new not in made.seen)  # reads as an edit that was applied before
-    path = put(made.raw)
+    assume(new or not whole_lines(file.seen, start, end))
+    assume(old == new or old not in new or new not in file.seen)  # reads as an edit that was applied before
+    path = put(file.raw)
     call = {"file_path": "file.txt", "old_string": old, "new_string": new}
     result = session.call("Edit", call)
     if result.error and result.error.code == "inside_word":  # refused as it is; asked for by name it is made
-        assert path.read_bytes() == made.raw
+        assert path.read_bytes() == file.raw
         result = session.call("Edit", {**call, "replace_all": True})
     after = path.read_bytes()
     if old == new:
         assert result.error and result.error.code == "no_change"
-        assert after == made.raw
+        assert after == file.raw
         return
     assert result.status == "ok", result.text
-    head, tail = kind.encode(made.text[: real(made.text, start)]), made.text[real(made.text, end) :].encode(kind.name)
+    head, tail = (
+        kind.encode(file.text[: real(file.text, start)]),
+        file.text[real(file.text, end) :].encode(kind.name),
+    )
     assert after.startswith(head), "the bytes before the span"
     assert after[len(head) :].endswith(tail), "the bytes behind it"
     middle = after[len(head) : len(after) - len(tail)].decode(kind.name)
     assert lines.to_feeds(middle) == new, "what the model meant"
     if not joins(kind.decode(head), middle + tail.decode(kind.name)) and not joins(middle, tail.decode(kind.name)):
-        assert lines.to_feeds(kind.decode(after)) == made.seen[:start] + new + made.seen[end:]
+        assert lines.to_feeds(kind.decode(after)) == file.seen[:start] + new + file.seen[end:]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=ids)
@@ -181,19 +184,19 @@ def test_an_edit_changes_the_bytes_of_its_span_and_no_others(
 def test_replacing_all_leaves_everything_between_the_places_alone(
     session: Session, put: Callable[[bytes], Path], kind: Kind, data: st.DataObject
 ) -> None:
-    made = data.draw(files(kind))
-    start, end = seen_span(data, made.seen, 2)
-    old = made.seen[start:end]
+    file = data.draw(files(kind))
+    start, end = seen_span(data, file.seen, 2)
+    old = file.seen[start:end]
     assume("\n" not in old)
     # An empty text would take the ends of whole lines along.
     new = data.draw(st.sampled_from([word for word in kind.words if word not in ("", old)]))
-    assume(old not in new or new not in made.seen)  # reads as an edit that was applied before
-    path = put(made.raw)
+    assume(old not in new or new not in file.seen)  # reads as an edit that was applied before
+    path = put(file.raw)
     call = {"file_path": "file.txt", "old_string": old, "new_string": new, "replace_all": True}
     result = session.call("Edit", call)
     assert result.status == "ok", result.text
-    assert path.read_bytes() == kind.encode(made.text.replace(old, new))
-    assert result.data["replaced"] == made.text.count(old)
+    assert path.read_bytes() == kind.encode(file.text.replace(old, new))
+    assert result.data["replaced"] == file.text.count(old)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=ids)
@@ -202,8 +205,8 @@ def test_replacing_all_leaves_everything_between_the_places_alone(
 def test_several_edits_are_those_edits_one_after_the_other_and_no_more(
     session: Session, put: Callable[[bytes], Path], kind: Kind, data: st.DataObject
 ) -> None:
-    made = data.draw(files(kind))
-    text, edits = made.text, []
+    file = data.draw(files(kind))
+    text, edits = file.text, []
     for _ in range(data.draw(st.integers(1, 4))):
         start, end = seen_span(data, text, 6)
         old = text[start:end]
@@ -219,10 +222,10 @@ def test_several_edits_are_those_edits_one_after_the_other_and_no_more(
         if not text:
             break
     assume(edits)
-    path = put(made.raw)
+    path = put(file.raw)
     result = session.call("MultiEdit", {"file_path": "file.txt", "edits": edits})
-    if text == made.text:
-        assert path.read_bytes() == made.raw
+    if text == file.text:
+        assert path.read_bytes() == file.raw
         return
     assert result.status == "ok", result.text
     assert path.read_bytes() == kind.encode(text)
@@ -234,16 +237,16 @@ def test_several_edits_are_those_edits_one_after_the_other_and_no_more(
 def test_a_write_keeps_encoding_mark_and_endings_and_the_bytes_that_both_texts_share(
     session: Session, put: Callable[[bytes], Path], kind: Kind, data: st.DataObject
 ) -> None:
-    made, other = data.draw(files(kind)), data.draw(files(kind))
-    rows = lines.split(made.seen)
+    file, other = data.draw(files(kind)), data.draw(files(kind))
+    rows = lines.split(file.seen)
     at = data.draw(st.integers(0, len(rows)))
     content = "".join([*rows[:at], *lines.split(other.seen)[:2], *rows[at:]])
-    path = put(made.raw)
+    path = put(file.raw)
     result = session.call("Write", {"file_path": "file.txt", "content": content})
     assert result.status == "ok", result.text
     text = kind.decode(path.read_bytes())
     assert lines.to_feeds(text) == content
-    kept = lines.split(made.text)
+    kept = lines.split(file.text)
     assert text.startswith("".join(kept[: max(0, at - 1)])), "the lines before the new ones, with their endings"
     assert lines.split(text)[len(lines.split(text)) - max(0, len(kept) - at - 1) :] == kept[at + 1 :]
 
@@ -254,20 +257,20 @@ def test_a_write_keeps_encoding_mark_and_endings_and_the_bytes_that_both_texts_s
 def test_text_that_the_encoding_cannot_hold_is_refused_and_nothing_is_written(
     session: Session, put: Callable[[bytes], Path], kind: Kind, data: st.DataObject
 ) -> None:
-    made = data.draw(files(kind))
-    start, end = seen_span(data, made.seen)
-    old = made.seen[start:end]
+    file = data.draw(files(kind))
+    start, end = seen_span(data, file.seen)
+    old = file.seen[start:end]
     bad = data.draw(st.sampled_from(["", "x\n"])) + kind.lacks + "y"
     tool = data.draw(st.sampled_from(["Edit", "MultiEdit", "Write"]))
     calls: dict[str, dict[str, object]] = {
         "Edit": {"old_string": old, "new_string": bad, "replace_all": True},
         "MultiEdit": {"edits": json.dumps([{"old_string": old, "new_string": bad, "replace_all": True}])},
-        "Write": {"content": made.seen + bad},
+        "Write": {"content": file.seen + bad},
     }
-    path = put(made.raw)
+    path = put(file.raw)
     result = session.call(tool, {"file_path": "file.txt", **calls[tool]})
     assert result.error and result.error.code == "cannot_encode", result.text
-    assert path.read_bytes() == made.raw
+    assert path.read_bytes() == file.raw
     assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
 
 

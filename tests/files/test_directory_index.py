@@ -22,16 +22,16 @@ def _read(_: str, entries: list[Entry]) -> tuple[tuple[str, ...] | None, list[st
 
 
 def _walk(root: Path) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    collected: dict[str, tuple[str, ...]] = {}
     waiting = [str(root)]
     while waiting:
         here = waiting.pop()
         if os.path.isdir(here):
             kept, folders = _read(here, read_entries(here))
             if kept:
-                found[here] = kept
+                collected[here] = kept
             waiting += [os.path.join(here, name) for name in folders]
-    return found
+    return collected
 
 
 def _directories(root: Path) -> list[Path]:

@@ -26,11 +26,11 @@ def find(path: Path) -> int:
     return os.open(path, os.O_PATH | os.O_NOFOLLOW)
 
 
-def write_late(found: int, data: bytes, flags: int = os.O_APPEND) -> None:
-    fd = os.open(f"/proc/self/fd/{found}", os.O_WRONLY | flags)
+def write_late(handle: int, data: bytes, flags: int = os.O_APPEND) -> None:
+    fd = os.open(f"/proc/self/fd/{handle}", os.O_WRONLY | flags)
     os.write(fd, data)
     os.close(fd)
-    os.close(found)
+    os.close(handle)
 
 
 def edit(session: Session, old: str, new: str) -> None:
@@ -48,9 +48,9 @@ def opened(tmp_path: Path) -> tuple[Session, Path]:
 
 def test_what_is_appended_to_the_replaced_file_is_in_the_new_one(tmp_path: Path) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
-    write_late(found, b"three\n")
+    write_late(fd, b"three\n")
     session.close()
     assert path.read_bytes() == b"1\ntwo\nthree\n"
     assert os.listdir(tmp_path) == ["f.txt"]
@@ -58,19 +58,19 @@ def test_what_is_appended_to_the_replaced_file_is_in_the_new_one(tmp_path: Path)
 
 def test_it_goes_to_the_file_that_has_the_name_after_further_edits(tmp_path: Path) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
     edit(session, "two", "2")
-    write_late(found, b"three\n")
+    write_late(fd, b"three\n")
     session.close()
     assert path.read_bytes() == b"1\n2\nthree\n"
 
 
 def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
-    write_late(found, b"three\n")
+    write_late(fd, b"three\n")
     commit.check_replaced()
     session.call("Read", {"file_path": "f.txt"})
     edit(session, "three", "3")
@@ -91,9 +91,9 @@ def test_a_file_that_grew_while_it_was_read_is_no_other_version(
         return read_all(fd, most, size)
 
     monkeypatch.setattr(versions, "read_all", grow)
-    found = find(path)
+    handle = find(path)
     edit(session, "one", "1")
-    write_late(found, late)
+    write_late(handle, late)
     session.close()
     assert grown
     assert path.read_bytes() == b"1\ntwo\n" + b"three\n" * len(grown) + late
@@ -102,9 +102,9 @@ def test_a_file_that_grew_while_it_was_read_is_no_other_version(
 
 def test_a_fork_leaves_the_rescue_to_its_parent(tmp_path: Path) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
-    write_late(found, b"three\n")
+    write_late(fd, b"three\n")
     child = multiprocessing.get_context("fork").Process(target=commit.check_replaced)
     child.start()
     child.join(TIMEOUT)
@@ -116,9 +116,9 @@ def test_a_fork_leaves_the_rescue_to_its_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("late", [b"ONE", b"a quite different and longer text\n"])
 def test_a_version_written_in_place_is_saved_beside_the_file(tmp_path: Path, late: bytes) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "two", "2")
-    write_late(found, late, 0)
+    write_late(fd, late, 0)
     session.close()
     assert path.read_bytes() == b"one\n2\n"
     (kept,) = tmp_path.glob("f.txt.kept-*")
@@ -127,10 +127,10 @@ def test_a_version_written_in_place_is_saved_beside_the_file(tmp_path: Path, lat
 
 def test_where_the_name_is_gone_the_version_is_saved_beside_it(tmp_path: Path) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
     path.unlink()
-    write_late(found, b"three\n")
+    write_late(fd, b"three\n")
     session.close()
     (kept,) = tmp_path.iterdir()
     assert kept.read_bytes() == b"one\ntwo\nthree\n"
@@ -138,11 +138,11 @@ def test_where_the_name_is_gone_the_version_is_saved_beside_it(tmp_path: Path) -
 
 def test_other_metadata_is_no_write(tmp_path: Path) -> None:
     session, path = opened(tmp_path)
-    found = find(path)
+    fd = find(path)
     edit(session, "one", "1")
-    os.chmod(f"/proc/self/fd/{found}", 0o600)
-    os.utime(f"/proc/self/fd/{found}", (1, 1))
-    os.close(found)
+    os.chmod(f"/proc/self/fd/{fd}", 0o600)
+    os.utime(f"/proc/self/fd/{fd}", (1, 1))
+    os.close(fd)
     session.close()
     assert path.read_bytes() == b"1\ntwo\n" and os.listdir(tmp_path) == ["f.txt"]
 

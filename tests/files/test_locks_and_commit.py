@@ -255,8 +255,8 @@ def test_the_owner_is_kept_and_the_set_user_bit_is_not(seen: Session, tmp_path: 
     os.chown(tmp_path / "a.txt", 1234, 4321)
     os.chmod(tmp_path / "a.txt", 0o4755)
     assert edit(seen, "a.txt", "one", "1").status == "ok"
-    found = (tmp_path / "a.txt").stat()
-    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (1234, 4321, 0o755)
+    status = (tmp_path / "a.txt").stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (1234, 4321, 0o755)
 
 
 FULL = """

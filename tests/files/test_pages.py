@@ -71,10 +71,10 @@ def rows_of(result: Result) -> dict[int, str]:
     return rows
 
 
-def expected(found: list[str], first: int, limit: int, column: int) -> list[str]:
+def expected(actual: list[str], first: int, limit: int, column: int) -> list[str]:
     shown: list[str] = []
     spent = 0
-    for place, line in enumerate(found[first - 1 : first - 1 + limit]):
+    for place, line in enumerate(actual[first - 1 : first - 1 + limit]):
         start = column - 1 if place == 0 else 0
         text = line[start : start + WIDTH]
         spent += len(text) + 1
@@ -108,7 +108,7 @@ def test_a_page_is_what_a_plain_model_says(
 ) -> None:
     name, raw, text = file
     (tmp_path / "f").write_bytes(raw)
-    found = plain_lines(text)
+    actual = plain_lines(text)
     with pytest.MonkeyPatch.context() as patch:
         blocks(patch, block, small, counted)
         session = make_session(dialect=narrow, legacy_encoding=name if name in ("cp1252", "gbk", "cp932") else None)
@@ -118,25 +118,25 @@ def test_a_page_is_what_a_plain_model_says(
         assert result.status == "ok"
         assert result.data["lines"] == 0
         return
-    first = 1 if not offset else offset if offset > 0 else max(1, len(found) + 1 + offset)
-    if first > len(found):
+    first = 1 if not offset else offset if offset > 0 else max(1, len(actual) + 1 + offset)
+    if first > len(actual):
         assert result.error
         assert result.error.code == "past_end"
-        assert str(len(found)) in result.text
+        assert str(len(actual)) in result.text
         return
-    wanted = expected(found, first, limit or LINES, column)
+    wanted = expected(actual, first, limit or LINES, column)
     if column > 1 and not wanted[0]:
         assert result.error
         assert result.error.code == "past_column"
         return
     rows = rows_of(result)
     assert list(rows.values()) == wanted
-    shift = len(found) + 1 if result.data["first"] < 0 else 0
+    shift = len(actual) + 1 if result.data["first"] < 0 else 0
     assert [number + shift for number in rows] == list(range(first, first + len(wanted)))
-    behind = first - 1 + len(wanted) < len(found)
+    behind = first - 1 + len(wanted) < len(actual)
     assert result.data["next_offset"] == (result.data["last"] + 1 if behind else None)
-    assert result.data["total_lines"] in (len(found), None)
-    assert result.data["total_lines"] == len(found) or small == 0
+    assert result.data["total_lines"] in (len(actual), None)
+    assert result.data["total_lines"] == len(actual) or small == 0
 
 
 @settings(max_examples=sizes.pick(30, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -277,14 +277,14 @@ def test_the_tail_of_a_file_that_is_not_counted_is_its_last_lines(
     make_session: Callable[..., Session], tmp_path: Path, text: str, wanted: int, block: int
 ) -> None:
     (tmp_path / "f").write_bytes(b"top\n" + text.encode())
-    found = plain_lines("top\n" + text)
+    rows = plain_lines("top\n" + text)
     with pytest.MonkeyPatch.context() as patch:
         blocks(patch, block)
         session = make_session()
         result = session.call("Read", {"file_path": "f", "offset": -wanted})
         session.close()
-    assert rows_without_gutter(result) == found[-wanted:]
-    assert result.data["first"] == (-wanted if wanted < len(found) else 1)
+    assert rows_without_gutter(result) == rows[-wanted:]
+    assert result.data["first"] == (-wanted if wanted < len(rows) else 1)
 
 
 def test_the_tail_of_a_file_that_is_too_long_to_count_may_be_all_of_it(

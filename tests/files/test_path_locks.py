@@ -31,11 +31,11 @@ KINDS = [pytest.param(kind, id=kind.__name__) for kind in (Ranges, KeyFiles)]
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Keys]:
     """Either kind of lock, as if the system had no other."""
-    found: type[Keys] = request.param
-    if found is Ranges and not hasattr(fcntl, "F_OFD_SETLK"):
+    keys: type[Keys] = request.param
+    if keys is Ranges and not hasattr(fcntl, "F_OFD_SETLK"):
         pytest.skip("this system has no locks on ranges that belong to a descriptor")
-    monkeypatch.setattr("handrail.files.locks.open_keys", found)
-    return found
+    monkeypatch.setattr("handrail.files.locks.open_keys", keys)
+    return keys
 
 
 def locks(state: Path, wait: float = 30.0) -> Locks:

@@ -120,8 +120,8 @@ async def connected(
 
 
 async def prompted(connection: acp.Agent, root: Path, text: str = "go") -> str:
-    made = await connection.new_session(cwd=str(root), mcp_servers=[])
-    return (await connection.prompt(session_id=made.session_id, prompt=[acp.text_block(text)])).stop_reason
+    opened = await connection.new_session(cwd=str(root), mcp_servers=[])
+    return (await connection.prompt(session_id=opened.session_id, prompt=[acp.text_block(text)])).stop_reason
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -19,7 +19,7 @@ def example(heading: str) -> str:
     return str(code)
 
 
-def said(heading: str, folder: Path, *replies: dict[str, Any]) -> str:
+def run_example(heading: str, folder: Path, *replies: dict[str, Any]) -> str:
     """What the example prints, in a process of its own, with a server on loopback in place of the providers."""
     with scripted(*replies) as server:
         keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY"), "none")

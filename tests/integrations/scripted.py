@@ -69,8 +69,8 @@ def response(*items: dict[str, Any], text: str | None = None) -> dict[str, Any]:
     """A reply of the Responses API."""
     output = list(items)
     if text is not None:
-        said = {"type": "output_text", "text": text, "annotations": []}
-        output.append({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [said]})
+        answer = {"type": "output_text", "text": text, "annotations": []}
+        output.append({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [answer]})
     whole = {"id": "r", "object": "response", "created_at": 0, "model": "m", "output": output, "error": None}
     return {**whole, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed"}
 
@@ -98,6 +98,6 @@ def as_text(arguments: Any) -> str:
 
 
 def draw(path: Path) -> None:
-    made = io.BytesIO()
-    Image.new("RGB", (8, 6), (200, 30, 30)).save(made, "PNG")
-    path.write_bytes(made.getvalue())
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 6), (200, 30, 30)).save(buffer, "PNG")
+    path.write_bytes(buffer.getvalue())

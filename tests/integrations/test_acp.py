@@ -23,11 +23,13 @@ READ = {"file_path": "a.txt"}
 
 def test_a_turn_shows_each_call_with_its_kind_place_and_diff(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
         editor = ScriptedEditor()
-        driver = calls(("Read", {**READ, "offset": 2}), ("Edit", EDIT), ("Bash", {"command": "echo hi"}), into=found)
+        driver = calls(
+            ("Read", {**READ, "offset": 2}), ("Edit", EDIT), ("Bash", {"command": "echo hi"}), into=collected
+        )
         async with connected(driver, editor) as connection:
             assert await prompted(connection, tmp_path) == "end_turn"
         starts, ends = editor.of("tool_call"), editor.of("tool_call_update")
@@ -48,21 +50,21 @@ def test_a_turn_shows_each_call_with_its_kind_place_and_diff(tmp_path: Path) -> 
         assert editor.of("agent_message_chunk")[0].content.text == "done"
 
     run(test)
-    assert [result.ok for result in found] == [True] * 3
+    assert [result.ok for result in collected] == [True] * 3
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n2\n"
 
 
 def test_a_call_that_fails_is_shown_as_failed_and_the_turn_goes_on(tmp_path: Path) -> None:
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
         editor = ScriptedEditor()
         wanted = [("Read", {"file_path": "../x"}), ("Nonsense", {}), ("Read", {"file_path": "none"})]
-        async with connected(calls(*wanted, into=found), editor) as connection:
+        async with connected(calls(*wanted, into=collected), editor) as connection:
             assert await prompted(connection, tmp_path) == "end_turn"
         assert [end.status for end in editor.of("tool_call_update")] == ["failed"] * 3
         assert editor.of("tool_call")[1].kind == "other"
-        assert editor.of("tool_call_update")[2].content[0].content.text == found[2].text
+        assert editor.of("tool_call_update")[2].content[0].content.text == collected[2].text
 
     run(test)
 
@@ -82,11 +84,11 @@ def test_a_picture_goes_to_the_editor_beside_its_text(tmp_path: Path) -> None:
 
 def test_what_needs_a_person_is_asked_with_the_diff_and_done_after_a_yes(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
         editor = ScriptedEditor("allow_once", "reject_once")
-        driver = calls(("Read", READ), ("Edit", EDIT), ("Bash", {"command": "touch made"}), into=found)
+        driver = calls(("Read", READ), ("Edit", EDIT), ("Bash", {"command": "touch made"}), into=collected)
         async with connected(driver, editor, mode="ask") as connection:
             assert await prompted(connection, tmp_path) == "end_turn"
         edit, command = (asked for asked, _ in editor.asked)
@@ -107,38 +109,38 @@ def test_what_needs_a_person_is_asked_with_the_diff_and_done_after_a_yes(tmp_pat
         assert [status for call, status in steps if call == command.tool_call_id] == ["pending", "failed"]
 
     run(test)
-    assert [result.status for result in found] == ["ok", "ok", "denied"]
-    assert "the user refused" in found[2].text
+    assert [result.status for result in collected] == ["ok", "ok", "denied"]
+    assert "the user refused" in collected[2].text
     assert not (tmp_path / "made").exists()
 
 
 def test_a_yes_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
         editor = ScriptedEditor("allow_session")
         again = {**EDIT, "old_string": "2", "new_string": "two"}
-        driver = calls(("Read", READ), ("Edit", EDIT), ("Edit", again), into=found)
+        driver = calls(("Read", READ), ("Edit", EDIT), ("Edit", again), into=collected)
         async with connected(driver, editor, mode="ask") as connection:
             await prompted(connection, tmp_path)
         assert len(editor.asked) == 1
 
     run(test)
-    assert [result.status for result in found] == ["ok"] * 3
+    assert [result.status for result in collected] == ["ok"] * 3
 
 
 def test_an_answer_that_is_none_of_the_options_is_a_no(tmp_path: Path) -> None:
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
         editor = ScriptedEditor("whatever", "cancelled")
         write = ("Write", {"file_path": "n.txt", "content": "x"})
-        async with connected(calls(write, write, into=found), editor, mode="ask") as connection:
+        async with connected(calls(write, write, into=collected), editor, mode="ask") as connection:
             await prompted(connection, tmp_path)
 
     run(test)
-    assert [result.status for result in found] == ["denied"] * 2
+    assert [result.status for result in collected] == ["denied"] * 2
     assert not (tmp_path / "n.txt").exists()
 
 
@@ -149,11 +151,11 @@ def test_a_cancelled_turn_ends_its_command_and_says_so_before_it_answers(tmp_pat
         editor = ScriptedEditor()
         driver = calls(("Bash", {"command": "touch begun; sleep 600"}), into=[])
         async with connected(driver, editor, journal=journal) as connection:
-            made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
+            opened = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
+            turn = asyncio.create_task(connection.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")]))
             while not (tmp_path / "begun").exists():
                 await asyncio.sleep(0.01)
-            await connection.cancel(session_id=made.session_id)
+            await connection.cancel(session_id=opened.session_id)
             assert (await turn).stop_reason == "cancelled"
             assert [record.result.data["cancelled"] for record in journal.records] == [True]
             assert editor.of("tool_call_update")[-1].status == "failed"
@@ -166,10 +168,10 @@ def test_a_turn_can_be_cancelled_while_the_editor_is_asked(tmp_path: Path) -> No
         editor = ScriptedEditor("never")
         driver = calls(("Write", {"file_path": "n.txt", "content": "x"}), into=[])
         async with connected(driver, editor, mode="ask") as connection:
-            made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
+            opened = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
+            turn = asyncio.create_task(connection.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")]))
             await editor.wakes.wait()
-            await connection.cancel(session_id=made.session_id)
+            await connection.cancel(session_id=opened.session_id)
             assert (await turn).stop_reason == "cancelled"
         assert not (tmp_path / "n.txt").exists()
 
@@ -195,13 +197,13 @@ def test_bad_requests_get_the_proper_error_and_the_agent_lives_on(tmp_path: Path
             with pytest.raises(acp.RequestError) as wrong:
                 await connection.load_session(cwd=str(tmp_path), session_id="x", mcp_servers=[])
             assert wrong.value.code == -32601
-            made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            first = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
+            opened = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
+            first = asyncio.create_task(connection.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")]))
             await started.wait()
             with pytest.raises(acp.RequestError) as wrong:
-                await connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])
+                await connection.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")])
             assert wrong.value.code == -32600
-            await connection.cancel(session_id=made.session_id)
+            await connection.cancel(session_id=opened.session_id)
             assert (await first).stop_reason == "cancelled"
 
     run(test)
@@ -213,8 +215,8 @@ def test_an_editor_that_hangs_up_ends_what_runs(tmp_path: Path) -> None:
     async def test() -> None:
         driver = calls(("Bash", {"command": "touch begun; sleep 600"}), into=[])
         async with connected(driver, ScriptedEditor(), journal=journal) as connection:
-            made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
+            opened = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
+            turn = asyncio.create_task(connection.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")]))
             while not (tmp_path / "begun").exists():
                 await asyncio.sleep(0.01)
         with suppress(ConnectionError, asyncio.CancelledError):

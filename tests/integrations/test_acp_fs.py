@@ -27,14 +27,14 @@ def played(
     root: Path, editor: Any, *wanted: tuple[str, dict[str, Any]], read: bool = True, write: bool = True, **options: Any
 ) -> list[Result]:
     """What these calls came to in a turn with that editor."""
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def test() -> None:
-        async with connected(calls(*wanted, into=found), editor, read, write, **options) as connection:
+        async with connected(calls(*wanted, into=collected), editor, read, write, **options) as connection:
             assert await prompted(connection, root) == "end_turn"
 
     run(test)
-    return found
+    return collected
 
 
 @pytest.fixture
@@ -64,19 +64,19 @@ def test_an_edit_is_made_on_the_buffer_and_keeps_what_was_typed(path: Path) -> N
 
 def test_what_is_typed_after_the_model_read_stops_an_overwrite(path: Path) -> None:
     editor = ScriptedEditor()
-    found: list[Result] = []
+    collected: list[Result] = []
 
     async def drive(conversation: Conversation, _: Any) -> None:
-        found.append(await conversation.call("Read", READ))
+        collected.append(await conversation.call("Read", READ))
         editor.buffers[str(path)] = "one\ntwo\nthe person goes on\n"
-        found.append(await conversation.call("Write", {**READ, "content": "new\n"}))
+        collected.append(await conversation.call("Write", {**READ, "content": "new\n"}))
 
     async def test() -> None:
         async with connected(drive, editor, read=True, write=True) as connection:
             await prompted(connection, path.parent)
 
     run(test)
-    assert found[1].error and found[1].error.code == "changed_since"
+    assert collected[1].error and collected[1].error.code == "changed_since"
     assert path.read_bytes() == b"one\ntwo\n" and not editor.writes
 
 
@@ -100,8 +100,8 @@ def test_edits_in_a_row_are_not_held_up_by_the_editors_own_saves(path: Path) -> 
     wanted = [("Read", {"file_path": str(path)})]
     for old, new in (("two", "2"), ("2", "zwei"), ("zwei", "deux")):
         wanted.append(("Edit", {"file_path": str(path), "old_string": old, "new_string": new}))
-    found = played(path.parent, ScriptedEditor(), *wanted, dialect="claude")  # which goes by the time of a file
-    assert [result.status for result in found] == ["ok"] * 4
+    actual = played(path.parent, ScriptedEditor(), *wanted, dialect="claude")  # which goes by the time of a file
+    assert [result.status for result in actual] == ["ok"] * 4
     assert path.read_bytes() == b"one\ndeux\n"
 
 
@@ -111,8 +111,8 @@ def test_bytes_that_an_editor_might_write_otherwise_are_left_alone(tmp_path: Pat
     editor = ScriptedEditor()
     other = {**edit("two", "2"), "file_path": "b.txt"}
     wanted = [("Read", READ), ("Edit", edit("two", "2")), ("Read", {"file_path": "b.txt"}), ("Edit", other)]
-    found = played(tmp_path, editor, *wanted)
-    assert [result.ok for result in found] == [True] * 4
+    actual = played(tmp_path, editor, *wanted)
+    assert [result.ok for result in actual] == [True] * 4
     assert (tmp_path / "a.txt").read_bytes() == b"one\r\n2\r\n"
     assert (tmp_path / "b.txt").read_bytes() == "caf\u00e9 2\n".encode("latin-1")
     assert not editor.writes
@@ -129,8 +129,8 @@ def test_an_unsaved_buffer_of_a_file_with_carriage_returns_is_seen_and_edited(pa
 
     editor = Windows()
     editor.buffers[str(path)] = "one\ntyped\ntwo\n"
-    found = played(path.parent, editor, ("Read", READ), ("Edit", edit("two", "2")))
-    assert [result.status for result in found] == ["ok", "ok"]
+    actual = played(path.parent, editor, ("Read", READ), ("Edit", edit("two", "2")))
+    assert [result.status for result in actual] == ["ok", "ok"]
     assert path.read_bytes() == b"one\r\ntyped\r\n2\r\n"
 
 
@@ -157,8 +157,8 @@ def test_a_client_without_the_capabilities_is_never_asked(path: Path) -> None:
 
         write_text_file = read_text_file
 
-    found = played(path.parent, Plain(), ("Read", READ), ("Edit", edit("two", "2")), read=False, write=False)
-    assert [result.status for result in found] == ["ok", "ok"]
+    actual = played(path.parent, Plain(), ("Read", READ), ("Edit", edit("two", "2")), read=False, write=False)
+    assert [result.status for result in actual] == ["ok", "ok"]
     assert path.read_bytes() == b"one\n2\n"
 
 
@@ -172,8 +172,8 @@ def test_an_editor_that_fails_to_save_stops_the_change_and_one_that_fails_afterw
     _, refused = played(path.parent, editor, ("Read", READ), ("Edit", edit("typed", "x")))
     assert refused.error and refused.error.code == "busy"
     assert path.read_bytes() == b"one\ntwo\n"
-    _, made = played(path.parent, Full(), ("Read", READ), ("Edit", edit("two", "2")))
-    assert made.status == "ok" and path.read_bytes() == b"one\n2\n"
+    _, result = played(path.parent, Full(), ("Read", READ), ("Edit", edit("two", "2")))
+    assert result.status == "ok" and path.read_bytes() == b"one\n2\n"
 
 
 def test_what_is_typed_in_the_moment_of_the_change_is_not_replaced(path: Path) -> None:
@@ -210,9 +210,9 @@ def test_a_formatter_that_runs_on_save_is_noticed(path: Path) -> None:
             return await super().write_text_file(session_id, path, content.upper())
 
     wanted = [("Read", READ), ("Edit", edit("two", "2")), ("Edit", edit("one", "1"))]
-    found = played(path.parent, Formats(), *wanted)
+    actual = played(path.parent, Formats(), *wanted)
     assert path.read_bytes() == b"ONE\n2\n"
-    assert found[2].error and found[2].error.code == "changed_since"
+    assert actual[2].error and actual[2].error.code == "changed_since"
 
 
 def test_a_dirty_file_that_is_moved_keeps_its_mode_and_what_was_typed(path: Path) -> None:
@@ -220,8 +220,8 @@ def test_a_dirty_file_that_is_moved_keeps_its_mode_and_what_was_typed(path: Path
     editor = ScriptedEditor()
     editor.buffers[str(path)] = "one\ntyped\n"
     patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n typed\n*** End Patch"
-    found = played(path.parent, editor, ("Read", READ), ("ApplyPatch", {"patch": patch}), mode="full")
-    assert [result.status for result in found] == ["ok", "ok"]
+    actual = played(path.parent, editor, ("Read", READ), ("ApplyPatch", {"patch": patch}), mode="full")
+    assert [result.status for result in actual] == ["ok", "ok"]
     moved = path.with_name("b.txt")
     assert moved.read_bytes() == b"1\ntyped\n" and stat.S_IMODE(moved.stat().st_mode) == 0o750
     assert not path.exists()

@@ -247,14 +247,14 @@ def test_an_export_asks_in_the_loop_of_the_caller_too(tmp_path: Path) -> None:
 
 def test_calls_that_only_read_have_their_turn_together_and_others_alone(tmp_path: Path) -> None:
     async def main(session: Session) -> list[str]:
-        turns, told, go = CallOrder(session), list[str](), asyncio.Event()
+        turns, collected, go = CallOrder(session), list[str](), asyncio.Event()
 
         async def call(tool: str, name: str, wait: bool = False) -> None:
             async with turns.turn(tool):
-                told.append(f"{name} begins")
+                collected.append(f"{name} begins")
                 if wait:
                     await go.wait()
-                told.append(f"{name} ends")
+                collected.append(f"{name} ends")
 
         async with asyncio.TaskGroup() as group:
             group.create_task(call("Read", "first", wait=True))
@@ -267,14 +267,14 @@ def test_calls_that_only_read_have_their_turn_together_and_others_alone(tmp_path
             dropped.cancel()
             for _ in range(5):
                 await asyncio.sleep(0)
-            told.append("go")
+            collected.append("go")
             go.set()
-        return told
+        return collected
 
     with Session(tmp_path) as session:
-        told = asyncio.run(main(session))
+        collected = asyncio.run(main(session))
     together = ["first begins", "second begins", "second ends", "go", "first ends"]
-    assert told == [*together, "third begins", "third ends", "fourth begins", "fourth ends"]
+    assert collected == [*together, "third begins", "third ends", "fourth begins", "fourth ends"]
 
 
 def test_a_stream_yields_the_events_of_a_call_and_ends_with_its_result(tmp_path: Path) -> None:

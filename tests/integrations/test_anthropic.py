@@ -32,14 +32,14 @@ def model(*replies: dict[str, Any]) -> Iterator[tuple[anthropic.Anthropic, Scrip
 
 
 def talk(session: Session, tools: Any, *replies: dict[str, Any]) -> Script:
-    said: list[Any] = [{"role": "user", "content": "go"}]
+    messages: list[Any] = [{"role": "user", "content": "go"}]
     with model(*replies, message(text="done")) as (client, script):
         while True:
-            answer = client.messages.create(model="m", max_tokens=9, messages=said, tools=tools)
+            answer = client.messages.create(model="m", max_tokens=9, messages=messages, tools=tools)
             results = export.reply(session, answer.content)
             if not results:
                 return script
-            said += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": results}]
+            messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": results}]
 
 
 def results(script: Script, requests: slice = slice(-1, None)) -> list[Any]:
@@ -69,11 +69,11 @@ def test_the_model_gets_our_schemas_texts_errors_and_pictures(make_session: Make
     assert script.requests[0]["tools"] == [
         {"name": spec.name, "description": spec.description, "input_schema": spec.schema} for spec in session.specs()
     ]
-    found = results(script)
-    assert [one["content"][0] for one in found[:5]] == [{"type": "text", "text": one.text} for one in expected]
-    assert [one.get("is_error", False) for one in found] == [True, False, True, True, False, False]
+    actual = results(script)
+    assert [one["content"][0] for one in actual[:5]] == [{"type": "text", "text": one.text} for one in expected]
+    assert [one.get("is_error", False) for one in actual] == [True, False, True, True, False, False]
     source = {"type": "base64", "media_type": "image/png", "data": expected[4].blocks[1]["base64"]}
-    assert found[4]["content"][1] == {"type": "image", "source": source}
+    assert actual[4]["content"][1] == {"type": "image", "source": source}
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two\n"
 
 
@@ -89,10 +89,10 @@ def test_the_predefined_editor_and_bash_work_on_real_files(make_session: Make, t
         {"type": "text_editor_20250728", "name": editor},
         {"type": "bash_20250124", "name": "bash"},
     ]
-    found = results(script)
-    assert not any(one.get("is_error") for one in found)
-    assert found[0]["content"][0]["text"] == view.text and "one" in view.text
-    assert found[2]["content"][0]["text"] == "two"
+    actual = results(script)
+    assert not any(one.get("is_error") for one in actual)
+    assert actual[0]["content"][0]["text"] == view.text and "one" in view.text
+    assert actual[2]["content"][0]["text"] == "two"
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two\n"
     with pytest.raises(ValueError, match="anthropic"):
         export.predefined_tools(make_session())
@@ -103,9 +103,9 @@ def test_calls_of_one_message_are_answered_in_order_without_blocking(make_sessio
     writes = [("Write", {"file_path": "a.txt", "content": str(n)}) for n in range(10)]
     with model(message(*writes, ("Read", {"file_path": "a.txt"}), ("LS", {"path": "."}))) as (client, _):
         answer = client.messages.create(model="m", max_tokens=9, messages=[])
-    found: list[Any] = asyncio.run(export.async_reply(session, answer.content))
-    assert [one["tool_use_id"] for one in found] == [f"toolu_{n}" for n in range(1, 13)]
-    assert "9" in found[10]["content"][0]["text"]
+    actual: list[Any] = asyncio.run(export.async_reply(session, answer.content))
+    assert [one["tool_use_id"] for one in actual] == [f"toolu_{n}" for n in range(1, 13)]
+    assert "9" in actual[10]["content"][0]["text"]
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "9"
 
 

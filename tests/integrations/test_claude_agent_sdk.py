@@ -33,8 +33,8 @@ class Program(Transport):
     async def write(self, data: str) -> None:
         heard = json.loads(data)
         if heard["type"] == "control_request":
-            told = {"subtype": "success", "request_id": heard["request_id"], "response": {}}
-            self._out.put_nowait({"type": "control_response", "response": told})
+            response = {"subtype": "success", "request_id": heard["request_id"], "response": {}}
+            self._out.put_nowait({"type": "control_response", "response": response})
         elif heard["type"] == "control_response":
             self._answers[heard["response"]["request_id"]].set_result(heard["response"]["response"])
 

@@ -19,7 +19,7 @@ from PIL import Image
 from handrail import Session, Settings
 from handrail.integrations.deepagents import WORDS, HandrailBackend, HandrailSandbox, backend, open_session
 from handrail.journal import NoJournal, Record
-from tests.integrations.examples import said
+from tests.integrations.examples import run_example
 from tests.integrations.scripted import message
 from tests.patience import until_it_got_far_enough
 
@@ -46,14 +46,14 @@ class Recorded(NoJournal):
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
-    made: list[Session] = []
+    collected: list[Session] = []
 
     def make(**options: Any) -> HandrailSandbox:
-        made.append(open_session(tmp_path, settings=Settings(raise_bugs=True), **options))
-        return HandrailSandbox(made[-1])
+        collected.append(open_session(tmp_path, settings=Settings(raise_bugs=True), **options))
+        return HandrailSandbox(collected[-1])
 
     yield make
-    for session in made:
+    for session in collected:
         session.close()
 
 
@@ -61,9 +61,9 @@ def wants(name: str, **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"call-{name}"}])
 
 
-def run(on: Any, *said: AIMessage) -> list[ToolMessage]:
+def run(on: Any, *replies: AIMessage) -> list[ToolMessage]:
     """What the tools of a deep agent answered."""
-    agent = create_deep_agent(Scripted(messages=iter([*said, AIMessage("done")])), backend=on)
+    agent = create_deep_agent(Scripted(messages=iter([*replies, AIMessage("done")])), backend=on)
     state = agent.invoke({"messages": [HumanMessage("go")]})
     assert state["messages"][-1].content == "done"
     return [message for message in state["messages"] if isinstance(message, ToolMessage)]
@@ -73,7 +73,7 @@ def test_the_file_tools_of_a_deep_agent_go_through_the_session(opened: Open, tmp
     (tmp_path / "a.py").write_bytes(b"one\r\ntwo\r\n")
     journal = Recorded()
     files = opened(journal=journal)
-    found = run(
+    actual = run(
         files,
         wants("ls", path="/"),
         wants("read_file", file_path="/a.py"),
@@ -82,12 +82,12 @@ def test_the_file_tools_of_a_deep_agent_go_through_the_session(opened: Open, tmp
         wants("glob", pattern="*.py"),
         wants("grep", pattern="new", output_mode="content"),
     )
-    assert [message.status for message in found] == ["success"] * 6
-    assert "/a.py" in found[0].content
-    assert "one" in found[1].content and "two" in found[1].content
-    assert "1 instance" in found[2].content
-    assert "/src/b.py" in found[4].content and "/a.py" in found[4].content
-    assert "/src/b.py" in found[5].content
+    assert [message.status for message in actual] == ["success"] * 6
+    assert "/a.py" in actual[0].content
+    assert "one" in actual[1].content and "two" in actual[1].content
+    assert "1 instance" in actual[2].content
+    assert "/src/b.py" in actual[4].content and "/a.py" in actual[4].content
+    assert "/src/b.py" in actual[5].content
     assert (tmp_path / "a.py").read_bytes() == b"one\r\n2\r\n"
     assert (tmp_path / "src" / "b.py").read_bytes() == b"new\n"
     called = [record.call.tool for record in journal.records]
@@ -96,8 +96,8 @@ def test_the_file_tools_of_a_deep_agent_go_through_the_session(opened: Open, tmp
 
 
 def test_an_async_deep_agent_runs_commands_and_learns_their_exit_code(opened: Open, tmp_path: Path) -> None:
-    said = [wants("execute", command="echo hi > made; exit 3"), AIMessage("done")]
-    agent = create_deep_agent(Scripted(messages=iter(said)), backend=opened())
+    replies = [wants("execute", command="echo hi > made; exit 3"), AIMessage("done")]
+    agent = create_deep_agent(Scripted(messages=iter(replies)), backend=opened())
     state = asyncio.run(agent.ainvoke({"messages": [HumanMessage("go")]}))
     answer = next(message for message in state["messages"] if isinstance(message, ToolMessage))
     assert answer.artifact["exit_code"] == 3
@@ -108,17 +108,17 @@ def test_a_refusal_reaches_the_model_as_an_error_and_nothing_is_changed(opened: 
     (tmp_path / "a.txt").write_text("unseen\n", encoding="utf-8")
     (tmp_path.parent / "secret.txt").write_text("s", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path.parent / "secret.txt")
-    found = run(
+    actual = run(
         opened(),
         wants("write_file", file_path="/a.txt", content="gone"),
         wants("read_file", file_path="/link"),
         wants("execute", command="sudo ls"),
         wants("delete", file_path="/a.txt"),
     )
-    assert [message.status for message in found] == ["error", "error", "success", "error"]
-    assert "read_file first" in found[0].content
-    assert "escapes workspace" in found[1].content
-    assert found[2].artifact["exit_code"] == 126
+    assert [message.status for message in actual] == ["error", "error", "success", "error"]
+    assert "read_file first" in actual[0].content
+    assert "escapes workspace" in actual[1].content
+    assert actual[2].artifact["exit_code"] == 126
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "unseen\n"
 
 
@@ -127,14 +127,14 @@ def test_what_is_too_long_for_the_model_is_offloaded_to_the_state_and_not_into_t
 ) -> None:
     (tmp_path / "long.txt").write_text("a line of a long file that is searched\n" * 5000, encoding="utf-8")
     session = opened()._session
-    found = run(
+    actual = run(
         backend(session),
         wants("grep", pattern="searched", output_mode="content"),
         wants("execute", command="head -c 200000 /dev/zero | tr '\\0' x"),
         wants("read_file", file_path="/large_tool_results/call-execute", limit=1),
     )
-    assert "/large_tool_results/" in found[1].content
-    assert found[2].content.count("x") > 1000
+    assert "/large_tool_results/" in actual[1].content
+    assert actual[2].content.count("x") > 1000
     assert [path.name for path in tmp_path.iterdir()] == ["long.txt"]
 
 
@@ -160,9 +160,9 @@ def test_an_edit_of_a_file_that_changed_since_it_was_read_says_so(opened: Open, 
 
 def test_a_read_gives_the_lines_as_they_are_and_where_to_go_on(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n\tb\\n\nc\nd\n", encoding="utf-8")
-    found = opened().read("/a.txt", 1, 2)
-    assert found.file_data == {"content": "\tb\\n\nc", "encoding": "utf-8"}
-    assert (found.start_line, found.end_line, found.total_lines, found.next_offset) == (2, 3, 4, 3)
+    actual = opened().read("/a.txt", 1, 2)
+    assert actual.file_data == {"content": "\tb\\n\nc", "encoding": "utf-8"}
+    assert (actual.start_line, actual.end_line, actual.total_lines, actual.next_offset) == (2, 3, 4, 3)
     assert opened().read("/a.txt", -5, 1).start_line == 1
     assert opened().read("/a.txt", 0, 0).no_lines_requested
     assert "beyond the end" in (opened().read("/a.txt", 9).error or "")
@@ -203,9 +203,9 @@ def test_a_bare_glob_looks_at_every_depth_and_a_slash_means_the_directory_search
     files = opened()
 
     def paths(pattern: str, path: str | None = None) -> set[str]:
-        found = [one["path"] for one in files.glob(pattern, path).matches or []]
-        assert all(Path(one).exists() for one in found)  # as a command needs them
-        return {one.removeprefix(str(tmp_path)) for one in found}
+        actual = [one["path"] for one in files.glob(pattern, path).matches or []]
+        assert all(Path(one).exists() for one in actual)  # as a command needs them
+        return {one.removeprefix(str(tmp_path)) for one in actual}
 
     assert paths("*.py") == {"/a.py", "/src/b.py", "/src/in/c.py"}
     assert paths("/*.py") == {"/a.py"}
@@ -217,10 +217,10 @@ def test_a_bare_glob_looks_at_every_depth_and_a_slash_means_the_directory_search
 def test_a_search_is_for_plain_text_and_says_when_there_is_more(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a.b\naxb\na.b\n", encoding="utf-8")
     files = opened()
-    found = files.grep("a.b", glob="*.txt")
+    actual = files.grep("a.b", glob="*.txt")
     assert (
-        found.matches == [{"path": str(tmp_path / "a.txt"), "line": n, "text": "a.b"} for n in (1, 3)]
-        and not found.truncated
+        actual.matches == [{"path": str(tmp_path / "a.txt"), "line": n, "text": "a.b"} for n in (1, 3)]
+        and not actual.truncated
     )
     cut = files.grep("a.b", max_count=1)
     assert len(cut.matches or []) == 1 and cut.truncated
@@ -295,10 +295,10 @@ def test_a_session_of_another_dialect_is_refused(tmp_path: Path) -> None:
 
 def test_without_a_shell_the_backend_runs_nothing(tmp_path: Path) -> None:
     with open_session(tmp_path) as session:
-        made = backend(session, shell=False)
+        routed = backend(session, shell=False)
         assert session.dialect.name == WORDS
-        assert not isinstance(made.default, SandboxBackendProtocol)
-        assert isinstance(made.routes["/conversation_history/"], StateBackend)
+        assert not isinstance(routed.default, SandboxBackendProtocol)
+        assert isinstance(routed.routes["/conversation_history/"], StateBackend)
 
 
 def test_what_ignore_files_name_is_left_out_of_searches_but_listed(opened: Open, tmp_path: Path) -> None:
@@ -321,5 +321,5 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
         message(("edit_file", edit), ids="b"),
         message(text="It is done."),
     ]
-    assert said("deepagents", tmp_path, *script) == "It is done.\n"
+    assert run_example("deepagents", tmp_path, *script) == "It is done.\n"
     assert path.read_text(encoding="utf-8") == "Goodbye\n"

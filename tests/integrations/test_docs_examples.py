@@ -46,12 +46,12 @@ SCRIPTS: dict[str, list[list[dict[str, Any]]]] = {
 
 
 def examples() -> list[Any]:
-    found = []
+    collected = []
     for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
         heading, _, body = part.partition("\n")
         for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", body, re.DOTALL | re.MULTILINE)):
-            found.append(pytest.param(heading, number, code, id=f"{heading} {number + 1}"))
-    return found
+            collected.append(pytest.param(heading, number, code, id=f"{heading} {number + 1}"))
+    return collected
 
 
 def run(code: str, folder: Path, url: str) -> str:
@@ -74,19 +74,19 @@ def test_an_example_runs_as_it_stands(heading: str, number: int, code: str, tmp_
     (tmp_path / "hello.txt").write_text("Hello\n", encoding="utf-8")
     script = SCRIPTS.get(heading, [])
     with scripted(*(script[number] if number < len(script) else [])) as server:
-        said = run(code, tmp_path, server.url)
+        output = run(code, tmp_path, server.url)
     if heading in SCRIPTS:
-        assert said.splitlines()[-1] == DONE
+        assert output.splitlines()[-1] == DONE
         assert (tmp_path / "hello.txt").read_text(encoding="utf-8") == "Goodbye\n"
     elif heading == "Async":
-        assert "+hello" in said and (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n"
+        assert "+hello" in output and (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n"
     elif heading == "Own tools":
-        assert said.splitlines() == ["1", "hello.txt has a heading now.", "denied"]
+        assert output.splitlines() == ["1", "hello.txt has a heading now.", "denied"]
         assert (tmp_path / "hello.txt").read_text(encoding="utf-8") == "# Greeting\n\nHello\n"
     elif heading == "Events":
-        assert said.splitlines() == ["output: one", "output: two", "Bash ok"]
+        assert output.splitlines() == ["output: one", "output: two", "Bash ok"]
     elif heading == "Claude Agent SDK":
-        assert "mcp__handrail__Edit" in said
+        assert "mcp__handrail__Edit" in output
 
 
 def test_every_script_belongs_to_an_example() -> None:

@@ -20,7 +20,7 @@ from PIL import Image
 from handrail import Session
 from handrail.integrations.langchain import tools
 from handrail.journal import NoJournal, Record
-from tests.integrations.examples import said
+from tests.integrations.examples import run_example
 from tests.integrations.scripted import message
 
 Make = Callable[..., Session]
@@ -39,8 +39,8 @@ def wants(*calls: tuple[str, dict[str, Any]]) -> AIMessage:
     return AIMessage("", tool_calls=wanted)
 
 
-def agent(session: Session, *said: AIMessage) -> Any:
-    return create_agent(Scripted(messages=iter([*said, AIMessage("done")])), tools(session))
+def agent(session: Session, *replies: AIMessage) -> Any:
+    return create_agent(Scripted(messages=iter([*replies, AIMessage("done")])), tools(session))
 
 
 def answers(state: dict[str, Any]) -> list[ToolMessage]:
@@ -81,19 +81,19 @@ def test_a_failure_is_a_tool_message_with_the_status_error_and_the_agent_goes_on
     session = make_session()
     bad = wants(("Read", {"file_path": "../x"}), ("Edit", {"file_path": 5}), ("Read", {"nonsense": 1, "config": 2}))
     state = agent(session, bad).invoke({"messages": [("user", "go")]})
-    found = answers(state)
-    assert [message.status for message in found] == ["error"] * 3
-    assert found[0].artifact["error"]["code"] == "outside_workspace"
-    assert "nonsense" in found[2].content and "config" in found[2].content
+    actual = answers(state)
+    assert [message.status for message in actual] == ["error"] * 3
+    assert actual[0].artifact["error"]["code"] == "outside_workspace"
+    assert "nonsense" in actual[2].content and "config" in actual[2].content
     assert state["messages"][-1].content == "done"
 
 
 def test_the_model_is_told_the_schema_and_words_of_the_dialect(make_session: Make) -> None:
     session = make_session(dialect="claude")
     for spec, one in zip(session.specs(), tools(session), strict=True):
-        told = convert_to_openai_tool(one)["function"]
-        assert (told["name"], told["description"]) == (spec.name, spec.description)
-        assert told["parameters"]["properties"] == spec.schema["properties"]
+        schema = convert_to_openai_tool(one)["function"]
+        assert (schema["name"], schema["description"]) == (spec.name, spec.description)
+        assert schema["parameters"]["properties"] == spec.schema["properties"]
 
 
 def test_a_picture_is_a_content_block_beside_its_text(make_session: Make, tmp_path: Path) -> None:
@@ -162,5 +162,5 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
         message(("Edit", edit), ids="b"),
         message(text="It is done."),
     ]
-    assert said("LangChain and LangGraph", tmp_path, *script) == "It is done.\n"
+    assert run_example("LangChain and LangGraph", tmp_path, *script) == "It is done.\n"
     assert path.read_text(encoding="utf-8") == "Goodbye\n"

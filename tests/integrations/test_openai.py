@@ -34,14 +34,14 @@ def model(*replies: dict[str, Any]) -> Iterator[tuple[openai.OpenAI, Script]]:
 def talk(session: Session, *replies: dict[str, Any], hosted: bool = False) -> list[Any]:
     """A conversation with the Responses API; the input of its last request."""
     tools: Any = export.hosted_tools(session) if hosted else export.response_tools(session)
-    said: list[Any] = [{"role": "user", "content": "go"}]
+    messages: list[Any] = [{"role": "user", "content": "go"}]
     with model(*replies, response(text="done")) as (client, script):
         while True:
-            answer = client.responses.create(model="m", input=said, tools=tools)
+            answer = client.responses.create(model="m", input=messages, tools=tools)
             results = export.response_reply(session, answer.output)
             if not results:
                 return list(script.requests[-1]["input"])
-            said += [*answer.output, *results]
+            messages += [*answer.output, *results]
 
 
 def outputs(items: list[Any]) -> list[Any]:
@@ -59,12 +59,12 @@ def test_chat_completions_get_our_schemas_and_our_texts(make_session: Make, tmp_
         ("Nope", {}),
     ]
     expected = [twin.call(name, arguments).text for name, arguments in seen[:2]]
-    said: list[Any] = [{"role": "user", "content": "go"}]
+    messages: list[Any] = [{"role": "user", "content": "go"}]
     with model(*(chat(one) for one in seen), chat(text="done")) as (client, script):
         for _ in seen:
-            answer = client.chat.completions.create(model="m", messages=said, tools=export.chat_tools(session))
-            said += [answer.choices[0].message, *export.chat_reply(session, answer.choices[0].message.tool_calls)]
-        client.chat.completions.create(model="m", messages=said)
+            answer = client.chat.completions.create(model="m", messages=messages, tools=export.chat_tools(session))
+            messages += [answer.choices[0].message, *export.chat_reply(session, answer.choices[0].message.tool_calls)]
+        client.chat.completions.create(model="m", messages=messages)
     functions = [tool["function"] for tool in script.requests[0]["tools"]]
     assert functions == [
         {"name": spec.name, "description": spec.description, "parameters": spec.schema} for spec in session.specs()
@@ -121,11 +121,11 @@ def test_the_responses_api_gets_our_schemas_texts_and_pictures(make_session: Mak
     first = [twin.call(name, arguments).text for name, arguments in steps[:2]]
     picture = twin.call("Read", {"file_path": "red.png"})
     asked = [function(name, arguments, f"c{n}") for n, (name, arguments) in enumerate(steps)]
-    found = outputs(talk(session, *map(response, asked), response(function("Read", {"file_path": "red.png"}, "p"))))
-    assert [one["call_id"] for one in found] == ["c0", "c1", "c2", "c3", "c4", "p"]
-    assert [one["output"] for one in found[:2]] == first
-    assert [one["output"] for one in found[3:5]] == [twin.call("Read", BAD_JSON).text, twin.call("Nope").text]
-    assert found[5]["output"] == [
+    actual = outputs(talk(session, *map(response, asked), response(function("Read", {"file_path": "red.png"}, "p"))))
+    assert [one["call_id"] for one in actual] == ["c0", "c1", "c2", "c3", "c4", "p"]
+    assert [one["output"] for one in actual[:2]] == first
+    assert [one["output"] for one in actual[3:5]] == [twin.call("Read", BAD_JSON).text, twin.call("Nope").text]
+    assert actual[5]["output"] == [
         {"type": "input_text", "text": picture.text},
         {"type": "input_image", "image_url": f"data:image/png;base64,{picture.blocks[1]['base64']}"},
     ]
@@ -159,10 +159,10 @@ def test_hosted_patches_create_update_and_delete_files(make_session: Make, tmp_p
         patch("update_file", "a.txt", "@@\n-nowhere\n+x", "p4"),
         patch("create_file", "empty.txt", "", "p5"),
     ]
-    found = outputs(talk(make_session(dialect="codex"), response(*steps), hosted=True))
-    assert [one["status"] for one in found] == ["completed", "completed", "completed", "failed", "completed"]
-    assert {one["type"] for one in found} == {"apply_patch_call_output"}
-    assert found[0]["output"] == "Success. Updated the following files:\nA new.txt"
+    actual = outputs(talk(make_session(dialect="codex"), response(*steps), hosted=True))
+    assert [one["status"] for one in actual] == ["completed", "completed", "completed", "failed", "completed"]
+    assert {one["type"] for one in actual} == {"apply_patch_call_output"}
+    assert actual[0]["output"] == "Success. Updated the following files:\nA new.txt"
     assert (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n\nthere\n"
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n\nthree\n"
     assert (tmp_path / "empty.txt").read_bytes() == b""
@@ -179,7 +179,7 @@ def test_a_hosted_patch_reaches_no_file_but_its_own(make_session: Make, tmp_path
     (root / "a.txt").write_text("a\n", encoding="utf-8")
     (one,) = outputs(talk(make_session(root, "codex"), response(patch("create_file", path, diff)), hosted=True))
     assert one["status"] == "failed" and one["output"]
-    assert [found.name for found in root.iterdir()] == ["a.txt"] and not (tmp_path / "b.txt").exists()
+    assert [actual.name for actual in root.iterdir()] == ["a.txt"] and not (tmp_path / "b.txt").exists()
 
 
 def test_hosted_shell_calls_say_how_each_command_ended(make_session: Make, tmp_path: Path) -> None:
@@ -225,6 +225,6 @@ def test_the_async_form_of_the_responses_api_gives_the_same(make_session: Make, 
     session = make_session(dialect="codex")
     with model(response(patch("create_file", "a.txt", "+a"), shell("cat a.txt"), text="hm")) as (client, _):
         answer = client.responses.create(model="m", input="go")
-    made: list[Any] = asyncio.run(export.async_response_reply(session, answer.output))
-    assert [one["type"] for one in made] == ["apply_patch_call_output", "shell_call_output"]
-    assert made[1]["output"][0]["stdout"] == "a"
+    result: list[Any] = asyncio.run(export.async_response_reply(session, answer.output))
+    assert [one["type"] for one in result] == ["apply_patch_call_output", "shell_call_output"]
+    assert result[1]["output"][0]["stdout"] == "a"

@@ -60,10 +60,10 @@ def test_pictures_reach_the_model(make_session: Make, tmp_path: Path) -> None:
     draw(tmp_path / "red.png")
     session = make_session()
     result = session.call("Read", {"file_path": "red.png"})
-    (found,) = outputs(run(session, response(function("Read", {"file_path": "red.png"}))))
-    assert [part["type"] for part in found] == ["input_text", "input_image"]
-    assert found[0]["text"] == result.text
-    assert found[1]["image_url"] == f"data:image/png;base64,{result.blocks[1]['base64']}"
+    (actual,) = outputs(run(session, response(function("Read", {"file_path": "red.png"}))))
+    assert [part["type"] for part in actual] == ["input_text", "input_image"]
+    assert actual[0]["text"] == result.text
+    assert actual[1]["image_url"] == f"data:image/png;base64,{result.blocks[1]['base64']}"
 
 
 def test_calls_of_one_turn_change_files_in_their_order(make_session: Make, tmp_path: Path) -> None:

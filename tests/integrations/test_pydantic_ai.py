@@ -96,6 +96,6 @@ def test_a_real_model_class_sends_errors_exactly_as_we_word_them(make_session: M
 
     with scripted(chat(("Read", {"file_path": "none"})), chat(text="done")) as script:
         asyncio.run(main(script.url))
-    told = [one["content"] for one in script.requests[-1]["messages"] if one["role"] == "tool"]
-    assert told == [session.call("Read", {"file_path": "none"}).text]
+    texts = [one["content"] for one in script.requests[-1]["messages"] if one["role"] == "tool"]
+    assert texts == [session.call("Read", {"file_path": "none"}).text]
     assert [one["function"]["parameters"] for one in script.requests[0]["tools"]] == [s.schema for s in session.specs()]

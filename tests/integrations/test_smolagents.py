@@ -19,7 +19,7 @@ from smolagents.models import (
 
 from handrail import Session, dialects
 from handrail.integrations.smolagents import SmolagentsTool, inputs, show_pictures, tools
-from tests.integrations.examples import said
+from tests.integrations.examples import run_example
 from tests.integrations.scripted import chat
 
 Make = Callable[..., Session]
@@ -95,10 +95,10 @@ def test_an_agent_that_writes_code_calls_the_tools_by_position_or_name(make_sess
 def test_every_dialect_is_told_to_the_model_with_what_must_be_given(make_session: Make, dialect: str) -> None:
     session = make_session(dialect=dialect)
     for spec, tool in zip(session.specs(), tools(session), strict=True):
-        told = get_tool_json_schema(tool)["function"]
-        assert told["name"] == spec.name and told["description"] == spec.description
-        assert set(told["parameters"]["properties"]) == set(spec.schema["properties"])
-        assert sorted(told["parameters"]["required"]) == sorted(spec.schema.get("required", ()))
+        schema = get_tool_json_schema(tool)["function"]
+        assert schema["name"] == spec.name and schema["description"] == spec.description
+        assert set(schema["parameters"]["properties"]) == set(spec.schema["properties"])
+        assert sorted(schema["parameters"]["required"]) == sorted(spec.schema.get("required", ()))
 
 
 def test_a_choice_of_types_is_a_list_and_what_may_be_null_is_nullable() -> None:
@@ -111,11 +111,11 @@ def test_a_choice_of_types_is_a_list_and_what_may_be_null_is_nullable() -> None:
         },
         "required": ["either", "one_of"],
     }
-    found = inputs(schema)
-    assert found["either"]["type"] == ["string", "array"]
-    assert found["maybe"] == {"description": "maybe", "type": "integer", "minimum": 1, "nullable": True}
-    assert found["one_of"]["enum"] == ["a", "b"] and "nullable" not in found["one_of"]
-    assert found["untyped"]["type"] == "any"
+    actual = inputs(schema)
+    assert actual["either"]["type"] == ["string", "array"]
+    assert actual["maybe"] == {"description": "maybe", "type": "integer", "minimum": 1, "nullable": True}
+    assert actual["one_of"]["enum"] == ["a", "b"] and "nullable" not in actual["one_of"]
+    assert actual["untyped"]["type"] == "any"
 
 
 def test_too_many_arguments_are_refused(make_session: Make) -> None:
@@ -143,5 +143,5 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     final = ("final_answer", {"answer": "It is done."})
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     script = [{**chat(call), "usage": usage} for call in (("Read", {"file_path": "hello.txt"}), ("Edit", edit), final)]
-    assert said("smolagents", tmp_path, *script).splitlines()[-1] == "It is done."
+    assert run_example("smolagents", tmp_path, *script).splitlines()[-1] == "It is done."
     assert path.read_text(encoding="utf-8") == "Goodbye\n"

@@ -22,21 +22,21 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
-    made = SqliteJournal(str(tmp_path / "kept" / "journal.db"))
-    yield made
-    made.close()
+    opened = SqliteJournal(str(tmp_path / "kept" / "journal.db"))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
 def wired(project: Path, journal: SqliteJournal) -> Iterator[Callable[..., Wired]]:
-    made: list[Wired] = []
+    collected: list[Wired] = []
 
     def make(journal: SqliteJournal = journal, **options: Any) -> Wired:
-        made.append(Wired(project, journal, **options))
-        return made[-1]
+        collected.append(Wired(project, journal, **options))
+        return collected[-1]
 
     yield make
-    for session in made:
+    for session in collected:
         session.close()
 
 

@@ -44,10 +44,10 @@ class Dying(SqliteJournal):
     when = ""
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
-        made = super().begin(pending, token)
+        result = super().begin(pending, token)
         if self.when == "begin":
             os.kill(os.getpid(), signal.SIGKILL)
-        return made
+        return result
 
     def record(self, record: Record) -> str:
         if record.changes and self.when == "end":

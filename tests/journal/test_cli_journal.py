@@ -21,51 +21,51 @@ def session(project: Path) -> Wired:
     """Three calls in the user's own journal: a write, a refusal, an edit."""
     journal = SqliteJournal(get_default_path(os.environ["HANDRAIL_STATE"]))
     (project / "a.txt").write_text("one\n", encoding="utf-8")
-    with Wired(project, journal, "sess1234") as made:
-        made.call("Write", {"file_path": "new.txt", "content": "new\n"})
-        made.call("Read", {"file_path": "../outside"})
-        made.call("Read", {"file_path": "a.txt"})
-        made.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"}, id="toolu_9")
+    with Wired(project, journal, "sess1234") as result:
+        result.call("Write", {"file_path": "new.txt", "content": "new\n"})
+        result.call("Read", {"file_path": "../outside"})
+        result.call("Read", {"file_path": "a.txt"})
+        result.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"}, id="toolu_9")
     journal.close()
-    return made
+    return result
 
 
-def said(*words: str, cwd: Path, code: int = 0) -> str:
+def run_verb(*words: str, cwd: Path, code: int = 0) -> str:
     run = handrail(*words, cwd=cwd)
     assert run.returncode == code, run.stderr.decode("utf-8")
     return run.stdout.decode("utf-8")
 
 
 def test_the_log_has_one_line_a_call_and_the_newest_last(session: Wired, project: Path) -> None:
-    rows = said("log", cwd=project).splitlines()
+    rows = run_verb("log", cwd=project).splitlines()
     assert [row.split()[0] for row in rows] == ["1", "2", "3", "4"]
     assert "denied outside_workspace" in rows[1]
     assert "write a.txt" in rows[3]
-    assert said("log", "--limit", "1", cwd=project).splitlines() == rows[3:]
-    assert said("log", "--session", "other", cwd=project) == ""
+    assert run_verb("log", "--limit", "1", cwd=project).splitlines() == rows[3:]
+    assert run_verb("log", "--session", "other", cwd=project) == ""
 
 
 def test_the_log_as_json_has_all_that_is_known(session: Wired, project: Path) -> None:
-    rows = [json.loads(line) for line in said("log", "--json", "--limit", "0", cwd=project).splitlines()]
+    rows = [json.loads(line) for line in run_verb("log", "--json", "--limit", "0", cwd=project).splitlines()]
     assert [row["tool"] for row in rows] == ["Write", "Read", "Read", "Edit"]
     assert rows[3]["files"][0]["path"] == str(project / "a.txt")
     assert rows[1]["error"] == "outside_workspace"
 
 
 def test_show_has_arguments_verdict_files_diff_and_answer(session: Wired, project: Path) -> None:
-    text = said("show", "4", cwd=project)
-    assert text == said("show", "toolu_9", cwd=project)
+    text = run_verb("show", "4", cwd=project)
+    assert text == run_verb("show", "toolu_9", cwd=project)
     for part in ("Edit", '"old_string": "one"', "allow by AllowAll", "-one\n+two\n", "0644", "answer"):
         assert part in text
-    shown = json.loads(said("show", "4", "--json", cwd=project))
+    shown = json.loads(run_verb("show", "4", "--json", cwd=project))
     assert (shown["seq"], shown["touches"][0][:2]) == (4, ["write", "a.txt"])
     assert "unknown call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
 
 
 def test_stats_count_per_tool_and_code(session: Wired, project: Path) -> None:
-    text = said("stats", cwd=project)
+    text = run_verb("stats", cwd=project)
     assert "outside_workspace" in text
-    figures = json.loads(said("stats", "--json", cwd=project))
+    figures = json.loads(run_verb("stats", "--json", cwd=project))
     read = next(one for one in figures["tools"] if one["tool"] == "Read")
     assert (read["calls"], read["refusals"]) == (2, 1)
     assert figures["images"]["count"] == 1
@@ -73,21 +73,21 @@ def test_stats_count_per_tool_and_code(session: Wired, project: Path) -> None:
 
 def test_undo_goes_back_step_by_step(session: Wired, project: Path) -> None:
     after = tree(project)
-    assert "would be set back" in said("undo", "--dry-run", cwd=project)
+    assert "would be set back" in run_verb("undo", "--dry-run", cwd=project)
     assert tree(project) == after
-    assert "set back" in said("undo", cwd=project)
+    assert "set back" in run_verb("undo", cwd=project)
     assert (project / "a.txt").read_text(encoding="utf-8") == "one\n"
-    assert "removed again" in said("undo", cwd=project)
+    assert "removed again" in run_verb("undo", cwd=project)
     assert os.listdir(project) == ["a.txt"]
     assert "nothing to undo" in handrail("undo", cwd=project).stderr.decode("utf-8")
-    assert "Undo" in said("log", "--limit", "1", cwd=project)
-    said("undo", "--since", "5", cwd=project)
+    assert "Undo" in run_verb("log", "--limit", "1", cwd=project)
+    run_verb("undo", "--since", "5", cwd=project)
     assert tree(project) == after
 
 
 def test_undo_names_what_it_leaves_alone(session: Wired, project: Path) -> None:
     (project / "a.txt").write_text("mine\n", encoding="utf-8")
-    text = said("undo", "--session", "sess1234", "--json", cwd=project, code=1)
+    text = run_verb("undo", "--session", "sess1234", "--json", cwd=project, code=1)
     report = json.loads(text)
     assert [one["path"] for one in report["conflicts"]] == [str(project / "a.txt")]
     assert [one["how"] for one in report["restored"]] == ["deleted"]
@@ -100,12 +100,12 @@ def test_undo_of_two_kinds_at_once_is_wrong_usage(session: Wired, project: Path)
 
 
 def test_verify_says_whole_or_names_the_row(session: Wired, project: Path) -> None:
-    assert "whole" in said("log", "verify", cwd=project)
+    assert "whole" in run_verb("log", "verify", cwd=project)
     with sqlite3.connect(get_default_path(os.environ["HANDRAIL_STATE"])) as db:
         db.execute("UPDATE calls SET status = 'ok' WHERE seq = 2")
     db.close()
-    assert "call 2: the row was changed" in said("log", "verify", cwd=project, code=1)
-    assert json.loads(said("log", "verify", "--json", cwd=project, code=1))["seq"] == 2
+    assert "call 2: the row was changed" in run_verb("log", "verify", cwd=project, code=1)
+    assert json.loads(run_verb("log", "verify", "--json", cwd=project, code=1))["seq"] == 2
 
 
 def test_without_a_journal_each_verb_says_so(project: Path) -> None:
@@ -117,7 +117,7 @@ def test_without_a_journal_each_verb_says_so(project: Path) -> None:
 
 def test_a_given_journal_is_used(wired: Callable[..., Wired], journal: SqliteJournal, project: Path) -> None:
     wired().call("Read", {"file_path": "x"})
-    assert len(said("log", "--journal", journal.path, cwd=project).splitlines()) == 1
+    assert len(run_verb("log", "--journal", journal.path, cwd=project).splitlines()) == 1
 
 
 def test_log_and_stats_are_about_this_project_unless_all_is_asked_for(project: Path, tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_log_and_stats_are_about_this_project_unless_all_is_asked_for(project: P
     places = [project, project / "below", project.with_name(project.name + "-other"), tmp_path / "elsewhere"]
     for place in places:
         place.mkdir(exist_ok=True)
-        with Wired(place, journal) as made:
-            made.call("Write", {"file_path": place.name, "content": "x"})
+        with Wired(place, journal) as result:
+            result.call("Write", {"file_path": place.name, "content": "x"})
     journal.close()
     names = [place.name for place in places]
 
     def listed(*words: str, cwd: Path = project) -> list[str]:
-        rows = [json.loads(line) for line in said("log", "--json", *words, cwd=cwd).splitlines()]
+        rows = [json.loads(line) for line in run_verb("log", "--json", *words, cwd=cwd).splitlines()]
         return [row["arguments"]["file_path"] for row in rows]
 
     assert listed() == names[:2]
@@ -140,7 +140,7 @@ def test_log_and_stats_are_about_this_project_unless_all_is_asked_for(project: P
     assert listed(cwd=places[2]) == [names[2]]
     assert listed("-w", str(places[3])) == [names[3]]
     assert listed("--all") == names
-    every, own = (json.loads(said("stats", "--json", *words, cwd=project)) for words in (["--all"], []))
+    every, own = (json.loads(run_verb("stats", "--json", *words, cwd=project)) for words in (["--all"], []))
     assert (own["tools"][0]["calls"], every["tools"][0]["calls"]) == (2, 4)
     empty = handrail("log", "-w", "/usr", cwd=project)
     assert (empty.stdout, empty.returncode) == (b"", 0) and b"--all shows" in empty.stderr
@@ -164,9 +164,9 @@ def test_follow_shows_calls_as_they_end(session: Wired, project: Path) -> None:
 
 def test_on_a_terminal_there_are_colours_and_no_raw_controls(project: Path) -> None:
     journal = SqliteJournal(get_default_path(os.environ["HANDRAIL_STATE"]))
-    with Wired(project, journal) as made:
-        made.call("Write", {"file_path": "a", "content": "\x1b[2Jx\n"})
-        made.call("Read", {"file_path": "a\x1b[2J"})
+    with Wired(project, journal) as result:
+        result.call("Write", {"file_path": "a", "content": "\x1b[2Jx\n"})
+        result.call("Read", {"file_path": "a\x1b[2J"})
     journal.close()
     for words in (("log",), ("show", "1"), ("show", "2"), ("stats",), ("log", "verify"), ("undo", "--dry-run")):
         code, text = in_terminal(*words, cwd=project)

@@ -51,9 +51,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def fill(path: str, count: int, workspace: Path, files: bool) -> None:
     """Calls of another session, older than all that come later."""
-    made = SqliteJournal(path)
-    assert made.record(Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""), origin=Origin("old"))) == ""
-    made.close()
+    journal = SqliteJournal(path)
+    assert (
+        journal.record(Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""), origin=Origin("old"))) == ""
+    )
+    journal.close()
     seqs = range(2, count + 2)
     marks = ", ".join("?" * len(_COLUMNS.split(", ")))
     begin = ("old", os.fsencode(workspace), "native", "Read", "", 1, "{}", 0, "[]", "allow", "r", "w", "")
@@ -149,9 +151,9 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
 
     class Cursor(sqlite3.Cursor):
         def fetchall(self) -> list[Any]:
-            found = super().fetchall()
-            pages.append(len(found))
-            return found
+            actual = super().fetchall()
+            pages.append(len(actual))
+            return actual
 
     class Paged(JournalReader):
         def __init__(self, path: str) -> None:

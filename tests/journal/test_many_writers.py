@@ -101,9 +101,9 @@ def test_threads_of_one_session_share_a_journal(project: Path, journal: SqliteJo
 
     class Direct(SqliteJournal):
         def record(self, record: Record) -> str:
-            said = super().record(record)
-            assert said == ""
-            return said
+            recorded = super().record(record)
+            assert recorded == ""
+            return recorded
 
     (project / "f").write_text("x\n", encoding="utf-8")
     direct = Direct(journal.path)

@@ -142,13 +142,13 @@ def test_an_image_that_rotted_is_not_given_out(wired: Make, journal: SqliteJourn
 def test_figures_are_counted_for_each_tool(wired: Make, journal: SqliteJournal, project: Path) -> None:
     (project / "f").write_text("äöü\n", encoding="utf-8")
     session = wired()
-    said = [session.call("Read", {"file_path": name}).text for name in ("f", "missing", "../x", "f")]
+    texts = [session.call("Read", {"file_path": name}).text for name in ("f", "missing", "../x", "f")]
     with JournalReader(journal.path) as reader:
         (one,), codes = reader.compute_stats()
         assert reader.compute_stats(session="other") == ([], {})
     assert (one.tool, one.calls, one.failures, one.refusals) == ("Read", 4, 1, 1)
-    assert one.chars_out == sum(map(len, said))
-    assert one.bytes_out == sum(len(text.encode("utf-8")) for text in said)
+    assert one.chars_out == sum(map(len, texts))
+    assert one.bytes_out == sum(len(text.encode("utf-8")) for text in texts)
     assert codes == {"not_found": 1, "outside_workspace": 1}
 
 

@@ -99,12 +99,12 @@ def test_a_shortened_journal_that_somebody_changes_is_reported(
 def test_calls_that_overlap_are_recorded_however_often_the_journal_is_shortened(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     journal = SqliteJournal(str(tmp_path / "journal.db"))
-    running, made = [], 0
+    running, collected = [], 0
     for _ in range(120):
         step = chance.random()
         if step < 0.4:
-            call = Call("Write", {"number": made}, id=f"id{made}")
-            made += 1
+            call = Call("Write", {"number": collected}, id=f"id{collected}")
+            collected += 1
             pending = PendingRecord(call, (), None, (), Origin("s", "native", str(tmp_path)))
             running.append((pending, journal.begin(pending)))
         elif step < 0.8 and running:

@@ -289,8 +289,8 @@ def test_a_journal_that_cannot_be_opened_is_noted_on_each_result_and_stops_none(
         with pytest.raises((CannotUndo, UnknownCall, JournalFailed)) as raised:
             session.undo()
         if isinstance(raised.value, CannotUndo):
-            said = f"the journal cannot be opened: {journal.failure}; nothing can be undone"
-            assert str(raised.value) == said
+            message = f"the journal cannot be opened: {journal.failure}; nothing can be undone"
+            assert str(raised.value) == message
 
 
 def test_a_journal_that_cannot_be_opened_stops_every_change_where_it_is_required(project: Path, unusable: str) -> None:
@@ -380,6 +380,6 @@ def test_without_a_home_directory_nothing_is_kept_in_the_working_directory(
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    found = Path(locks.state_directory())
-    assert found.parent == temp and found.is_dir()
+    directory = Path(locks.state_directory())
+    assert directory.parent == temp and directory.is_dir()
     assert list(work.iterdir()) == []

@@ -26,12 +26,12 @@ ERAS = ["legacy", "2026-07-28"]
 
 
 class Served:
-    """A running door."""
+    """A running server."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, said: list[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, lines: list[str]) -> None:
         self.process = process
         self.url = url
-        self.said = said
+        self.lines = lines
         self.port = int(url.rsplit(":", 1)[1].split("/")[0])
 
     def post(self, body: Any, token: str = TOKEN, **headers: str) -> httpx2.Response:
@@ -93,15 +93,15 @@ def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Serve
         preexec_fn=as_fork(command, environment),
     )
     assert process.stderr
-    said: list[str] = []
+    collected: list[str] = []
     try:
         for line in process.stderr:
-            said.append(line)
+            collected.append(line)
             if "serving MCP at " in line:
                 break
         else:
-            raise AssertionError(f"the server did not start: {said}")
-        yield Served(process, said[-1].rsplit(" ", 1)[1].strip(), said)
+            raise AssertionError(f"the server did not start: {collected}")
+        yield Served(process, collected[-1].rsplit(" ", 1)[1].strip(), collected)
     finally:
         if process.poll() is None:
             process.terminate()

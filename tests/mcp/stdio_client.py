@@ -117,10 +117,10 @@ class RawClient:
     def left_over(self) -> list[bytes]:
         """Frames that nobody has taken; only after the end."""
         self._reader.join(TIMEOUT)
-        found = []
+        collected = []
         while not self._frames.empty():
-            found.append(self._frames.get())
-        return found
+            collected.append(self._frames.get())
+        return collected
 
     def stop_reading(self) -> None:
         """Close our end of its stdout, as the end of a client's process does."""
@@ -141,6 +141,6 @@ class RawClient:
                 return
 
 
-def said(result: Mapping[str, Any]) -> str:
+def text_of(result: Mapping[str, Any]) -> str:
     """The text that the model reads."""
     return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")

@@ -158,11 +158,11 @@ def test_principals_do_not_see_each_others_root(two: tuple[Served, Path, Path], 
     door, ann, bob = two
 
     async def use() -> list[Any]:
-        found = []
+        actual = []
         for name, other in (("ann", bob), ("bob", ann)):
             async with door.client(era, f"token-of-{name}-0123456789") as client:
                 own = {"ann": ann, "bob": bob}[name]
-                found.append(await client.call_tool("Read", {"file_path": str(own / "note.txt")}))
+                actual.append(await client.call_tool("Read", {"file_path": str(own / "note.txt")}))
                 for tool, arguments in (
                     ("Read", {"file_path": str(other / "note.txt")}),
                     ("Read", {"file_path": f"{own}/../{other.name}/note.txt"}),
@@ -170,13 +170,13 @@ def test_principals_do_not_see_each_others_root(two: tuple[Served, Path, Path], 
                     ("Bash", {"command": f"cat {quote(str(other))}/note.txt"}),
                     ("Bash", {"command": f"cd {quote(str(other))} && cat *"}),
                 ):
-                    found.append(await client.call_tool(tool, arguments))
-        return found
+                    actual.append(await client.call_tool(tool, arguments))
+        return actual
 
-    found = asyncio.run(use())
-    assert [result.is_error for result in found] == [False, True, True, True, True, True] * 2
-    assert "the secret of ann" in texts(found[0]) and "the secret of bob" in texts(found[6])
-    assert not any("the secret of" in texts(result) for result in found if result.is_error)
+    actual = asyncio.run(use())
+    assert [result.is_error for result in actual] == [False, True, True, True, True, True] * 2
+    assert "the secret of ann" in texts(actual[0]) and "the secret of bob" in texts(actual[6])
+    assert not any("the secret of" in texts(result) for result in actual if result.is_error)
 
 
 def test_each_principal_has_its_own_mode_and_dialect(two: tuple[Served, Path, Path]) -> None:
@@ -228,19 +228,19 @@ def test_many_edits_of_one_file_at_once_are_all_there(served: Served, shared: Pa
     (shared / "many.txt").write_text("".join(f"line {n}\n" for n in range(24)), encoding="utf-8")
 
     async def use() -> list[Any]:
-        found: list[Any] = []
+        actual: list[Any] = []
         async with served.client("auto") as client:
             await client.call_tool("Read", {"file_path": "many.txt"})
 
             async def edit(n: int) -> None:
                 arguments = {"file_path": "many.txt", "old_string": f"line {n}\n", "new_string": f"LINE {n}\n"}
-                found.append(await client.call_tool("Edit", arguments))
+                actual.append(await client.call_tool("Edit", arguments))
 
             async with anyio.create_task_group() as group:
                 for n in range(24):
                     group.start_soon(edit, n)
-        return found
+        return actual
 
-    found = asyncio.run(use())
-    assert [texts(result) for result in found if result.is_error] == []
+    actual = asyncio.run(use())
+    assert [texts(result) for result in actual if result.is_error] == []
     assert (shared / "many.txt").read_text(encoding="utf-8") == "".join(f"LINE {n}\n" for n in range(24))

@@ -79,9 +79,9 @@ def test_a_client_that_cannot_ask_gets_a_refusal_it_can_read(asks: Served, share
 
 def test_an_answer_counts_only_for_what_was_shown_and_only_once(asks: Served, shared: Path) -> None:
     def asking(**arguments: Any) -> dict[str, Any]:
-        made = call("Write", **arguments)
-        made["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
-        return made
+        answer = call("Write", **arguments)
+        answer["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
+        return answer
 
     def sent(body: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = asks.post(body, **envelope("Write")).json()["result"]
@@ -117,8 +117,8 @@ def alive(pid: int) -> bool:
 def eventually(what: Callable[[], Any]) -> Any:
     """Waits for something that happens soon; the bound only keeps a failing test from hanging."""
     for _ in range(12_000):
-        if found := what():
-            return found
+        if actual := what():
+            return actual
         time.sleep(0.05)
     raise AssertionError("it never happened")
 
@@ -156,16 +156,16 @@ def test_the_end_of_the_server_ends_a_running_command(project: Path, era: str, h
 
 def namespaced_sleep(project: Path) -> list[str]:
     """Commands that still run in the project: found by their directory, since a sandbox has numbers of its own."""
-    found = []
+    collected = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 if os.readlink(f"/proc/{entry}/cwd") == str(project) and alive(int(entry)):
                     with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                        found.append(file.read())
+                        collected.append(file.read())
             except OSError:
                 continue
-    return [one for one in found if "sleep" in one]
+    return [one for one in collected if "sleep" in one]
 
 
 @linux_only

@@ -72,9 +72,9 @@ def test_a_scenario_of_the_conformance_suite_passes(url: str, version: str, scen
     command = [str(own) if own.exists() else "node", str(modules / ".bin" / "conformance"), "server", "--url", url]
     command += ["--scenario", scenario, "--spec-version", version]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
-    said = done.stdout + done.stderr
-    counted = re.search(r"Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings", said)
-    assert counted, said
+    output = done.stdout + done.stderr
+    counted = re.search(r"Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings", output)
+    assert counted, output
     passed, all_of_them, failed, warnings = map(int, counted.groups())
-    assert passed > 0 and passed + failed == all_of_them and warnings == 0, said
-    assert failed == len(UNTESTABLE.findall(said)), said
+    assert passed > 0 and passed + failed == all_of_them and warnings == 0, output
+    assert failed == len(UNTESTABLE.findall(output)), output

@@ -30,7 +30,7 @@ from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
 from tests.command import TIMEOUT
 from tests.mcp.http_server import TOKEN, Served, call, envelope, need_hiding_sandbox, serving
-from tests.mcp.stdio_client import said
+from tests.mcp.stdio_client import text_of
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_workspace_that_is_gone_is_told_in_words(project: Path, tmp_path: Path
     with serving(str(project), "--token", TOKEN, cwd=tmp_path) as door:
         shutil.rmtree(project)
         result = door.post(call("LS", path="."), **envelope("LS")).json()["result"]
-    assert result["isError"] is True and "project" in said(result)
+    assert result["isError"] is True and "project" in text_of(result)
 
 
 # Several principals.

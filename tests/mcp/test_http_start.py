@@ -44,15 +44,15 @@ def test_a_token_is_made_once_and_kept_where_only_its_owner_reads(project: Path,
     kept = Path(os.environ["HANDRAIL_STATE"]) / "mcp-http-token"
     with serving(str(project), cwd=project) as door:
         token = kept.read_text(encoding="ascii").strip()
-        assert len(token) >= 32 and any(token in line for line in door.said)
+        assert len(token) >= 32 and any(token in line for line in door.lines)
         assert kept.stat().st_mode & 0o777 == 0o600
         assert door.post(call("LS"), token=token, **envelope("LS")).status_code == 200
     with serving(str(project), cwd=project) as door:
-        assert not any(token in line for line in door.said) and any(str(kept) in line for line in door.said)
+        assert not any(token in line for line in door.lines) and any(str(kept) in line for line in door.lines)
         assert door.post(call("LS"), token=token, **envelope("LS")).status_code == 200
     kept.chmod(0o644)
-    said = refused("--http", "127.0.0.1:0")
-    assert "chmod 600" in said and token not in said
+    message = refused("--http", "127.0.0.1:0")
+    assert "chmod 600" in message and token not in message
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_token_is_made_once_and_kept_where_only_its_owner_reads(project: Path,
     ],
 )
 def test_what_cannot_be_meant_is_told_in_one_line(refused: Started, words: tuple[str, ...], why: str) -> None:
-    said = refused(*words)
-    assert why in said and said.count("\n") == 1
+    message = refused(*words)
+    assert why in message and message.count("\n") == 1
 
 
 def test_an_address_that_others_can_reach_is_used_when_it_is_meant(project: Path) -> None:
     command = ("--token", TOKEN, "--allow-remote", "--allow-host", "tools.example", "--http", "0.0.0.0:0")
     with serving(str(project), *command, cwd=project) as door:
-        assert any("warning" in line for line in door.said)
+        assert any("warning" in line for line in door.lines)
         url = f"http://127.0.0.1:{door.port}/mcp"
         for host, status in (("tools.example", 200), ("evil.example", 421)):
             headers = {name.replace("_", "-"): value for name, value in envelope("LS").items()}
@@ -117,8 +117,8 @@ def test_a_mistake_in_the_file_of_principals_is_named(project: Path, refused: St
     file = project / "principals.toml"
     file.write_text(text, encoding="utf-8")
     file.chmod(0o600)
-    said = refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
-    assert why in said and TOKEN not in said
+    message = refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
+    assert why in message and TOKEN not in message
 
 
 def test_tokens_in_a_file_that_others_can_read_are_refused(project: Path, refused: Started) -> None:
@@ -162,7 +162,7 @@ def test_a_small_answer_is_sent_at_once(host: str) -> None:
         sock = serving_module.open_socket(serving_module.HttpOptions(host, 0, Principals([])))
     except serving_module.HttpError as error:
         pytest.skip(f"no such address here: {error}")
-    found: list[int] = []
+    collected: list[int] = []
 
     async def meet() -> None:
         met = asyncio.Event()
@@ -170,7 +170,7 @@ def test_a_small_answer_is_sent_at_once(host: str) -> None:
         class Protocol(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 accepted = transport.get_extra_info("socket")
-                found.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+                collected.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
                 transport.close()
                 met.set()
 
@@ -182,4 +182,4 @@ def test_a_small_answer_is_sent_at_once(host: str) -> None:
             await writer.wait_closed()
 
     asyncio.run(meet())
-    assert [bool(one) for one in found] == [True]
+    assert [bool(one) for one in collected] == [True]

@@ -11,7 +11,7 @@ import pytest
 from handrail.journal.browse import CallFilter, read_page, read_source
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import get_default_path
-from tests.mcp.stdio_client import RawClient, said
+from tests.mcp.stdio_client import RawClient, text_of
 
 POEM = "roses are red\nviolets are blue\n"
 
@@ -30,11 +30,11 @@ def call(root: Path, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_lines_that_were_read_in_another_session_can_be_edited(root: Path) -> None:
-    assert "roses are red" in said(call(root, "Read", file_path="poem.txt"))
+    assert "roses are red" in text_of(call(root, "Read", file_path="poem.txt"))
     answer = call(root, "Edit", file_path="poem.txt", old_string="roses are red", new_string="roses are pink")
-    assert not answer["isError"] and "You have not read poem.txt" in said(answer)
+    assert not answer["isError"] and "You have not read poem.txt" in text_of(answer)
     again = call(root, "Edit", file_path="poem.txt", old_string="violets are blue\n", new_string="violets\n")
-    assert not again["isError"], said(again)
+    assert not again["isError"], text_of(again)
     assert (root / "poem.txt").read_text(encoding="utf-8") == "roses are pink\nviolets\n"
 
 
@@ -46,7 +46,7 @@ def test_the_server_says_where_it_works_and_to_use_its_tools(root: Path) -> None
 
 def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(root: Path) -> None:
     answer = call(root, "Edit", file_path="poem.txt", old_string="red", new_string="pink")
-    assert answer["isError"] and "quote at least one whole line" in said(answer)
+    assert answer["isError"] and "quote at least one whole line" in text_of(answer)
     assert call(root, "Write", file_path="poem.txt", content="other")["isError"]
     assert (root / "poem.txt").read_text(encoding="utf-8") == POEM
 

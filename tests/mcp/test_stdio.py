@@ -14,14 +14,14 @@ import pytest
 from handrail import dialects
 from handrail.mcp import build_specs
 from tests.command import handrail, surroundings
-from tests.mcp.stdio_client import CAPABILITIES_KEY, VERSION_KEY, RawClient, envelope, said
+from tests.mcp.stdio_client import CAPABILITIES_KEY, VERSION_KEY, RawClient, envelope, text_of
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[RawClient]:
     (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    with RawClient(str(tmp_path), cwd=tmp_path) as made:
-        yield made
+    with RawClient(str(tmp_path), cwd=tmp_path) as result:
+        yield result
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
@@ -40,14 +40,14 @@ def test_a_handshake_in_another_version_is_answered_with_our_latest(client: RawC
 
 
 def test_the_new_era_needs_no_handshake(client: RawClient) -> None:
-    found = client.ask("server/discover", _meta=envelope())["result"]
-    assert found["supportedVersions"][0] == "2026-07-28"
-    assert found["resultType"] == "complete"
-    assert found["ttlMs"] >= 0 and found["cacheScope"] == "private"
+    actual = client.ask("server/discover", _meta=envelope())["result"]
+    assert actual["supportedVersions"][0] == "2026-07-28"
+    assert actual["resultType"] == "complete"
+    assert actual["ttlMs"] >= 0 and actual["cacheScope"] == "private"
     listed = client.ask("tools/list", _meta=envelope())["result"]
     assert {"resultType", "ttlMs", "cacheScope", "tools"} <= set(listed)
     read = client.call("Read", envelope(), file_path="a.txt")
-    assert "one" in said(read)
+    assert "one" in text_of(read)
     assert read["resultType"] == "complete"
     assert read["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "handrail"
 
@@ -118,7 +118,7 @@ def test_the_folder_of_a_users_dialect_is_served(tmp_path: Path) -> None:
     with RawClient("--dialect", str(own), cwd=tmp_path) as client:
         client.shake()
         assert [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]] == ["Look"]
-        assert "one" in said(client.call("Look", file_path="a.txt"))
+        assert "one" in text_of(client.call("Look", file_path="a.txt"))
 
 
 def test_a_result_is_text_for_the_model_and_data_for_machines(client: RawClient) -> None:
@@ -136,14 +136,14 @@ def test_structured_results_are_sent_when_asked_for(tmp_path: Path) -> None:
         client.shake()
         result = client.call("Read", file_path="a.txt")
     assert result["structuredContent"]["status"] == "ok"
-    assert "one" in said(result)
+    assert "one" in text_of(result)
 
 
 def test_a_failure_of_a_tool_is_a_result_that_the_model_reads(client: RawClient) -> None:
     client.shake()
     result = client.call("Read", file_path="none.txt")
     assert result["isError"] is True
-    assert "none.txt" in said(result)
+    assert "none.txt" in text_of(result)
     assert result["_meta"]["handrail/result"]["error"]["code"] == "not_found"
 
 
@@ -197,7 +197,7 @@ def test_bad_frames_get_the_protocols_error_and_the_server_lives(client: RawClie
         id_known = b'"id": 7' in frame and code != -32700 and frame.startswith(b"{")
         assert answer["id"] == (7 if id_known else None), frame[:80]
     assert client.ask("ping")["result"] == {}
-    assert "one" in said(client.call("Read", file_path="a.txt"))
+    assert "one" in text_of(client.call("Read", file_path="a.txt"))
 
 
 def test_what_needs_no_answer_gets_none(client: RawClient) -> None:
@@ -287,7 +287,7 @@ def test_a_session_that_cannot_be_opened_is_said_to_the_model_and_on_stderr(tmp_
         client.shake()
         assert client.ask("tools/list")["result"]["tools"]
         result = client.call("Read", file_path="config.toml")
-        assert result["isError"] is True and "nonsense" in said(result)
+        assert result["isError"] is True and "nonsense" in text_of(result)
         code, log = client.end()
     assert code == 0 and "nonsense" in log
 

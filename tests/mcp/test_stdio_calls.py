@@ -24,7 +24,7 @@ from handrail.errors import NeedsApproval
 from handrail.model import Call, Verdict
 from tests.command import TIMEOUT, surroundings
 from tests.drafts.machine import require_drafts
-from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, said
+from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, text_of
 
 COMMAND = "touch made"
 READING = 0.5
@@ -136,7 +136,7 @@ def piped(root: Path, *calls: tuple[str, dict[str, Any]], mode: str = "full", en
 def test_calls_that_come_down_a_pipe_are_answered_although_no_more_come(tmp_path: Path, end: str) -> None:
     (tmp_path / "a.md").write_text("a\n", encoding="utf-8")
     answers = piped(tmp_path, *[("Glob", {"pattern": "*.md"})] * 6, end=end)
-    assert all(said(answer).startswith("a.md") for answer in answers)
+    assert all(text_of(answer).startswith("a.md") for answer in answers)
 
 
 def test_the_end_of_the_input_cancels_no_call_however_long_it_takes(tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_the_end_of_the_input_cancels_no_call_however_long_it_takes(tmp_path: Pa
         ("Bash", {"command": "echo at once"}),
         ("Write", {"file_path": "new.txt", "content": "text\n"}),
     )
-    assert "done" in said(slow) and "7" in said(failing) and "at once" in said(quick)
+    assert "done" in text_of(slow) and "7" in text_of(failing) and "at once" in text_of(quick)
     assert written["isError"] is False and (tmp_path / "new.txt").read_text(encoding="utf-8") == "text\n"
 
 
 def test_a_command_that_hangs_when_the_input_has_ended_meets_its_own_limit(tmp_path: Path) -> None:
     sleeper = Sleeper()
     (result,) = piped(tmp_path, ("Bash", {"command": sleeper.command, "timeout": 2}))
-    assert result["_meta"]["handrail/result"]["status"] == "partial", said(result)
+    assert result["_meta"]["handrail/result"]["status"] == "partial", text_of(result)
     sleeper.wait_until(running=False)
 
 
@@ -162,7 +162,7 @@ def test_a_command_that_hangs_when_the_input_has_ended_meets_its_own_limit(tmp_p
 def test_a_question_that_can_no_longer_be_answered_is_a_refusal(tmp_path: Path) -> None:
     for result in piped(tmp_path, *[("Bash", {"command": COMMAND})] * 3, mode="ask"):
         assert result["_meta"]["handrail/result"]["status"] == "denied"
-        assert f"allow Bash({COMMAND})" in said(result)
+        assert f"allow Bash({COMMAND})" in text_of(result)
     assert not (tmp_path / "made").exists()
 
 
@@ -174,9 +174,9 @@ def test_what_a_client_adds_to_every_call_for_itself_does_no_harm(free: RawClien
 def test_the_loop_answers_while_a_command_runs(free: RawClient) -> None:
     slow = free.begin("tools/call", name="Bash", arguments={"command": "sleep 2; echo done"})
     assert free.ask("ping")["result"] == {}
-    assert said(free.call("Read", file_path="a.txt"))
+    assert text_of(free.call("Read", file_path="a.txt"))
     assert free.aside == []
-    assert "done" in said(free.answer_to(slow)["result"])
+    assert "done" in text_of(free.answer_to(slow)["result"])
 
 
 def test_an_id_that_is_under_way_cannot_be_used_again(free: RawClient) -> None:
@@ -191,7 +191,7 @@ def test_a_cancelled_command_is_ended_and_not_answered(free: RawClient) -> None:
     sleeper.wait_until(running=True)
     free.notify("notifications/cancelled", requestId=slow, reason="enough")
     sleeper.wait_until(running=False)
-    assert said(free.call("Read", file_path="a.txt"))
+    assert text_of(free.call("Read", file_path="a.txt"))
     assert all(message.get("id") != slow for message in free.aside)
 
 
@@ -270,12 +270,12 @@ def test_calls_in_a_pipe_are_answered_although_it_ends(tmp_path: Path) -> None:
         call = client.begin("tools/call", name="Read", arguments={"file_path": "a.txt"})
         code, log = client.end()
         assert code == 0, log
-        assert "one" in said(client.answer_to(call)["result"])
+        assert "one" in text_of(client.answer_to(call)["result"])
 
 
 def test_what_a_command_prints_or_reads_is_no_part_of_the_protocol(free: RawClient) -> None:
     result = free.call("Bash", command='echo \'{"jsonrpc": "2.0"}\' >&2; cat; echo end')
-    assert "end" in said(result)
+    assert "end" in text_of(result)
     assert free.ask("ping")["result"] == {}
     free.end()
     assert free.left_over() == []
@@ -302,7 +302,7 @@ def test_a_change_of_a_file_is_asked_about_with_its_diff(asked: RawClient, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("action", "content", "told"),
+    ("action", "content", "expected"),
     [
         ("accept", {"decision": "no", "reason": "too early"}, "too early"),  # a client may send it at once
         ("decline", {}, "the user refused"),
@@ -312,22 +312,22 @@ def test_a_change_of_a_file_is_asked_about_with_its_diff(asked: RawClient, tmp_p
     ],
 )
 def test_whatever_is_no_plain_yes_is_a_no(
-    asked: RawClient, tmp_path: Path, action: str, content: dict[str, Any], told: str
+    asked: RawClient, tmp_path: Path, action: str, content: dict[str, Any], expected: str
 ) -> None:
     call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
     reply(asked, question(asked), action, **content)
     result = asked.answer_to(call)["result"]
     assert result["isError"] is True
-    assert told in said(result)
+    assert expected in text_of(result)
     assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize(
-    ("action", "content", "told"),
+    ("action", "content", "expected"),
     [("accept", {"reason": " too early "}, "the user refused: too early"), ("cancel", {}, "the user refused")],
 )
 def test_the_reason_is_asked_after_a_no(
-    asked: RawClient, tmp_path: Path, action: str, content: dict[str, Any], told: str
+    asked: RawClient, tmp_path: Path, action: str, content: dict[str, Any], expected: str
 ) -> None:
     call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
     form = question(asked)
@@ -336,7 +336,7 @@ def test_the_reason_is_asked_after_a_no(
     why = question(asked)
     assert list(why["params"]["requestedSchema"]["properties"]) == ["reason"]
     reply(asked, why, action, **content)
-    assert told in said(asked.answer_to(call)["result"])
+    assert expected in text_of(asked.answer_to(call)["result"])
     assert not (tmp_path / "made").exists()
 
 
@@ -386,7 +386,7 @@ def test_who_cannot_ask_is_told_the_rule_that_would_allow_it(tmp_path: Path, cap
         client.shake(**capabilities)
         result = client.call("Bash", command=COMMAND)
     assert result["_meta"]["handrail/result"]["status"] == "denied"
-    assert f"allow Bash({COMMAND})" in said(result)
+    assert f"allow Bash({COMMAND})" in text_of(result)
     assert not (tmp_path / "made").exists()
 
 
@@ -394,7 +394,7 @@ def test_a_client_that_fails_to_ask_counts_as_one_that_cannot(asked: RawClient) 
     call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
     form = question(asked)
     asked.send({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}})
-    assert f"allow Bash({COMMAND})" in said(asked.answer_to(call)["result"])
+    assert f"allow Bash({COMMAND})" in text_of(asked.answer_to(call)["result"])
 
 
 def test_a_call_cancelled_while_a_person_is_asked_takes_its_question_back(asked: RawClient, tmp_path: Path) -> None:
@@ -418,9 +418,9 @@ def test_a_client_that_goes_while_a_person_is_asked_ends_the_server(asked: RawCl
 
 
 def first_round(client: RawClient, **arguments: Any) -> dict[str, Any]:
-    found = client.call("Bash", envelope(elicitation={}), **arguments)
-    assert found["resultType"] == "input_required"
-    return found
+    result = client.call("Bash", envelope(elicitation={}), **arguments)
+    assert result["resultType"] == "input_required"
+    return result
 
 
 def second_round(client: RawClient, state: str, answer: dict[str, Any], **arguments: Any) -> dict[str, Any]:
@@ -441,12 +441,12 @@ def modern(tmp_path: Path, without_drafts: None) -> Iterator[RawClient]:
 
 
 def test_in_the_new_era_a_call_comes_again_with_the_answer(modern: RawClient, tmp_path: Path) -> None:
-    found = first_round(modern, command=COMMAND)
-    asked = found["inputRequests"]["approval"]
+    actual = first_round(modern, command=COMMAND)
+    asked = actual["inputRequests"]["approval"]
     assert asked["method"] == "elicitation/create"
     assert f"$ {COMMAND}" in asked["params"]["message"]
     assert not (tmp_path / "made").exists()
-    done = second_round(modern, found["requestState"], YES, command=COMMAND)
+    done = second_round(modern, actual["requestState"], YES, command=COMMAND)
     assert done["resultType"] == "complete" and done["isError"] is False
     assert (tmp_path / "made").exists()
 
@@ -455,12 +455,12 @@ def test_in_the_new_era_the_changes_of_a_command_are_shown_and_kept_with_the_ans
     require_drafts()
     with RawClient("--mode", "ask", cwd=tmp_path) as client:
         command = "echo one > made"
-        found = first_round(client, command=command)
-        message = found["inputRequests"]["approval"]["params"]["message"]
+        actual = first_round(client, command=command)
+        message = actual["inputRequests"]["approval"]["params"]["message"]
         assert "+one" in message and f"`{command}` has ended; keep its changes?" in message
         assert not (tmp_path / "made").exists()
-        done = second_round(client, found["requestState"], YES, command=command)
-        assert done["resultType"] == "complete" and done["isError"] is False, said(done)
+        done = second_round(client, actual["requestState"], YES, command=command)
+        assert done["resultType"] == "complete" and done["isError"] is False, text_of(done)
     assert (tmp_path / "made").read_text(encoding="utf-8") == "one\n"
 
 
@@ -468,7 +468,7 @@ def test_in_the_new_era_a_no_is_a_no(modern: RawClient, tmp_path: Path) -> None:
     state = first_round(modern, command=COMMAND)["requestState"]
     time.sleep(READING)
     refused = second_round(modern, state, {"action": "decline"}, command=COMMAND)
-    assert "the user refused" in said(refused) and not (tmp_path / "made").exists()
+    assert "the user refused" in text_of(refused) and not (tmp_path / "made").exists()
 
 
 def test_a_client_that_declines_at_once_has_asked_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -501,7 +501,7 @@ def test_in_the_new_era_the_reason_is_asked_after_a_no(modern: RawClient, tmp_pa
     params = {"name": "Bash", "arguments": {"command": COMMAND}, "_meta": envelope(elicitation={})}
     answers = {"reason": {"action": "accept", "content": {"reason": "too early"}}, "approval": YES}
     refused = modern.ask("tools/call", **params, requestState=why["requestState"], inputResponses=answers)["result"]
-    assert refused["isError"] is True and "the user refused: too early" in said(refused)
+    assert refused["isError"] is True and "the user refused: too early" in text_of(refused)
     assert not (tmp_path / "made").exists()
 
 
@@ -527,10 +527,10 @@ def test_a_yes_to_a_change_does_not_hold_when_the_file_has_changed(modern: RawCl
         "arguments": {"file_path": "a.txt", "old_string": "two", "new_string": "2"},
         "_meta": meta,
     }
-    found = modern.ask("tools/call", **params)["result"]
-    assert found["resultType"] == "input_required"
+    actual = modern.ask("tools/call", **params)["result"]
+    assert actual["resultType"] == "input_required"
     target.write_text("0\none\ntwo\n", encoding="utf-8")
-    again = modern.ask("tools/call", **params, requestState=found["requestState"], inputResponses={"approval": YES})[
+    again = modern.ask("tools/call", **params, requestState=actual["requestState"], inputResponses={"approval": YES})[
         "result"
     ]
     assert again.get("resultType") == "input_required" or again["isError"] is True
@@ -538,4 +538,4 @@ def test_a_yes_to_a_change_does_not_hold_when_the_file_has_changed(modern: RawCl
 
 
 def test_in_the_new_era_who_cannot_ask_is_told_the_rule(modern: RawClient) -> None:
-    assert f"allow Bash({COMMAND})" in said(modern.call("Bash", envelope(), command=COMMAND))
+    assert f"allow Bash({COMMAND})" in text_of(modern.call("Bash", envelope(), command=COMMAND))

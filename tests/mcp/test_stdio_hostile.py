@@ -23,7 +23,7 @@ from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
 from handrail.mcp.stdio.workers import WorkerPool
 from tests.command import TIMEOUT, surroundings
-from tests.mcp.stdio_client import HANDRAIL, RawClient, said
+from tests.mcp.stdio_client import HANDRAIL, RawClient, text_of
 
 
 def hello(id: int) -> bytes:
@@ -72,9 +72,9 @@ def test_frames_come_whole_through_a_pipe_that_is_read_slowly() -> None:
         os.close(fd)
 
 
-@pytest.mark.parametrize("made", [os.pipe, lambda: [end.detach() for end in socket.socketpair()]])
-def test_it_is_noticed_that_nobody_reads_any_more(made: Callable[[], tuple[int, int]]) -> None:
-    ours, theirs = made()  # some clients connect a server by pipes, others by sockets
+@pytest.mark.parametrize("expected", [os.pipe, lambda: [end.detach() for end in socket.socketpair()]])
+def test_it_is_noticed_that_nobody_reads_any_more(expected: Callable[[], tuple[int, int]]) -> None:
+    ours, theirs = expected()  # some clients connect a server by pipes, others by sockets
     nothing, end = os.pipe()
     channel = Channel(nothing, theirs)
     assert channel.is_read()
@@ -122,11 +122,11 @@ def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable
         return fast
 
     sessions = Sessions(opened)
-    found: list[Session] = []
+    collected: list[Session] = []
 
     def use() -> None:
         with sessions.use("slow") as session:
-            found.append(session)
+            collected.append(session)
 
     slow = threading.Thread(target=use, name="slow")
     slow.start()
@@ -135,7 +135,7 @@ def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable
         assert session is fast
     gate.set()
     slow.join(TIMEOUT)
-    assert found == [slow_one]
+    assert collected == [slow_one]
     sessions.close()
 
 
@@ -185,5 +185,5 @@ def test_a_workspace_that_is_gone_is_told_in_words(tmp_path: Path) -> None:
         shutil.rmtree(root)
         for meta in (None, {"threadId": "another"}):
             result = client.call("LS", meta, path=".")
-            assert result["isError"] is True and "root" in said(result)
+            assert result["isError"] is True and "root" in text_of(result)
         assert client.end()[1].count("Traceback") == 0

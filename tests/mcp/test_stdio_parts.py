@@ -77,11 +77,11 @@ def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:
 def test_the_longest_unused_session_is_closed_and_never_one_in_use(
     tmp_path: Path, make_session: Callable[..., Session]
 ) -> None:
-    made: list[Session] = []
+    collected: list[Session] = []
 
     def opened() -> Session:
-        made.append(make_session())
-        return made[-1]
+        collected.append(make_session())
+        return collected[-1]
 
     sessions = Sessions(opened, most=2)
     with sessions.use("a") as first:
@@ -91,9 +91,9 @@ def test_the_longest_unused_session_is_closed_and_never_one_in_use(
         with sessions.use("a") as again:
             assert again is first
     with sessions.use("d") as kept:
-        assert kept is made[3]
+        assert kept is collected[3]
     with sessions.use("b") as anew:
-        assert anew is made[4]
+        assert anew is collected[4]
     sessions.close()
     with pytest.raises(CannotOpen), sessions.use("a"):
         pass

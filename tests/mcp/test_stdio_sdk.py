@@ -75,16 +75,16 @@ def test_every_native_tool_is_listed_and_can_be_called(mode: str, tmp_path: Path
         assert list(listed) == list(dialects.load("native").entries)
         assert listed["Read"].annotations.read_only_hint is True
 
-        async def call(name: str, arguments: dict[str, Any], told: str) -> Any:
+        async def call(name: str, arguments: dict[str, Any], expected: str) -> Any:
             result = await client.call_tool(name, arguments)
             assert not result.is_error, (name, text_of(result))
             assert result.structured_content is None
-            assert told in text_of(result), (name, text_of(result))
+            assert expected in text_of(result), (name, text_of(result))
             called.add(name)
             return result
 
-        for name, arguments, told in EVERY_TOOL:
-            last = await call(name, arguments, told)
+        for name, arguments, expected in EVERY_TOOL:
+            last = await call(name, arguments, expected)
         job = last.meta["handrail/result"]["data"]["job"]
         await call("BashInput", {"job": job, "text": "hello\n"}, "")
         await call("BashOutput", {"job": job}, "")
@@ -119,10 +119,10 @@ def test_the_person_behind_the_client_decides(mode: str, decision: str, tmp_path
 @pytest.mark.parametrize("mode", ERAS)
 def test_progress_and_many_calls_at_once_reach_the_client(mode: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
-    told: list[float] = []
+    collected: list[float] = []
 
     async def heard(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+        collected.append(progress)
 
     async def use(client: Any) -> None:
         async def read() -> None:
@@ -134,7 +134,7 @@ def test_progress_and_many_calls_at_once_reach_the_client(mode: str, tmp_path: P
                 group.start_soon(read)
 
     connected(tmp_path, use, "--mode", "full", mode=mode)
-    assert told
+    assert collected
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -62,10 +62,10 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
 
     types = import_module(f"mcp_types._v{version}")
     for spec in tool_list.list_specs(dialect, ["all"]):
-        made = mcp.build_definition(spec)
-        found = types.Tool.model_validate(made)
-        assert found.name == spec["name"]
-        assert found.annotations.read_only_hint is spec["hints"]["read_only"]
+        result = mcp.build_definition(spec)
+        actual = types.Tool.model_validate(result)
+        assert actual.name == spec["name"]
+        assert actual.annotations.read_only_hint is spec["hints"]["read_only"]
 
 
 def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
@@ -78,11 +78,11 @@ def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
     result = Result(
         "Read", "partial", "text", ({"type": "text", "text": "text"},), {"lines": 3}, (Note("cut", "more"),)
     )
-    made = mcp.call_result(result)
-    assert made["content"] == [{"type": "text", "text": "text"}]
-    assert made["isError"] is False
-    assert "structuredContent" not in made
-    facts = made["_meta"]["handrail/result"]
+    actual = mcp.call_result(result)
+    assert actual["content"] == [{"type": "text", "text": "text"}]
+    assert actual["isError"] is False
+    assert "structuredContent" not in actual
+    facts = actual["_meta"]["handrail/result"]
     assert facts["status"] == "partial"
     assert facts["data"] == {"lines": 3}
     assert facts["notes"] == [{"code": "cut", "text": "more"}]
@@ -92,10 +92,10 @@ def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
 
 @pytest.mark.parametrize("status", ["error", "denied"])
 def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
-    made = mcp.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))
-    assert made["isError"] is True
-    assert made["content"] == [{"type": "text", "text": "no"}]
-    assert made["_meta"]["handrail/result"]["error"] == {"code": "not_found"}
+    result = mcp.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))
+    assert result["isError"] is True
+    assert result["content"] == [{"type": "text", "text": "no"}]
+    assert result["_meta"]["handrail/result"]["error"] == {"code": "not_found"}
 
 
 def test_a_text_always_stands_beside_an_image() -> None:

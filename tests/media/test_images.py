@@ -122,9 +122,9 @@ def test_what_can_be_seen_through_stays_so(shown: Shown) -> None:
     image = Image.new("P", (8, 8), 0)
     image.putpalette([255, 0, 0, 0, 255, 0])
     image.putpixel((3, 3), 1)
-    made = reopened(shown(saved(image, "PNG", transparency=0)))
-    assert made.mode == "RGBA"
-    assert [made.getpixel(at) for at in ((0, 0), (3, 3))] == [(255, 0, 0, 0), (0, 255, 0, 255)]
+    result = reopened(shown(saved(image, "PNG", transparency=0)))
+    assert result.mode == "RGBA"
+    assert [result.getpixel(at) for at in ((0, 0), (3, 3))] == [(255, 0, 0, 0), (0, 255, 0, 255)]
 
 
 def test_an_alpha_channel_that_hides_nothing_is_dropped(shown: Shown) -> None:
@@ -176,8 +176,8 @@ def test_a_photo_stands_as_it_was_taken(shown: Shown, form: str, orientation: in
     stored = upright if back is None else upright.transpose(Image.Transpose(back))
     shot = shown(saved(stored, form, exif=exif))
     assert (shot.original_width, shot.original_height, shot.changed) == (64, 32, False)
-    made = reopened(shot).convert("L")
-    dark = [made.getpixel(at) < 128 for at in ((8, 8), (56, 8), (8, 24), (56, 24))]  # type: ignore[operator]
+    result = reopened(shot).convert("L")
+    dark = [result.getpixel(at) < 128 for at in ((8, 8), (56, 8), (8, 24), (56, 24))]  # type: ignore[operator]
     assert dark == [True, False, False, False]
 
 
@@ -197,9 +197,9 @@ def test_nothing_of_the_file_but_its_pixels_goes_out(shown: Shown) -> None:
     ]
     for raw in files:
         assert secret in raw or raw.startswith(b"\x89PNG")
-        made = reopened(shown(raw))
+        result = reopened(shown(raw))
         assert secret not in shown(raw).raw
-        assert not {"icc_profile", "exif", "comment", "note", "xmp"} & set(made.info)
+        assert not {"icc_profile", "exif", "comment", "note", "xmp"} & set(result.info)
 
 
 @pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])

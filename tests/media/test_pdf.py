@@ -45,7 +45,7 @@ def written(objects: list[bytes], trailer: bytes = b"") -> bytes:
     return b"".join(parts)
 
 
-def made(
+def make_pdf(
     *texts: str, box: bytes = b"0 0 612 792", total: int | None = None, extra: bytes = b"", trailer: bytes = b""
 ) -> bytes:
     """A PDF with one page a text."""
@@ -107,19 +107,19 @@ def test_a_range_of_pages_is_understood(named: str, meant: tuple[int, int | None
     ],
 )
 def test_a_range_that_means_nothing_is_told_how_to_mend(named: str, fact: tuple[str, Any]) -> None:
-    said = facts(BadPages, lambda: page_range(named))
-    assert said[fact[0]] == fact[1]
-    assert len(said["pages"]) <= 80
+    reported = facts(BadPages, lambda: page_range(named))
+    assert reported[fact[0]] == fact[1]
+    assert len(reported["pages"]) <= 80
 
 
 def test_each_page_comes_as_text_and_as_a_picture(opened: Open) -> None:
-    found = read_pages(*opened(made("one", "two words", "three")), 2, 3)
-    assert found.total == 3
-    assert [(page.number, page.text.strip(), page.problem, page.left) for page in found.pages] == [
+    actual = read_pages(*opened(make_pdf("one", "two words", "three")), 2, 3)
+    assert actual.total == 3
+    assert [(page.number, page.text.strip(), page.problem, page.left) for page in actual.pages] == [
         (2, "two words", "", 0),
         (3, "three", "", 0),
     ]
-    for page in found.pages:
+    for page in actual.pages:
         assert page.picture and page.picture.mime_type == "image/png"
         image = reopened(page.picture).convert("L")
         assert image.size == (1212, 1568)
@@ -127,18 +127,18 @@ def test_each_page_comes_as_text_and_as_a_picture(opened: Open) -> None:
 
 
 def test_an_open_range_gives_as_many_pages_as_one_request_may_have(opened: Open) -> None:
-    file = opened(made(*"abcdefg"))
+    file = opened(make_pdf(*"abcdefg"))
     assert [page.number for page in read_pages(*file, 3, None).pages] == [3, 4, 5, 6, 7]
-    found = read_pages(*file, 3, None, MediaLimits(pages=2))
-    assert ([page.number for page in found.pages], found.total) == ([3, 4], 7)
+    actual = read_pages(*file, 3, None, MediaLimits(pages=2))
+    assert ([page.number for page in actual.pages], actual.total) == ([3, 4], 7)
     assert count(*file) == 7
 
 
 def test_pages_beyond_the_end_are_refused_with_their_number(opened: Open) -> None:
-    file = opened(made("one", "two"))
+    file = opened(make_pdf("one", "two"))
     for first, last, named, part in [(3, 3, "3", "1-2"), (2, 4, "2-4", "2"), (9, None, "9-", "1-2")]:
-        said = facts(BadPages, partial(read_pages, *file, first, last))
-        assert said == {"pages": named, "total": 2, "part": part}
+        reported = facts(BadPages, partial(read_pages, *file, first, last))
+        assert reported == {"pages": named, "total": 2, "part": part}
     assert "count" in facts(BadPages, lambda: read_pages(*file, 1, 21))
     assert "zero" in facts(BadPages, lambda: read_pages(*file, 0, 1))
 
@@ -148,7 +148,7 @@ def test_pages_beyond_the_end_are_refused_with_their_number(opened: Open) -> Non
     [b"0 0 14400 14400", b"0 0 99999999 99999999", b"0 0 0 0", b"9 9 1 1", b"0 0 1e30 5", b"0 0 20000 0.01", b"x"],
 )
 def test_a_page_of_any_size_is_drawn_within_bounds(opened: Open, box: bytes) -> None:
-    (page,) = read_pages(*opened(made("text", box=box, extra=b"/UserUnit 75000")), 1, 1).pages
+    (page,) = read_pages(*opened(make_pdf("text", box=box, extra=b"/UserUnit 75000")), 1, 1).pages
     assert page.picture or page.problem
     if page.picture:
         assert min(page.picture.width, page.picture.height) >= 1
@@ -156,13 +156,13 @@ def test_a_page_of_any_size_is_drawn_within_bounds(opened: Open, box: bytes) -> 
 
 
 def test_a_small_page_is_not_blown_up(opened: Open) -> None:
-    (page,) = read_pages(*opened(made("x", box=b"0 0 36 72")), 1, 1, MediaLimits(dots_per_inch=100)).pages
+    (page,) = read_pages(*opened(make_pdf("x", box=b"0 0 36 72")), 1, 1, MediaLimits(dots_per_inch=100)).pages
     assert page.picture
     assert (page.picture.width, page.picture.height) == (50, 100)
 
 
 def test_text_beyond_the_limit_is_cut_and_counted(opened: Open) -> None:
-    (page,) = read_pages(*opened(made("abcdefghij")), 1, 1, MediaLimits(page_chars=4)).pages
+    (page,) = read_pages(*opened(make_pdf("abcdefghij")), 1, 1, MediaLimits(page_chars=4)).pages
     assert (page.text, page.left) == ("abcd", 6)
 
 
@@ -177,7 +177,7 @@ def test_a_hundred_thousand_pages_are_no_trouble(opened: Open) -> None:
 
 @pytest.mark.parametrize("total", [0, -3, 5, 2_000_000_000])
 def test_a_wrong_number_of_pages_is_survived(opened: Open, total: int) -> None:
-    file = opened(made("one", total=total))
+    file = opened(make_pdf("one", total=total))
     assert read_pages(*file, 1, 1).pages[0].text.strip() == "one"
     if total == 5:
         assert facts(BadPdf, lambda: read_pages(*file, 2, 3))["page"] == 2
@@ -194,8 +194,8 @@ _LOCKED = b"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s
         (b"%PDF-1.7\n", "broken"),
         (b"%PDF-1.7\n" + bytes(5000), "broken"),
         (written([b"<< /Type /Catalog >>"]), "broken"),
-        (made(), "broken"),
-        (made("secret", trailer=_LOCKED), "password"),
+        (make_pdf(), "broken"),
+        (make_pdf("secret", trailer=_LOCKED), "password"),
     ],
     ids=["empty", "head", "zeros", "no pages", "0 pages", "password"],
 )
@@ -206,9 +206,9 @@ def test_a_pdf_that_cannot_be_opened_is_a_bad_pdf(opened: Open, raw: bytes, fact
 
 
 def test_a_pdf_over_the_limit_is_not_opened(opened: Open) -> None:
-    file = opened(made("one"))
-    said = facts(BadPdf, lambda: count(*file, MediaLimits(pdf_bytes=100)))
-    assert said == {"size": file[1], "most_bytes": 100}
+    file = opened(make_pdf("one"))
+    reported = facts(BadPdf, lambda: count(*file, MediaLimits(pdf_bytes=100)))
+    assert reported == {"size": file[1], "most_bytes": 100}
 
 
 def laughing(levels: int, before: int = 0) -> bytes:
@@ -229,15 +229,15 @@ def laughing(levels: int, before: int = 0) -> bytes:
 
 def test_a_page_that_would_take_years_is_given_up(opened: Open) -> None:
     assert read_pages(*opened(laughing(2)), 1, 1).pages[0].picture
-    said = facts(BadPdf, lambda: read_pages(*opened(laughing(30)), 1, 1, MediaLimits(seconds=2)))
+    reported = facts(BadPdf, lambda: read_pages(*opened(laughing(30)), 1, 1, MediaLimits(seconds=2)))
     # Its time or its memory ends it, whichever this machine comes to first.
-    assert said in ({"page": 1, "seconds": 2}, {"page": 1, "crashed": True})
+    assert reported in ({"page": 1, "seconds": 2}, {"page": 1, "crashed": True})
 
 
 def test_pages_that_were_finished_before_that_are_kept(opened: Open) -> None:
-    found = read_pages(*opened(laughing(30, before=2)), 1, 3, MediaLimits(seconds=4))
-    assert [page.number for page in found.pages] == [1, 2]
-    assert found.stopped in ("late", "crashed")  # its time or its memory was up, whichever came first
+    actual = read_pages(*opened(laughing(30, before=2)), 1, 3, MediaLimits(seconds=4))
+    assert [page.number for page in actual.pages] == [1, 2]
+    assert actual.stopped in ("late", "crashed")  # its time or its memory was up, whichever came first
 
 
 def gigabytes(entries: bytes) -> bytes:
@@ -252,9 +252,9 @@ def test_an_image_of_gigabytes_inside_a_page_is_drawn_small(opened: Open) -> Non
     page = b"/Type /Page /Parent 2 0 R /MediaBox [0 0 72 72] /Contents 4 0 R /Resources << /XObject << /I 5 0 R >> >>"
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", b"<< %s >>" % page]
     image = gigabytes(b"/Subtype /Image /Width 30000 /Height 30000 /ColorSpace /DeviceGray /BitsPerComponent 8")
-    (found,) = read_pages(*opened(written([*objects, stream(b"72 0 0 72 0 0 cm /I Do"), image])), 1, 1).pages
-    assert found.picture
-    assert (found.picture.width, found.picture.height) == (200, 200)
+    (actual,) = read_pages(*opened(written([*objects, stream(b"72 0 0 72 0 0 cm /I Do"), image])), 1, 1).pages
+    assert actual.picture
+    assert (actual.picture.width, actual.picture.height) == (200, 200)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space of a process")
@@ -267,15 +267,15 @@ def test_a_page_that_takes_all_memory_ends_the_child_and_nothing_else(opened: Op
 
 
 def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
-    file = opened(made("one", "two", "three", "four"))
-    found: list[PdfExcerpt] = []
-    threads = [threading.Thread(target=lambda: found.append(read_pages(*file, 1, 4))) for _ in range(4)]
+    file = opened(make_pdf("one", "two", "three", "four"))
+    collected: list[PdfExcerpt] = []
+    threads = [threading.Thread(target=lambda: collected.append(read_pages(*file, 1, 4))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(TIMEOUT)
-    assert len(found) == 4
-    assert len(set(found)) == 1
+    assert len(collected) == 4
+    assert len(set(collected)) == 1
 
 
 @settings(
@@ -288,13 +288,13 @@ def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
     flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 255)), max_size=8),
 )
 def test_a_damaged_pdf_is_pages_or_a_bad_pdf(tmp_path: Path, cut: int | None, flips: list[tuple[int, int]]) -> None:
-    raw = damaged(made("one", "two"), cut, flips)
+    raw = damaged(make_pdf("one", "two"), cut, flips)
     (tmp_path / "damaged.pdf").write_bytes(raw)
     fd = os.open(tmp_path / "damaged.pdf", os.O_RDONLY)
     try:
-        found = read_pages(fd, len(raw), 1, 1, MediaLimits(seconds=10))
+        actual = read_pages(fd, len(raw), 1, 1, MediaLimits(seconds=10))
     except (BadPdf, BadPages):
         return
     finally:
         os.close(fd)
-    assert [page.number for page in found.pages] == [1]
+    assert [page.number for page in actual.pages] == [1]

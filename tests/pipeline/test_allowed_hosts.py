@@ -60,13 +60,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
     if shutil.which("git"):
-        made, bare = str(top / "made"), str(top / "repo.git")
+        clone, bare = str(top / "made"), str(top / "repo.git")
         for words in (
-            ["git", "init", "-q", "-b", "main", made],
+            ["git", "init", "-q", "-b", "main", clone],
             [
                 "git",
                 "-C",
-                made,
+                clone,
                 "-c",
                 "user.name=n",
                 "-c",
@@ -77,7 +77,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
                 "-m",
                 "m",
             ],
-            ["git", "clone", "-q", "--bare", made, bare],
+            ["git", "clone", "-q", "--bare", clone, bare],
             ["git", "-C", bare, "update-server-info"],
         ):
             subprocess.run(words, check=True, capture_output=True, timeout=TIMEOUT)
@@ -223,7 +223,7 @@ def test_a_name_that_leads_to_this_machine_is_refused(monkeypatch: pytest.Monkey
     """A rule for a name of the network does not open services of this machine, whatever its name server answers."""
     for address in ("127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", "::ffff:127.0.0.1"):
         answer = [(0, 0, 0, "", (address, 80))]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, found=answer, **__: found)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, answer=answer, **__: answer)
         with pytest.raises(OSError, match="of this machine"):
             filter_proxy.connect_to(Host("www.good.example", 80))
 

@@ -19,7 +19,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     project, other = tmp_path / "project", tmp_path / "other"
     project.mkdir()
     other.mkdir()
-    made: list[Session] = []
+    collected: list[Session] = []
 
     def make(**settings: Any) -> Session:
         base: dict[str, Any] = {
@@ -28,7 +28,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
             "raise_bugs": True,
             "confine_files": True,
         }
-        made.append(
+        collected.append(
             Session(
                 project,
                 roots=[Root(str(other), writable=False)],
@@ -36,13 +36,13 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
                 settings=Settings(**{**base, **settings}),
             )
         )
-        session = made[-1]
+        session = collected[-1]
         if "landlock" not in session.command_host().boundary.name:
             pytest.skip(f"Landlock is not in force here: {session.command_host().boundary.description}")
         return session
 
     yield make
-    for session in made:
+    for session in collected:
         session.close()
 
 
@@ -123,6 +123,6 @@ def test_commands_cannot_look_into_the_state_of_the_program(opened: Callable[...
     named = session.call("Bash", {"command": f"ls -A {state}; cat {state}/journal"})
     assert named.status == "denied"
     look = f"place=$(echo {tmp_path}/sta)te; ls -A $place; cat $place/journal; seq 100000"
-    found = session.call("Bash", {"command": look}, id="look")
-    assert "what others did" not in found.text and "artefacts" not in found.text
-    assert session.call("Bash", {"command": f"head -c 3 {found.data['log']}; tail -n 1 {found.data['log']}"}).ok
+    result = session.call("Bash", {"command": look}, id="look")
+    assert "what others did" not in result.text and "artefacts" not in result.text
+    assert session.call("Bash", {"command": f"head -c 3 {result.data['log']}; tail -n 1 {result.data['log']}"}).ok

@@ -137,7 +137,7 @@ def test_opting_out_is_explicit(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         ({"mode": "yolo"}, "read-only, ask, accept-edits, full, deny-asks"),
         ({"dialect": "nope"}, "claude, claw, codex"),
@@ -145,8 +145,10 @@ def test_opting_out_is_explicit(project: Path) -> None:
         ({"policy": AllowAll(), "mode": "full"}, "either a policy, or a mode"),
     ],
 )
-def test_a_wrong_value_is_answered_with_the_right_ones(project: Path, options: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said.replace(" ", r"\s")):
+def test_a_wrong_value_is_answered_with_the_right_ones(
+    project: Path, options: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected.replace(" ", r"\s")):
         Session(project, **options)  # type: ignore[arg-type]
 
 
@@ -216,8 +218,8 @@ def test_an_async_session_takes_changes_back(project: Path) -> None:
 def test_sessions_that_nobody_closes_keep_no_descriptor_open(project: Path) -> None:
     sessions = [Session(project) for _ in range(3)]
     assert all(session.call("Read", {"file_path": "sub/a.txt"}).ok for session in sessions)
-    found = os.stat(project)
-    root = (found.st_dev, found.st_ino)
+    status = os.stat(project)
+    root = (status.st_dev, status.st_ino)
     assert root in map(_identity, range(1024))
     sessions.clear()
     gc.collect()
@@ -226,10 +228,10 @@ def test_sessions_that_nobody_closes_keep_no_descriptor_open(project: Path) -> N
 
 def _identity(fd: int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def test_undo_leaves_the_changes_of_other_sessions_alone_unless_asked(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def test_a_callback_that_raises_after_a_call_is_named_in_the_exception(tmp_path:
 
     with (
         Session(tmp_path, journal=None, after_call=after) as session,
-        pytest.raises(LookupError, match="LS ok") as found,
+        pytest.raises(LookupError, match="LS ok") as actual,
     ):
         session.call("LS", {"path": "."})
-    assert "raised by after_call" in found.value.__notes__[0]
+    assert "raised by after_call" in actual.value.__notes__[0]
 
 
 def test_a_listener_that_raises_stops_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -166,10 +166,10 @@ def test_a_listener_that_is_too_slow_misses_the_middle(tmp_path: Path) -> None:
     )
     with Session(tmp_path, journal=None, on_event=listen) as session:
         session.call("Bash", {"command": command, "timeout": TIMEOUT})
-    found = [event for event in events if isinstance(event, ToolOutput)]
-    assert found[0].text == "first\n" and found[-1].text.endswith("last\n")
-    assert sum(event.omitted + len(event.text) for event in found) == 4_000_000 + len("first\nlast\n")
-    assert max(len(event.text) for event in found) <= 1 << 16 and any(event.omitted for event in found)
+    actual = [event for event in events if isinstance(event, ToolOutput)]
+    assert actual[0].text == "first\n" and actual[-1].text.endswith("last\n")
+    assert sum(event.omitted + len(event.text) for event in actual) == 4_000_000 + len("first\nlast\n")
+    assert max(len(event.text) for event in actual) <= 1 << 16 and any(event.omitted for event in actual)
 
 
 def test_a_call_may_have_a_listener_of_its_own(tmp_path: Path) -> None:

@@ -148,8 +148,8 @@ def _commands() -> list[str]:
 @pytest.fixture
 def repository() -> Iterator[Path]:
     # Not in /tmp: a sandbox gives commands a directory of their own there.
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
-        root = Path(made) / "project"
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
+        root = Path(result) / "project"
         files = {
             "README.md": "# Project\n",
             "names.txt": "ann:1\nbob:2\nann:1\n",

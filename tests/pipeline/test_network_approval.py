@@ -22,15 +22,15 @@ Network = Callable[..., Result]
 
 @pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    with made_user(monkeypatch) as made:
-        (made.config / "approved.toml").unlink()  # these are read here
-        (made.config / "config.toml").unlink()
-        tool = made.work / "bin" / "curl"  # so that the tests need no program of that name
+    with made_user(monkeypatch) as result:
+        (result.config / "approved.toml").unlink()  # these are read here
+        (result.config / "config.toml").unlink()
+        tool = result.work / "bin" / "curl"  # so that the tests need no program of that name
         tool.parent.mkdir()
         tool.write_text("#!/bin/bash\nport=${1##*:}; exec cat </dev/tcp/127.0.0.1/${port%/}\n", encoding="utf-8")
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
-        yield made
+        yield result
 
 
 def fetch(port: int) -> str:

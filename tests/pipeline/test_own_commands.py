@@ -24,9 +24,9 @@ Judge = Callable[..., str]
 
 @pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    with made_user(monkeypatch) as made:
-        monkeypatch.setenv("HOME", str(made.work.parent))
-        yield made
+    with made_user(monkeypatch) as result:
+        monkeypatch.setenv("HOME", str(result.work.parent))
+        yield result
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_the_file_tools_do_not_open_the_state_directory_in_a_workspace_that_hold
             ("Glob", {"pattern": "**/*token*"}),
             ("LS", {"path": "."}),
         ):
-            found = session.call(tool, arguments)
-            assert found.ok and SECRET not in found.text and "mcp-http-token" not in found.text
+            result = session.call(tool, arguments)
+            assert result.ok and SECRET not in result.text and "mcp-http-token" not in result.text
 
 
 # Answering a question of one's own
@@ -166,10 +166,10 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
         try:
             _until(lambda: any(place.glob("*.sock")) if place.is_dir() else False)
             words = [sys.executable, "-c", ask, str(user.work), str(user.state)]
-            said = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT)
+            completed = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT)
         finally:
             job.run.end()
-    assert said.stdout == "needs_approval\n", said.stderr
+    assert completed.stdout == "needs_approval\n", completed.stderr
     assert not (user.work / "new.txt").exists()
 
 
@@ -191,10 +191,10 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
             assert approver.stdout is not None
             approver.stdout.readline()
             words = [sys.executable, "-c", ask, str(user.work), str(user.state)]
-            said = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT)
+            completed = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT)
         finally:
             approver.kill()
-    assert said.stdout == "ok\n", said.stderr
+    assert completed.stdout == "ok\n", completed.stderr
 
 
 @pytest.mark.parametrize("network", ["loopback", "on"])
@@ -208,9 +208,9 @@ def test_a_command_that_connects_to_an_approver_is_turned_away(user: User, sandb
     (user.work / "connect.py").write_text(connect, encoding="utf-8")
     with ApprovalServer(str(user.state), None) as desk, user.session(sandbox, mode="full", network=network) as session:
         (path,) = (user.state / "approvers").glob("*.sock")
-        said = run(session, f"python3 connect.py {path}")
-        assert said == "b''\n" or "Error" in said
-        assert "handrail" not in said.replace("handrail-test", "")
+        output = run(session, f"python3 connect.py {path}")
+        assert output == "b''\n" or "Error" in output
+        assert "handrail" not in output.replace("handrail-test", "")
         by_hand = subprocess.run(
             [sys.executable, "-c", connect, str(path)], capture_output=True, text=True, timeout=TIMEOUT
         )

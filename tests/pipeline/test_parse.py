@@ -17,9 +17,9 @@ Make = Callable[..., Session]
 @pytest.fixture
 def session(make_session: Make, tmp_path: Path) -> Session:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
-    made = make_session(durable=False)
-    made.call("Read", {"file_path": "a.txt"})
-    return made
+    opened = make_session(durable=False)
+    opened.call("Read", {"file_path": "a.txt"})
+    return opened
 
 
 def refused(result: Result, code: str = "bad_arguments") -> str:

@@ -62,8 +62,8 @@ def test_an_option_with_a_wrong_value_is_refused_by_name(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=rf"\b{option}\b") as refused:
         opened(**{"root": tmp_path, option: value})
-    found = value[0] if isinstance(value, list) and option in ("roots", "rules") else value
-    assert repr(found)[:40] in str(refused.value)
+    actual = value[0] if isinstance(value, list) and option in ("roots", "rules") else value
+    assert repr(actual)[:40] in str(refused.value)
 
 
 def refused(*words: str, **options: Any) -> None:

@@ -42,8 +42,8 @@ def _run(*words: str, cwd: Path | None = None) -> None:
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home directory with a key that opens a server on loopback, which ssh knows as `git.example`."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
-        home = Path(os.path.realpath(made))
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
+        home = Path(os.path.realpath(result))
         keys, server = home / ".ssh", home / "server"
         for folder in (keys, server):
             folder.mkdir(mode=0o700)

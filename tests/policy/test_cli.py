@@ -55,10 +55,10 @@ def test_explain_speaks_json_and_knows_modes_and_commands(tmp_path: Path, capsys
     at = ("-w", str(tmp_path), "--json")
     (tmp_path / "handrail.toml").write_text("rules = ['deny Bash(git push:*)']", encoding="utf-8")
     assert _run("explain", "Bash", '{"command": "git push"}', "--mode", "full", *at) == 3
-    said = json.loads(capsys.readouterr().out)
-    assert (said["decision"], said["rule"], said["allow"]) == ("deny", "deny Bash(git push:*)", [])
-    assert said["source"] == f"{tmp_path.resolve()}/handrail.toml:1"
-    assert ("run", "git push", "deny") in [(one["action"], one["target"], one["decision"]) for one in said["touches"]]
+    report = json.loads(capsys.readouterr().out)
+    assert (report["decision"], report["rule"], report["allow"]) == ("deny", "deny Bash(git push:*)", [])
+    assert report["source"] == f"{tmp_path.resolve()}/handrail.toml:1"
+    assert ("run", "git push", "deny") in [(one["action"], one["target"], one["decision"]) for one in report["touches"]]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_trust_needs_a_person_or_the_hash_of_what_was_looked_at(
     assert _run(*call) == 0
     assert capsys.readouterr().out.startswith("ask: Write")
     assert _run("trust", "--sha256", hashlib.sha256(text.encode()).hexdigest(), *at) == 0
-    said = capsys.readouterr().out
-    assert "handrail.toml:1: allow Edit(src/**)\n" in said and "deny Read" not in said
+    output = capsys.readouterr().out
+    assert "handrail.toml:1: allow Edit(src/**)\n" in output and "deny Read" not in output
     assert _run(*call) == 0
     assert capsys.readouterr().out.startswith("allow: Write\n  rule    allow Edit(src/**)\n")
 
@@ -159,8 +159,8 @@ def test_explain_names_the_file_that_a_pattern_or_a_directory_comes_to(
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/.env").write_text("KEY=1\n", encoding="utf-8")
     _run("explain", "Bash", json.dumps({"command": command}), "-w", str(tmp_path), "--mode", "full")
-    said = capsys.readouterr().out
-    assert named in said.replace(command, "")  # refused, or hidden by a boundary
+    output = capsys.readouterr().out
+    assert named in output.replace(command, "")  # refused, or hidden by a boundary
 
 
 def test_test_tells_rules_for_one_directory_from_those_for_another(

@@ -40,13 +40,13 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], st
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def verdicts(command: str) -> str:
-        said = ""
+        letters = ""
         for session in sessions:
             try:
-                said += LETTERS[session.prepare("Bash", {"command": command}).verdict.decision]
+                letters += LETTERS[session.prepare("Bash", {"command": command}).verdict.decision]
             except (Dangerous, BadCommand):
-                said += "x"
-        return said
+                letters += "x"
+        return letters
 
     yield verdicts
     for session in sessions:

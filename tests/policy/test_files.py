@@ -93,8 +93,8 @@ def test_a_path_from_the_file_is_refused_where_the_file_is_no_project() -> None:
 
 def test_lists_in_the_shape_of_claude_code_are_understood() -> None:
     text = '[permissions]\ndeny = ["Read(.env)", "Edit(src/**)"]\nallow = [\n  "Bash(git diff:*)",\n  "Read",\n]\n'
-    found = [(rule.text, sorted(rule.actions), rule.source) for rule in rules(text).rules]
-    assert found == [
+    actual = [(rule.text, sorted(rule.actions), rule.source) for rule in rules(text).rules]
+    assert actual == [
         ("deny Read(.env)", ["read"], "user.toml:2"),
         ("deny Edit(src/**)", ["delete", "write"], "user.toml:2"),
         ("allow Bash(git diff:*)", ["run"], "user.toml:4"),
@@ -134,15 +134,15 @@ z = true
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
     """A project, a home and a system, each with room for a file of rules."""
-    found = {
+    actual = {
         "root": tmp_path / "project",
         "config": tmp_path / "config" / "handrail",
         "system": tmp_path / "system.toml",
         "state": tmp_path / "state",
     }
     for name in ("root", "config", "state"):
-        found[name].mkdir(parents=True)
-    return found
+        actual[name].mkdir(parents=True)
+    return actual
 
 
 def _load(places: dict[str, Path]) -> list[tuple[str, bool]]:
@@ -212,8 +212,8 @@ def test_trust_is_of_exactly_these_bytes_at_this_place(places: dict[str, Path]) 
 
 def test_the_rules_of_the_handbook_are_accepted() -> None:
     page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
-    found = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert [len(rules(text, "project").rules) for text in found] == [3, 6, 2]
+    actual = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert [len(rules(text, "project").rules) for text in actual] == [3, 6, 2]
 
 
 @pytest.mark.parametrize(

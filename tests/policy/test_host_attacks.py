@@ -225,8 +225,8 @@ DENIED = [
 def network_decisions(root: Path, command: str, *rules: str) -> list[str]:
     files = (PolicyFile("user", "user", tuple(from_table({"rule": rule}) for rule in rules)),)
     policy = RulePolicy([Root(str(root))], "ask", files, home=str(root))
-    found = find_effects(command)
-    uses = [*network_call.declare(found), *network_call.seek(found, str(root), Nobody())]
+    actual = find_effects(command)
+    uses = [*network_call.declare(actual), *network_call.seek(actual, str(root), Nobody())]
     return [policy.verdict(use).decision for use in uses]
 
 

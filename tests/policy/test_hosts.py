@@ -16,8 +16,8 @@ _RULES = 'rules = ["allow Bash", "allow Network(*.example.org)", "deny Network(b
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     rules = [parse(_RULES, "policy.toml", "user")]
-    with Session(tmp_path, mode="ask", rules=rules, settings=Settings(sandbox="off")) as made:
-        yield made
+    with Session(tmp_path, mode="ask", rules=rules, settings=Settings(sandbox="off")) as result:
+        yield result
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,12 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: " ".join([row[1], row[2], *map(str, row[3].values())]))
 def test_every_mode_says_what_the_table_says(tmp_path: Path, row: tuple[str, Any, str, dict[str, Any]]) -> None:
     letters, action, target, more = row
-    said = ""
+    verdicts = ""
     for column in COLUMNS:
         judge = policy(tmp_path, column.removesuffix(", held"), confined=column.endswith("held"))
         decision = judge.judge([access(tmp_path, action, target, **more)]).decision
-        said += {"allow": "a", "ask": "k", "deny": "d"}[decision]
-    assert said == letters, dict(zip(COLUMNS, said, strict=True))
+        verdicts += {"allow": "a", "ask": "k", "deny": "d"}[decision]
+    assert verdicts == letters, dict(zip(COLUMNS, verdicts, strict=True))
 
 
 def test_the_strictest_of_several_touches_decides(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def _alone(patterns: list[PathPattern], path: str, deep: bool) -> bool:
     ends = range(1, len(names) + 1) if deep else [len(names)]
     for end in ends:
         way = "/".join(names[:end])
-        said = [p for p in patterns if any(Glob(g, hidden=True).match(way) for g in p.globs([ROOT], HOME, deep))]
-        if said and not said[-1].except_:
+        matching = [p for p in patterns if any(Glob(g, hidden=True).match(way) for g in p.globs([ROOT], HOME, deep))]
+        if matching and not matching[-1].except_:
             return True
     return False
 
@@ -41,12 +41,12 @@ def _alone(patterns: list[PathPattern], path: str, deep: bool) -> bool:
 def test_a_set_says_what_its_patterns_say_one_by_one(
     lists: list[list[PathPattern]], paths: list[str], deep: bool
 ) -> None:
-    found = PathSet(lists, [ROOT], HOME, deep=deep)
+    path_set = PathSet(lists, [ROOT], HOME, deep=deep)
     for path in [*paths, *paths]:
         wanted = [number for number, patterns in enumerate(lists) if _alone(patterns, path, deep)]
-        assert found.find(path) == wanted, path
+        assert path_set.find(path) == wanted, path
         directory, _, name = path.rpartition("/")
-        suspicious = found.suspects(directory)
+        suspicious = path_set.suspects(directory)
         assert not wanted or (suspicious and suspicious(name)), path
 
 
@@ -65,10 +65,10 @@ def test_an_escaped_name_matches_itself_alone(name: str) -> None:
 @given(st.lists(PATTERN, min_size=1, max_size=3), PATHS)
 def test_a_glob_that_hides_never_hides_what_may_be_read(patterns: list[PathPattern], paths: list[str]) -> None:
     """Ripgrep is kept away by these globs: one too many, and a search would miss what is there to be found."""
-    found = PathSet([patterns], [ROOT], HOME, deep=True)
+    path_set = PathSet([patterns], [ROOT], HOME, deep=True)
     globs = [compile_filter(glob)[0] for glob in list_globs_to_hide(patterns, ROOT)]
     for path in paths:
         names = path.split("/")[1:]
         ways = ["/".join(names[:end]) for end in range(1, len(names) + 1)]
         if any(glob.match(way) for glob in globs for way in ways):
-            assert found.find(f"{ROOT}{path}"), path
+            assert path_set.find(f"{ROOT}{path}"), path

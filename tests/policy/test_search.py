@@ -41,7 +41,7 @@ def _fill(root: Path, names: list[str]) -> None:
         (root / name).write_text(f"needle in {name}\n", encoding="utf-8")
 
 
-def _found(session: Session, engine: str, path: str = ".") -> list[str]:
+def _search(session: Session, engine: str, path: str = ".") -> list[str]:
     result = session.call(
         "Grep", {"pattern": "needle", "path": path, "include_hidden": True, "output_mode": "files_with_matches"}
     )
@@ -57,8 +57,8 @@ def test_a_search_finds_no_secret_with_either_engine(
         monkeypatch.setenv("HANDRAIL_RG", "")
     _fill(tmp_path, SECRETS + PLAIN)
     session = make_session(policy=policy(tmp_path), durable=False)
-    assert _found(session, engine) == sorted(PLAIN)
-    assert _found(session, engine, "a") == sorted(name for name in PLAIN if name.startswith("a/"))
+    assert _search(session, engine) == sorted(PLAIN)
+    assert _search(session, engine, "a") == sorted(name for name in PLAIN if name.startswith("a/"))
 
 
 @pytest.mark.parametrize("name", [".env", "link"])
@@ -100,7 +100,7 @@ def test_rules_become_globs_where_that_can_be_said(line: str, wanted: list[str])
 def test_a_secret_that_was_opened_is_not_hidden(tmp_path: Path, make_session: Callable[..., Session]) -> None:
     _fill(tmp_path, [".env.local", ".env"])
     judge = policy(tmp_path, "ask", rules("rules = ['allow Read(./.env.local)']"))
-    assert _found(make_session(policy=judge), "ripgrep") == [".env.local"]
+    assert _search(make_session(policy=judge), "ripgrep") == [".env.local"]
 
 
 def test_what_would_be_asked_about_is_not_shown_by_a_search(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_ignore_file_hides_from_reads_and_searches(
     _fill(tmp_path, ["x/y", "x/z", "hid", "kept"])
     (tmp_path / name).write_text("# not for machines\n/hid\nx/y\n", encoding="utf-8")
     session = make_session(policy=policy(tmp_path, "full"))
-    assert _found(session, engine) == ["kept", "x/z"]
+    assert _search(session, engine) == ["kept", "x/z"]
     result = session.call("Read", {"file_path": "hid"})
     assert result.status == "denied" and result.text.startswith("Not allowed: hid is hidden by an ignore file (")
 

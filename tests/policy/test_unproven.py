@@ -88,13 +88,13 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def strictness(command: str) -> list[int]:
-        found = []
+        collected = []
         for session in sessions:
             try:
-                found.append(STRICT[session.prepare("Bash", {"command": command}).verdict.decision])
+                collected.append(STRICT[session.prepare("Bash", {"command": command}).verdict.decision])
             except (Dangerous, BadCommand):
-                found.append(2)
-        return found
+                collected.append(2)
+        return collected
 
     yield strictness
     for session in sessions:
@@ -107,16 +107,16 @@ def test_a_computed_name_is_never_easier_than_one_that_is_spelled_out(
 ) -> None:
     spelled = say(command.format("src/a"))
     for computed in COMPUTED:
-        found = say(command.format(computed.format("src/a")))
-        assert all(one >= other for one, other in zip(found, spelled, strict=True)), computed
+        actual = say(command.format(computed.format("src/a")))
+        assert all(one >= other for one, other in zip(actual, spelled, strict=True)), computed
 
 
 @pytest.mark.parametrize("command", WHOLE)
 def test_a_command_that_is_computed_is_never_easier_than_a_delete(
     say: Callable[[str], list[int]], command: str
 ) -> None:
-    found = say(command)
-    assert all(one >= other for one, other in zip(found, say("rm -rf src"), strict=True))
+    actual = say(command)
+    assert all(one >= other for one, other in zip(actual, say("rm -rf src"), strict=True))
 
 
 @pytest.mark.parametrize(

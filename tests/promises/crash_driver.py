@@ -48,9 +48,9 @@ def child(job: dict[str, Any], go: int, answer: int) -> None:
     os.write(answer, b"ready\n")
     os.read(go, 1)
     tool, arguments = job["call"]
-    said = as_json(session.call(tool, arguments)) if tool != "naive" else naive(Path(job["root"]), **arguments)
+    result = as_json(session.call(tool, arguments)) if tool != "naive" else naive(Path(job["root"]), **arguments)
     os.access(END, os.F_OK)
-    os.write(answer, json.dumps(said).encode("ascii"))
+    os.write(answer, json.dumps(result).encode("ascii"))
 
 
 def naive(root: Path, file_path: str, content: str) -> dict[str, Any]:

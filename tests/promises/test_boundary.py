@@ -67,7 +67,7 @@ ATTACKS: dict[str, Callable[[Path, Path], str]] = {
     "empty": lambda root, out: "",
     "blank before an absolute path": lambda root, out: f" {out}/secret.txt",
     "file address": lambda root, out: f"file://{out}/secret.txt",
-    "FIFO": lambda root, out: _made(root, "fifo", os.mkfifo),
+    "FIFO": lambda root, out: _make(root, "fifo", os.mkfifo),
     "socket": lambda root, out: _socket(root),
     "directory": lambda root, out: "sub",
     "the root": lambda root, out: ".",
@@ -107,15 +107,15 @@ def _sibling(root: Path) -> str:
     return str(beside)
 
 
-def _made(root: Path, name: str, make: Callable[[Path], None]) -> str:
+def _make(root: Path, name: str, make: Callable[[Path], None]) -> str:
     make(root / name)
     return name
 
 
 def _socket(root: Path) -> str:
     here = os.open(root, os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(f"/proc/self/fd/{here}/socket")  # the plain path may be longer than a socket's may be
+    with socket.socket(socket.AF_UNIX) as result:
+        result.bind(f"/proc/self/fd/{here}/socket")  # the plain path may be longer than a socket's may be
     os.close(here)
     return "socket"
 

@@ -121,9 +121,9 @@ class Driver:
 
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Driver]]:
-    found = [Driver(tmp_path_factory.mktemp("locks")) for _ in range(3)]
-    yield found
-    for driver in found:
+    drivers = [Driver(tmp_path_factory.mktemp("locks")) for _ in range(3)]
+    yield drivers
+    for driver in drivers:
         driver.close()
 
 
@@ -178,18 +178,18 @@ def strays(root: Path) -> list[str]:
 
 def points(steps: list[Step]) -> list[tuple[int, str]]:
     """Which faults to try at which step: a kill anywhere, an error wherever something is written, or read back."""
-    found = []
+    collected = []
     for place, step in enumerate(steps):
         if step.name == "read":  # the signal to begin
             continue
-        found.append((place, "signal=KILL"))
+        collected.append((place, "signal=KILL"))
         if step.writes:
-            found += [(place, "error=ENOSPC"), (place, "error=EIO")]
+            collected += [(place, "error=ENOSPC"), (place, "error=EIO")]
         if step.name in ("write", "pwrite64"):
-            found.append((place, "retval=5"))
+            collected.append((place, "retval=5"))
         elif not step.writes and step.name not in MEMORY and END not in step.line:
-            found.append((place, "error=EIO"))
-    return found
+            collected.append((place, "error=EIO"))
+    return collected
 
 
 def chosen(steps: list[Step]) -> list[tuple[int, str]]:
@@ -198,14 +198,14 @@ def chosen(steps: list[Step]) -> list[tuple[int, str]]:
     The sample has every kill at a step that writes, where a torn file would come from, there one of the two errors in
     turn (`ENOSPC`, `EIO`), every short write, and a few of the kills and errors at all other steps.
     """
-    found = points(steps)
+    actual = points(steps)
     if sizes.LONG:
-        return found
+        return actual
     writes = [place for place, step in enumerate(steps) if step.writes]
     skipped = {(place, ("error=ENOSPC", "error=EIO")[number % 2]) for number, place in enumerate(writes)}
-    others = [point for point in found if not steps[point[0]].writes]
+    others = [point for point in actual if not steps[point[0]].writes]
     kept = set(sizes.spread(others, 10))
-    return [point for point in found if point in kept or (steps[point[0]].writes and point not in skipped)]
+    return [point for point in actual if point in kept or (steps[point[0]].writes and point not in skipped)]
 
 
 def inject(step: Step, fault: str, watched: str, log: Path) -> list[str]:
@@ -239,15 +239,15 @@ def test_a_write_is_all_or_nothing_wherever_it_is_killed_or_fails(
         root, log = tmp_path / f"{number}", tmp_path / f"{number}.strace"
         target = build(root, scene)
         answer = driver.ask(root, (scene.tool, scene.arguments), inject(step, fault, "renameat2", log), prior(scene))
-        found = target.read_bytes() if target.exists() else None
+        actual = target.read_bytes() if target.exists() else None
         old = None if scene.creates else OLD
-        problem = verdict(answer, found, old, scene.after, after_moment=was_made(log, "renameat2"), left=strays(root))
+        problem = verdict(answer, actual, old, scene.after, after_moment=was_made(log, "renameat2"), left=strays(root))
         mend = driver.ask(root, ("Read", {"file_path": "other.txt"}), [])
         if mend["result"]["status"] != "ok":
             problem = problem or f"the next call failed: {mend['result']['text']}"
         if strays(root):
             problem = problem or f"stray after the next call: {strays(root)}"
-        if (target.read_bytes() if target.exists() else None) != found:
+        if (target.read_bytes() if target.exists() else None) != actual:
             problem = problem or "the next call changed the file"
         counts[fault] += 1
         counts["write-side"] += step.writes
@@ -324,20 +324,20 @@ def test_a_file_system_that_cannot_exchange_is_written_all_the_same(
 
 
 def verdict(
-    answer: dict[str, Any], found: bytes | None, old: bytes | None, new: bytes, after_moment: bool, left: list[str]
+    answer: dict[str, Any], actual: bytes | None, old: bytes | None, new: bytes, after_moment: bool, left: list[str]
 ) -> str:
     """What is wrong with how a call ended, or nothing."""
-    if found not in (old, new):
-        return f"TORN, {len(found or b'')} bytes"
+    if actual not in (old, new):
+        return f"TORN, {len(actual or b'')} bytes"
     result = answer["result"]
     if result is None:
         if answer["exit"] != -9:
             return f"the process ended with {answer['exit']}"
-        if (found == new) != after_moment:
+        if (actual == new) != after_moment:
             return "killed, and the file is not what it was at that moment"
         return ""
     if left:
         return f"a temporary file was left: {left}"
     if result["status"] == "ok":
-        return "" if found == new else "SILENT SUCCESS: reported as done, and the old file is there"
-    return "" if found == old else "an error was reported, but the file was changed"
+        return "" if actual == new else "SILENT SUCCESS: reported as done, and the old file is there"
+    return "" if actual == old else "an error was reported, but the file was changed"

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.skipif(bool(tracing.why_not()), reason=tracing.why_not(
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    found = Driver(tmp_path_factory.mktemp("locks"))
-    yield found
-    found.close()
+    driver = Driver(tmp_path_factory.mktemp("locks"))
+    yield driver
+    driver.close()
 
 
 def trace(driver: Driver, name: str, tmp_path: Path, durable: bool) -> list[str]:
@@ -34,18 +34,18 @@ def trace(driver: Driver, name: str, tmp_path: Path, durable: bool) -> list[str]
     strace = ["-y", *tracing.only(*watched), "-o", str(log)]
     answer = driver.ask(root, (scene.tool, scene.arguments), strace, prior(scene), durable=durable)
     assert answer["result"]["status"] == "ok" and target.read_bytes() == scene.after != (None if scene.creates else OLD)
-    found = []
+    collected = []
     for line in log.read_text(encoding="utf-8").splitlines():
         if match := re.search(r"f(?:data)?sync\(\d+<(.*?)>\)", line):
-            found.append("fsync " + re.sub(r"\.handrail-\w+", "TEMP", match[1].removeprefix(f"{root}")))
+            collected.append("fsync " + re.sub(r"\.handrail-\w+", "TEMP", match[1].removeprefix(f"{root}")))
         elif call_of(line) in tracing.RENAME:
-            found.append("rename")
+            collected.append("rename")
         elif call_of(line) in tracing.MKDIR and str(root) in line:
-            found.append("mkdir")
+            collected.append("mkdir")
         elif END in line:
-            found.append("end")
-    assert found[-1] == "end", "the end of the call is not in the trace"
-    return found
+            collected.append("end")
+    assert collected[-1] == "end", "the end of the call is not in the trace"
+    return collected
 
 
 def call_of(line: str) -> str:

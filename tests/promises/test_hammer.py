@@ -46,8 +46,8 @@ def hammered(root: Path, dialect: str, writers: int, edits: int) -> dict[str, li
     processes = [start("writer", root, dialect, who, edits) for who in range(writers)]
     ends: dict[str, list[str]] = {}
     for process in processes:
-        for code, made in json.loads(ended(process)).items():
-            ends.setdefault(code, []).extend(made)
+        for code, result in json.loads(ended(process)).items():
+            ends.setdefault(code, []).extend(result)
     return ends
 
 
@@ -59,7 +59,7 @@ def test_all_edits_of_many_processes_are_in_the_file(
     ends = hammered(tmp_path, "native", writers, edits)
     lines = path.read_text(encoding="ascii").splitlines()
     figure(edits=writers * edits, present=sum(line.startswith("done") for line in lines))
-    assert {code: len(made) for code, made in ends.items()} == {"ok": writers * edits}
+    assert {code: len(result) for code, result in ends.items()} == {"ok": writers * edits}
     assert sorted(lines) == sorted(ends["ok"])
     assert [line.split()[1] for line in lines] == [f"{w}-{n}" for n in range(edits) for w in range(writers)]
 
@@ -70,7 +70,9 @@ def test_in_the_claude_dialect_every_edit_is_present_or_was_refused(
     path = lined(tmp_path, 4, EDITS)
     ends = hammered(tmp_path, "claude", 4, EDITS)
     done = {line for line in path.read_text(encoding="ascii").splitlines() if line.startswith("done")}
-    figure(edits=4 * EDITS, present=len(done), stale={code: len(made) for code, made in ends.items() if code != "ok"})
+    figure(
+        edits=4 * EDITS, present=len(done), stale={code: len(result) for code, result in ends.items() if code != "ok"}
+    )
     assert set(ends) <= {"ok", "refused", "changed_since"}
     assert done == set(ends["ok"])
     assert len(ends["ok"]) + len(ends.get("changed_since", ())) == 4 * EDITS
@@ -94,20 +96,22 @@ def against_stranger(root: Path, kind: str, *naive: str) -> tuple[int, int, dict
 def test_no_write_of_a_program_that_ignores_our_locks_is_destroyed(
     tmp_path: Path, figure: Callable[..., None], kind: str
 ) -> None:
-    wrote = destroyed = made = rounds = 0
-    while rounds < sizes.pick(1, 4) or (min(wrote, made) <= 50 and rounds < 10):  # a busy machine needs more rounds
+    wrote = destroyed = collected = rounds = 0
+    while rounds < sizes.pick(1, 4) or (
+        min(wrote, collected) <= 50 and rounds < 10
+    ):  # a busy machine needs more rounds
         root = tmp_path / f"{rounds}"
         rounds += 1
         root.mkdir()
         tokens, missing, ends, lines = against_stranger(root, kind)
-        wrote, destroyed, made = wrote + tokens, destroyed + missing, made + len(ends.get("ok", ()))
+        wrote, destroyed, collected = wrote + tokens, destroyed + missing, collected + len(ends.get("ok", ()))
         assert set(ends) <= {"ok", "changed_since", "busy"}
         assert [path.name for path in root.iterdir()] == ["f.txt"], "a version had to be kept aside"
         if kind == "appender":  # it carries nothing over, so that our edits must all be there too
             assert {f"{edit}\n" for edit in ends["ok"]} <= set(lines)
-    figure(stranger=kind, wrote=wrote, destroyed=destroyed, edits_made=made)
+    figure(stranger=kind, wrote=wrote, destroyed=destroyed, edits_made=collected)
     assert destroyed == 0
-    assert wrote > 50 and made > 50, "they hardly met"
+    assert wrote > 50 and collected > 50, "they hardly met"
 
 
 @pytest.mark.parametrize("kind", ["appender", "renamer"])

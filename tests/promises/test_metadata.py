@@ -72,8 +72,8 @@ def test_the_owner_stays(path: Path, make_session: Callable[..., Session], tool:
     os.chown(path, 12345, 54321)
     path.chmod(0o754)
     change(make_session(durable=False), tool, path)
-    found = path.stat()
-    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 54321, 0o754)
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 54321, 0o754)
 
 
 @every_tool

@@ -70,9 +70,9 @@ class PatchDriver(Driver):
 
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[PatchDriver]]:
-    found = [PatchDriver(tmp_path_factory.mktemp("locks")) for _ in range(3)]
-    yield found
-    for driver in found:
+    drivers = [PatchDriver(tmp_path_factory.mktemp("locks")) for _ in range(3)]
+    yield drivers
+    for driver in drivers:
         driver.close()
 
 
@@ -98,9 +98,9 @@ def traced(driver: PatchDriver, root: Path, log: Path) -> list[Step]:
     return steps_of(log)
 
 
-def problem_of(answer: dict[str, Any], found: dict[str, bytes], left: list[str]) -> str:
+def problem_of(answer: dict[str, Any], actual: dict[str, bytes], left: list[str]) -> str:
     """What is wrong with how the call ended, or nothing."""
-    torn = [name for name, raw in found.items() if raw not in (BEFORE.get(name), AFTER.get(name))]
+    torn = [name for name, raw in actual.items() if raw not in (BEFORE.get(name), AFTER.get(name))]
     if torn:
         return f"TORN: {torn}"
     if answer["result"] is None:
@@ -108,7 +108,7 @@ def problem_of(answer: dict[str, Any], found: dict[str, bytes], left: list[str])
     if left:
         return f"a temporary file was left: {left}"
     wanted = AFTER if answer["result"]["status"] == "ok" else BEFORE
-    return "" if found == wanted else f"{answer['result']['status']}, but {sorted(found)} are there"
+    return "" if actual == wanted else f"{answer['result']['status']}, but {sorted(actual)} are there"
 
 
 @pytest.mark.slow
@@ -134,16 +134,16 @@ def test_a_patch_is_all_or_nothing_wherever_it_is_killed_or_fails(
         mend = driver.ask(root, NEXT, [])
         if mend["result"]["status"] != "ok":
             problem = problem or f"the next call failed: {mend['result']['text']}"
-        found = state(root)
+        actual = state(root)
         if strays(root):
             problem = problem or f"stray after the next call: {strays(root)}"
-        if found not in (BEFORE, AFTER):
-            problem = problem or f"half of the patch is left: {sorted(found)}"
+        if actual not in (BEFORE, AFTER):
+            problem = problem or f"half of the patch is left: {sorted(actual)}"
         # From this record on the set counts as done: a kill before it takes everything back, one behind it nothing.
         decided = was_made(log, "pwrite64", holding="ready")
-        if answer["result"] is None and (found == AFTER) != decided:
+        if answer["result"] is None and (actual == AFTER) != decided:
             problem = problem or f"killed, and it is not {'done' if decided else 'taken back'}"
-        if found == BEFORE and (root / "old.txt").stat().st_mode & 0o777 != 0o751:
+        if actual == BEFORE and (root / "old.txt").stat().st_mode & 0o777 != 0o751:
             problem = problem or "the mode was lost"
         counts[fault] += 1
         if problem:

@@ -54,8 +54,8 @@ def attacked(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 def run(root: Path, way: str, count: int, side: str = "victim") -> dict[str, int]:
     command = [sys.executable, str(DRIVER), side, str(root), way, str(count)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True)
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
 
 
 @pytest.mark.parametrize("way", ["openat2", "walk"])

@@ -316,14 +316,14 @@ def test_a_repeated_request_has_its_effect_once(
         require_drafts()
     assert session.call("Write", {"file_path": "a.txt", "content": "one"}).ok
     assert session.call("Write", {"file_path": "a.txt", "content": "two"}).ok
-    made: list[str] = []
+    collected: list[str] = []
 
     class Server(RemoteServer):
         def _answer(self, do: str, message: Any) -> Any:
-            if len(made) == 0 and moment == "during":
-                made.append("died")
+            if len(collected) == 0 and moment == "during":
+                collected.append("died")
                 raise Killed
-            made.append(do)
+            collected.append(do)
             return super()._answer(do, message)
 
     server = Server(None, lambda *_: session, answers)  # type: ignore[arg-type]
@@ -338,12 +338,12 @@ def test_a_repeated_request_has_its_effect_once(
             server._serve(1, do, message)
         with pytest.raises(Interrupted):
             server._serve(2, do, {**message, "again": True})
-        assert made == ["died"]
+        assert collected == ["died"]
     else:
         first = server._serve(1, do, message) if moment == "after" else None
         repeated = server._serve(2, do, {**message, "again": True})
         assert first is None or json.loads(json.dumps(first)) == repeated
-        assert made == [do]
+        assert collected == [do]
         assert (tmp_path / "a.txt").read_text() == ("one" if do == "undo" else "two")
         assert do == "undo" or (tmp_path / "b.txt").read_text() == "kept"
 

@@ -54,9 +54,9 @@ def test_a_scenario_ends_as_it_should(scenario: Path, make_session: Callable[...
     root.mkdir()
     if (scenario / "before").is_dir():
         shutil.copytree(scenario / "before", root, symlinks=True, dirs_exist_ok=True)
-    told = json.loads((scenario / "call.json").read_text(encoding="utf-8"))
-    session = make_session(root, told.get("dialect", "native"), durable=False)
-    replies = replay(session, root, told["calls"])
+    call = json.loads((scenario / "call.json").read_text(encoding="utf-8"))
+    session = make_session(root, call.get("dialect", "native"), durable=False)
+    replies = replay(session, root, call["calls"])
     assert replies == (scenario / "reply.txt").read_bytes().decode("utf-8")
     assert tree(root) == tree(scenario / "after")
 

@@ -61,15 +61,15 @@ entries = st.recursive(
     lambda below: st.dictionaries(
         names, st.one_of(below, st.sampled_from(["@a", "@d/c.txt", "@..", "@missing"])), max_size=5
     ).flatmap(
-        lambda found: st.fixed_dictionaries(
+        lambda files: st.fixed_dictionaries(
             {}, optional={".gitignore": rules, ".ignore": rules}
-        ).map(lambda own: {**found, **own})
+        ).map(lambda own: {**files, **own})
     ),
     max_leaves=14,
 )  # fmt: skip
 trees = st.dictionaries(names, entries, min_size=1, max_size=6).flatmap(
-    lambda found: st.fixed_dictionaries({}, optional={".gitignore": rules, ".ignore": rules}).map(
-        lambda own: {**found, **own}
+    lambda files: st.fixed_dictionaries({}, optional={".gitignore": rules, ".ignore": rules}).map(
+        lambda own: {**files, **own}
     )
 )
 queries = st.fixed_dictionaries(
@@ -105,7 +105,7 @@ def grow(root: Path, tree: Mapping[str, Any], moment: list[int]) -> None:
 
 
 def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]:
-    found: list[Any] = []
+    collected: list[Any] = []
     for program in (None, ""):
         with pytest.MonkeyPatch.context() as patch:
             if program is not None:
@@ -113,7 +113,7 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
             with Session(root, settings=Settings(raise_bugs=True, state=state, durable=False)) as session:
                 result = session.call("Grep", query)
         if result.error:
-            found.append(result.error.code)
+            collected.append(result.error.code)
             continue
         data = dict(result.data)
         assert data.pop("fallback_used") is (program == "")
@@ -122,8 +122,8 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
         # Where the page was full, how far each engine had come by then is its own affair.
         data["complete"] = receipt["complete"] if not data["truncated"] else None
         data["aborted_reason"] = bool(data["aborted_reason"])
-        found.append((result.status, data))
-    return found[0], found[1]
+        collected.append((result.status, data))
+    return collected[0], collected[1]
 
 
 @pytest.mark.skipif(find_program() is None, reason="ripgrep is not there")

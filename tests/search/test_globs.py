@@ -98,8 +98,8 @@ def by_force(pattern: Sequence[Any], names: Sequence[str], hidden: bool) -> bool
 
 def alternatives(pattern: Sequence[Any]) -> Iterator[list[object]]:
     choices = [["**"] if name == "**" else [_squeezed(atoms) for atoms in spelled_out(name)] for name in pattern]
-    for found in product(*choices):
-        yield [name for name in found if name not in ([], ["."])]  # as in `a//b` and `a/./b`
+    for actual in product(*choices):
+        yield [name for name in actual if name not in ([], ["."])]  # as in `a//b` and `a/./b`
 
 
 def _squeezed(atoms: list[Atom]) -> list[Atom] | str:
@@ -141,10 +141,10 @@ def test_ripgrep_finds_the_same_files(tmp_path: Path, pattern: Sequence[Any]) ->
         check=False,
     )
     assert run.returncode in (0, 1)
-    found = sorted(path.decode() for path in run.stdout.split(b"\0")[:-1])
+    listed = sorted(path.decode() for path in run.stdout.split(b"\0")[:-1])
     glob = Glob(text, hidden=True)
     files = (str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-    assert sorted(path for path in files if glob.match(path)) == found, text
+    assert sorted(path for path in files if glob.match(path)) == listed, text
 
 
 def test_a_star_stays_in_its_directory_and_two_cross_them() -> None:

@@ -82,10 +82,10 @@ def test_git_leaves_out_the_same_files(rules: Mapping[str, str], start: str) -> 
         words = ["ls-files", "--others", "--exclude-standard", "-z", "--", start]
         expected = asked([GIT or "git", "-c", "core.excludesFile=", *words], top)
         visible = [name for name in expected if ".git" not in name.split("/")]
-        found = walked(top, start)
+        actual = walked(top, start)
         if start != "." and not expected:  # git does not look below a directory that is ignored; here it was asked for
             return
-        assert found == visible, rules
+        assert actual == visible, rules
 
 
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed: the comparison with it is left out")

@@ -26,12 +26,12 @@ STATS = b"\n7 matches\n7 matched lines\n2 files contained matches\n11 files sear
 
 
 def read(reader: OutputReader, output: bytes, cuts: Sequence[int] = ()) -> list[FileMatches]:
-    found: list[FileMatches] = []
+    collected: list[FileMatches] = []
     at = 0
     for cut in (*sorted(cut % (len(output) + 1) for cut in cuts), len(output)):
-        found += reader.read(output[at:cut])
+        collected += reader.read(output[at:cut])
         at = cut
-    return [*found, *reader.end()]
+    return [*collected, *reader.end()]
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=6))
@@ -42,9 +42,9 @@ def test_contents_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
         b"./d\x001:1:needle\r\n" + STATS
     )
     reader = Contents()
-    found = read(reader, output, cuts)
-    assert [(one.path, one.count) for one in found] == [("./a\nb.txt", 1), ("./c", 1), ("./d", 1)]
-    assert [(hit.line, hit.matched, hit.raw) for hit in found[0].hits] == [
+    actual = read(reader, output, cuts)
+    assert [(one.path, one.count) for one in actual] == [("./a\nb.txt", 1), ("./c", 1), ("./d", 1)]
+    assert [(hit.line, hit.matched, hit.raw) for hit in actual[0].hits] == [
         (1, True, b"x needle"),
         (2, False, b"12:34:context"),
     ]
@@ -55,13 +55,13 @@ def test_contents_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
 def test_of_an_endless_line_only_what_is_around_the_match_is_kept(cuts: list[int], column: int) -> None:
     line = b"a" * column + b"needle" + b"b" * (200_000 - column)
     output = b"./a\x001:%d:%s\n./b\x002:1:needle\n" % (column + 1, line) + STATS
-    found = read(Contents(), output, cuts)
-    hit = found[0].hits[0]
+    actual = read(Contents(), output, cuts)
+    hit = actual[0].hits[0]
     assert len(hit.raw) <= 2 * KEPT
     assert hit.raw[hit.column :].startswith(b"needle")
     assert hit.before is (column > KEPT)
     assert hit.after is (column < 190_000)
-    assert found[1].hits[0].raw == b"needle"
+    assert actual[1].hits[0].raw == b"needle"
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=6))
@@ -69,8 +69,8 @@ def test_names_and_counts_are_the_same_however_they_are_cut(cuts: list[int]) -> 
     names, counts = Paths(), Counts()
     assert [one.path for one in read(names, b"./a\nb\0./c\0" + STATS, cuts)] == ["./a\nb", "./c"]
     assert names.searched == 11
-    found = read(counts, b"./a\nb\x0012\n./none\x000\n./c\x003\r\n", cuts)
-    assert [(one.path, one.number) for one in found] == [("./a\nb", 12), ("./c", 3)]
+    actual = read(counts, b"./a\nb\x0012\n./none\x000\n./c\x003\r\n", cuts)
+    assert [(one.path, one.number) for one in actual] == [("./a\nb", 12), ("./c", 3)]
     assert counts.searched == 3
 
 
@@ -208,7 +208,7 @@ def test_a_ripgrep_that_dies_is_replaced(tmp_path: Path, make_session: Make, mon
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "actual"),
     [
         (r"\<need", "a needle", True),
         (r"\b{end}s", "as s", False),
@@ -227,7 +227,7 @@ def test_a_ripgrep_that_dies_is_replaced(tmp_path: Path, make_session: Make, mon
     ],
 )
 def test_a_pattern_means_in_python_what_it_means_to_ripgrep(
-    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch, pattern: str, text: str, found: bool
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch, pattern: str, text: str, actual: bool
 ) -> None:
     (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
     session = make_session(durable=False)
@@ -236,7 +236,7 @@ def test_a_pattern_means_in_python_what_it_means_to_ripgrep(
             monkeypatch.setenv("HANDRAIL_RG", program)
         result = session.call("Grep", {"pattern": pattern})
         assert result.error is None, result.text
-        assert bool(result.data["files"]) is found, program
+        assert bool(result.data["files"]) is actual, program
 
 
 def test_ordinary_patterns_are_left_as_they_are() -> None:

@@ -38,10 +38,10 @@ def put(top: Path, *paths: str) -> None:
 
 
 def seen(walk: Walk, look: WalkOptions | None = None, glob: Glob | None = None, depth: int | None = None) -> list[str]:
-    found: list[str] = []
+    collected: list[str] = []
     for here in walk.directories(look or WalkOptions(), glob, depth):
-        found += [here.prefix + name for name in (*here.files, *here.links, *here.others)]
-    return found
+        collected += [here.prefix + name for name in (*here.files, *here.links, *here.others)]
+    return collected
 
 
 def test_directories_come_in_the_order_of_their_names_each_before_those_in_it(tmp_path: Path, tree: MakeTree) -> None:
@@ -58,11 +58,11 @@ def test_links_are_listed_and_never_entered(tmp_path: Path, tree: MakeTree) -> N
     (tmp_path / "out").symlink_to("/")
     (tmp_path / "broken").symlink_to("missing")
     (tmp_path / "file").symlink_to("real/f")
-    found = tree()
-    top, real = list(found.walk(Budget(9)).directories(WalkOptions()))
+    actual = tree()
+    top, real = list(actual.walk(Budget(9)).directories(WalkOptions()))
     assert list(top.dirs) == ["real"]
     assert list(top.links) == ["broken", "file", "loop", "out"]
-    assert [found.behind(name) for name in top.links] == ["link", "file", "dir", "link"]
+    assert [actual.behind(name) for name in top.links] == ["link", "file", "dir", "link"]
     assert list(real.links) == ["up"]
 
 
@@ -117,12 +117,12 @@ def test_a_directory_that_cannot_be_read_is_counted_and_the_rest_is_seen(tmp_pat
 def test_a_directory_that_vanishes_on_the_way_is_passed_over(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, "a/x", "b/y", "c/z")
     walk = tree().walk(Budget(9))
-    found = []
+    collected = []
     for here in walk.directories(WalkOptions()):
         if not here.prefix:
             shutil.rmtree(tmp_path / "b")
-        found += [here.prefix + name for name in here.files]
-    assert found == ["a/x", "c/z"]
+        collected += [here.prefix + name for name in here.files]
+    assert collected == ["a/x", "c/z"]
     assert walk.receipt.complete
 
 
@@ -131,13 +131,13 @@ def test_a_directory_swapped_for_a_link_on_the_way_leads_nowhere(tmp_path: Path,
     put(outside, "secret")
     put(tmp_path, "a/x", "b/deep/y")
     walk = tree().walk(Budget(9))
-    found = []
+    collected = []
     for here in walk.directories(WalkOptions()):
         if here.prefix == "a/":
             (tmp_path / "b").rename(tmp_path.parent / f"{tmp_path.name}-gone")
             (tmp_path / "b").symlink_to(outside)
-        found += [here.prefix + name for name in here.files]
-    assert found == ["a/x"]
+        collected += [here.prefix + name for name in here.files]
+    assert collected == ["a/x"]
     assert not walk.receipt.complete
 
 
@@ -193,13 +193,13 @@ def test_times_of_what_is_gone_are_zero(tmp_path: Path, tree: MakeTree) -> None:
 
 def test_no_descriptor_is_left_open(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, *(f"d{number}/x" for number in range(20)))
-    found = tree()
+    actual = tree()
     before = len(os.listdir("/proc/self/fd" if os.path.exists("/proc/self/fd") else "/dev/fd"))
-    walk = found.walk(Budget(9)).directories(WalkOptions())
+    walk = actual.walk(Budget(9)).directories(WalkOptions())
     next(walk)
     next(walk)
     cast("Generator[object, None, None]", walk).close()
-    seen(found.walk(Budget(9)))
+    seen(actual.walk(Budget(9)))
     assert len(os.listdir("/proc/self/fd" if os.path.exists("/proc/self/fd") else "/dev/fd")) == before
 
 

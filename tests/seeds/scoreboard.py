@@ -26,19 +26,19 @@ Item = tuple[str, int]
 
 def item_of(test: str) -> Item | None:
     """The item that a test is named after, or None if there is no such item. Takes node ids too."""
-    found = _NAME.fullmatch(test.split("[")[0].split("::")[-1])
-    item = (f"S{found[1]}", int(found[2])) if found else None
+    match = _NAME.fullmatch(test.split("[")[0].split("::")[-1])
+    item = (f"S{match[1]}", int(match[2])) if match else None
     return item if item in ITEMS else None
 
 
 def tally(outcomes: Mapping[str, bool]) -> dict[Item, bool]:
     """Which items have tests, and whether all of them passed; from node ids and whether each passed."""
-    found: dict[Item, bool] = {}
+    collected: dict[Item, bool] = {}
     for test, passed in outcomes.items():
         item = item_of(test)
         if item:
-            found[item] = found.get(item, True) and passed
-    return found
+            collected[item] = collected.get(item, True) and passed
+    return collected
 
 
 def report(scores: Mapping[Item, bool]) -> str:

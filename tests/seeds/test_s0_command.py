@@ -45,7 +45,7 @@ def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) 
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected"),
     [
         (["ls"], "a.txt"),
         (["printf", "%s|", "two words", "$HOME", "it's"], "two words|$HOME|it's|"),
@@ -56,12 +56,12 @@ def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) 
     ],
 )
 def test_s0_28_any_other_command_is_run_as_it_is_given(
-    codex: Session, tmp_path: Path, command: list[str], said: str
+    codex: Session, tmp_path: Path, command: list[str], expected: str
 ) -> None:
     put(tmp_path, "a.txt", "one\n")
     result = _shell(codex, *command)
-    assert said in result.text and result.status == "ok"
-    assert ("command not found" in said) == (result.data["exit_code"] == 127)
+    assert expected in result.text and result.status == "ok"
+    assert ("command not found" in expected) == (result.data["exit_code"] == 127)
     assert tree(tmp_path) == {"a.txt": "one\n"}
 
 

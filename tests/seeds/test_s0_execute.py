@@ -79,11 +79,11 @@ def test_s0_38_a_command_has_120_seconds_and_may_be_given_up_to_3600_of_them(age
     assert "120 seconds" in description and "3600" in description and "{" not in description
 
 
-@pytest.mark.parametrize(("timeout", "said"), [(3601, "3601"), (3600.5, "3600.5"), (10**6, "1000000")])
-def test_s0_38_more_is_refused_and_nothing_runs(agent: Session, tmp_path: Path, timeout: float, said: str) -> None:
+@pytest.mark.parametrize(("timeout", "expected"), [(3601, "3601"), (3600.5, "3600.5"), (10**6, "1000000")])
+def test_s0_38_more_is_refused_and_nothing_runs(agent: Session, tmp_path: Path, timeout: float, expected: str) -> None:
     result = _execute(agent, "touch ran", timeout=timeout)
     assert (result.text, result.status) == (
-        f"Error: timeout {said}s exceeds maximum allowed (3600s).",
+        f"Error: timeout {expected}s exceeds maximum allowed (3600s).",
         "error",
     )
     assert tree(tmp_path) == {}
@@ -226,8 +226,8 @@ def test_s0_46_each_tool_says_in_its_own_way_how_to_go_on(agent: Session, tmp_pa
     assert agent.call("read_file", {"file_path": "long.txt"}).text.endswith(
         "(more lines follow: go on with offset=100)"
     )
-    found = agent.call("grep", {"pattern": "line", "output_mode": "content"})
-    assert found.status == "partial" and "use a more specific pattern" in found.text
+    result = agent.call("grep", {"pattern": "line", "output_mode": "content"})
+    assert result.status == "partial" and "use a more specific pattern" in result.text
     assert _execute(agent, "cat long.txt", "call-1").text.startswith("Tool result too large")
 
 
@@ -240,8 +240,8 @@ def test_s0_48_what_was_evicted_is_read_in_parts(agent: Session) -> None:
 def test_s0_48_what_was_evicted_is_searched(agent: Session) -> None:
     _execute(agent, "seq 100000", "call-1")
     _execute(agent, "seq 200000 300000", "call-2")
-    found = agent.call("grep", {"pattern": "234567", "path": "/large_tool_results/", "output_mode": "content"})
-    assert found.text == "/large_tool_results/call-2:34568:234567"
+    result = agent.call("grep", {"pattern": "234567", "path": "/large_tool_results/", "output_mode": "content"})
+    assert result.text == "/large_tool_results/call-2:34568:234567"
     listed = agent.call("ls", {"path": "/large_tool_results"})
     assert listed.text.splitlines() == ["/large_tool_results/call-1", "/large_tool_results/call-2"]
 

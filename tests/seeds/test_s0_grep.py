@@ -50,8 +50,8 @@ def test_s0_26_the_pattern_is_plain_text_and_needs_no_escapes(agent: Session, tm
 
 def test_s0_26_a_path_and_a_glob_narrow_the_search(agent: Session, tmp_path: Path) -> None:
     put(tmp_path, "sub/d.py", "def __init__(self):\n")
-    found = agent.call("grep", {"pattern": "def __init__", "path": f"{tmp_path}/sub"}).data["files"]
-    assert found == [f"{tmp_path}/sub/d.py"]
+    actual = agent.call("grep", {"pattern": "def __init__", "path": f"{tmp_path}/sub"}).data["files"]
+    assert actual == [f"{tmp_path}/sub/d.py"]
     assert agent.call("grep", {"pattern": "x", "glob": "*.md"}).data["files"] == [f"{tmp_path}/c.md"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from handrail import Session, dialects
-from tests.media.test_pdf import made
+from tests.media.test_pdf import make_pdf
 from tests.seeds.golden import put
 
 Make = Callable[..., Session]
@@ -54,14 +54,14 @@ def test_s0_11_the_type_is_the_one_that_the_suffix_stands_for(
 
 
 def test_s0_12_pages_of_a_pdf(agent: Session, tmp_path: Path) -> None:
-    (tmp_path / "a.pdf").write_bytes(made(*(f"page {number}" for number in range(1, 31)), box=b"0 0 60 60"))
+    (tmp_path / "a.pdf").write_bytes(make_pdf(*(f"page {number}" for number in range(1, 31)), box=b"0 0 60 60"))
     result = agent.call("read_file", {"file_path": str(tmp_path / "a.pdf"), "pages": "1-5"})
     assert result.data["pages"] == [1, 2, 3, 4, 5]
     assert [block["type"] for block in result.blocks] == ["text"] + ["image"] * 5
 
 
 def test_s0_12_at_most_twenty_pages_a_request(agent: Session, tmp_path: Path) -> None:
-    (tmp_path / "a.pdf").write_bytes(made(*(f"page {number}" for number in range(1, 31)), box=b"0 0 60 60"))
+    (tmp_path / "a.pdf").write_bytes(make_pdf(*(f"page {number}" for number in range(1, 31)), box=b"0 0 60 60"))
     assert len(agent.call("read_file", {"file_path": str(tmp_path / "a.pdf"), "pages": "3-22"}).data["pages"]) == 20
     result = agent.call("read_file", {"file_path": str(tmp_path / "a.pdf"), "pages": "1-21"})
     assert result.error and result.error.code == "bad_pages" and "at most 20" in result.text
@@ -73,17 +73,17 @@ def test_s0_23_glob_takes_a_pattern_and_a_path_that_begins_at_the_root(agent: Se
     for name in ("a.py", "ab.py", "src/c.py"):
         put(tmp_path, name, "")
 
-    def found(**arguments: str) -> set[str]:
+    def names(**arguments: str) -> set[str]:
         return {Path(line).name for line in agent.call("glob", arguments).text.splitlines()}
 
     # The document says nothing about a pattern without a slash, or with a leading one: as in deepagents itself.
-    assert found(pattern="*.py") == found(pattern="*.py", path="/") == {"a.py", "ab.py", "c.py"}
-    assert found(pattern="?.py") == {"a.py", "c.py"}
-    assert found(pattern="/*.py") == found(pattern=f"{tmp_path}/*.py") == {"a.py", "ab.py"}
-    assert found(pattern="/src/*.py") == found(pattern="src/*.py") == {"c.py"}
-    assert found(pattern="/*.py", path=str(tmp_path / "src")) == {"c.py"}
-    assert found(pattern="**/*.py") == {"a.py", "ab.py", "c.py"}
-    assert found(pattern="*.py", path=str(tmp_path / "src")) == {"c.py"}
+    assert names(pattern="*.py") == names(pattern="*.py", path="/") == {"a.py", "ab.py", "c.py"}
+    assert names(pattern="?.py") == {"a.py", "c.py"}
+    assert names(pattern="/*.py") == names(pattern=f"{tmp_path}/*.py") == {"a.py", "ab.py"}
+    assert names(pattern="/src/*.py") == names(pattern="src/*.py") == {"c.py"}
+    assert names(pattern="/*.py", path=str(tmp_path / "src")) == {"c.py"}
+    assert names(pattern="**/*.py") == {"a.py", "ab.py", "c.py"}
+    assert names(pattern="*.py", path=str(tmp_path / "src")) == {"c.py"}
 
 
 def test_s0_24_a_search_that_takes_too_long_says_so(agent: Session, monkeypatch: pytest.MonkeyPatch) -> None:

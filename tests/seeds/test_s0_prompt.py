@@ -35,17 +35,17 @@ def test_s0_47_the_model_is_told_with_every_request(stage: Setting) -> None:
 
 def test_s0_47_what_the_paragraph_advises_works_on_a_result_that_was_offloaded(stage: Setting) -> None:
     """The very path of the answer is given to the tools that the paragraph names."""
-    found: list[str] = []
+    collected: list[str] = []
 
     def saved(text: str) -> str:
         return next(word for word in text.split() if word.startswith("/large_tool_results/"))
 
     def script(seen: Seen) -> Line:
         results = seen.results
-        found.extend(results)
+        collected.extend(results)
         if not results:
             return Line("", [("execute", {"command": "seq 1 90000"})])
-        if len(found) == 1:
+        if len(collected) == 1:
             path = saved(results[0])
             look = {"file_path": path, "offset": 70_000, "limit": 1}
             return Line("", [("read_file", look), ("grep", {"pattern": "77777", "path": "/large_tool_results/"})])
@@ -53,7 +53,7 @@ def test_s0_47_what_the_paragraph_advises_works_on_a_result_that_was_offloaded(s
 
     at = stage(script, dialect="deepagents")
     assert at.agent.run("count to 90000").text == "I have seen it."
-    assert "70001" in found[1] and "/large_tool_results/" in found[2]
+    assert "70001" in collected[1] and "/large_tool_results/" in collected[2]
 
 
 @pytest.mark.parametrize("dialect", ["claw", "hello", "codex", "anthropic"])

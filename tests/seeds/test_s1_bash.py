@@ -80,8 +80,8 @@ def test_s1_11_arguments_that_are_no_json_are_told(claw: Session) -> None:
 
 
 def test_s1_12_bash_runs_it_in_the_workspace(claw: Session, tmp_path: Path) -> None:
-    said = _bash(claw, 'pwd; echo "$BASH_VERSION" | grep -c .; shopt -q login_shell || echo not a login shell').text
-    assert said == f"{tmp_path}\n1\nnot a login shell\n"
+    output = _bash(claw, 'pwd; echo "$BASH_VERSION" | grep -c .; shopt -q login_shell || echo not a login shell').text
+    assert output == f"{tmp_path}\n1\nnot a login shell\n"
 
 
 def test_s1_12_variables_pipes_and_chains_work(claw: Session) -> None:
@@ -112,7 +112,7 @@ def test_s1_13_after_thirty_seconds_the_warning_is_that_of_the_document(claw: Se
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected"),
     [
         ("echo out; echo err >&2; exit 3", "执行报错: exit status 3\n输出:\nout\nerr\n"),
         ("false", "执行报错: exit status 1\n输出:\n"),
@@ -122,10 +122,10 @@ def test_s1_13_after_thirty_seconds_the_warning_is_that_of_the_document(claw: Se
         ),
     ],
 )
-def test_s1_14_a_failure_is_what_the_model_reads_and_not_an_error(claw: Session, command: str, said: str) -> None:
+def test_s1_14_a_failure_is_what_the_model_reads_and_not_an_error(claw: Session, command: str, expected: str) -> None:
     result = _bash(claw, command)
     assert (result.text.replace("/usr/bin/bash:", "bash:").replace("/bin/bash:", "bash:"), result.status) == (
-        said,
+        expected,
         "ok",
     )
     assert result.error is None

@@ -23,9 +23,9 @@ def _history(tokens: int) -> History:
     after = [Turn("assistant", "I think that it is the clock."), Turn("user", "Go on.")]
     spare = tokens - History("", [*turns, *after]).tokens
     turns[2] = Turn("tools", results=(ToolResult("call-1", "bash", "x" * 4 * spare),))
-    made = History("", [*turns, *after])
-    assert made.tokens == tokens
-    return made
+    history = History("", [*turns, *after])
+    assert history.tokens == tokens
+    return history
 
 
 def _nobody_asks(_: object) -> str:
@@ -54,8 +54,8 @@ def test_s1_9_tool_output_is_pruned_and_what_people_and_models_said_is_not() -> 
     Compaction().fit(history, WINDOW, _nobody_asks)
     (given,) = [one for turn in history.turns for one in turn.results]
     assert given.pruned and "\n" not in given.text and "handrail show call-1" in given.text and len(given.text) < 200
-    said = [turn.text for turn in history.turns if turn.text]
-    assert said == ["Find out why totals drift.", "I look.", "I think that it is the clock.", "Go on."]
+    texts = [turn.text for turn in history.turns if turn.text]
+    assert texts == ["Find out why totals drift.", "I look.", "I think that it is the clock.", "Go on."]
 
 
 def test_s1_9_architecture_decisions_and_unresolved_bugs_are_kept_through_the_loop(stage: Setting) -> None:

@@ -19,32 +19,32 @@ TOOLS = ["Read", "Edit", "MultiEdit"]
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_s2_1_the_description_is_the_documents_to_the_byte(claude: Session, tool: str) -> None:
-    found = {spec.name: spec.description for spec in claude.specs()}
-    assert found[tool] == description(tool)
+    actual = {spec.name: spec.description for spec in claude.specs()}
+    assert actual[tool] == description(tool)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_s2_1_the_schema_is_the_documents_key_by_key_in_its_order(claude: Session, tool: str) -> None:
-    found = {spec.name: spec.schema for spec in claude.specs()}
-    assert json.dumps(found[tool], indent=2, ensure_ascii=False) == schema(tool)
+    actual = {spec.name: spec.schema for spec in claude.specs()}
+    assert json.dumps(actual[tool], indent=2, ensure_ascii=False) == schema(tool)
 
 
 def test_s2_1_the_oddities_of_the_document_are_kept(claude: Session) -> None:
-    told = {spec.name: spec for spec in claude.specs()}
-    assert told["Edit"].description.startswith(
+    specs = {spec.name: spec for spec in claude.specs()}
+    assert specs["Edit"].description.startswith(
         "Performs exact string replacements in files.\n\nPerforms exact string replacements in files. \n\nUsage:\n"
     )
-    assert "without reading the file. \n" in told["Edit"].description
-    assert "every instance of `old_string`. \n" in told["Edit"].description
-    assert "that are potentially useful. \n" in told["Read"].description
-    assert "Replace all occurences of old_string. This" in told["MultiEdit"].description
-    edit, multi = told["Edit"].schema["properties"], told["MultiEdit"].schema["properties"]
+    assert "without reading the file. \n" in specs["Edit"].description
+    assert "every instance of `old_string`. \n" in specs["Edit"].description
+    assert "that are potentially useful. \n" in specs["Read"].description
+    assert "Replace all occurences of old_string. This" in specs["MultiEdit"].description
+    edit, multi = specs["Edit"].schema["properties"], specs["MultiEdit"].schema["properties"]
     assert edit["replace_all"]["description"] == "Replace all occurences of old_string (default false)"
     item = multi["edits"]["items"]
     assert item["properties"]["replace_all"]["description"] == "Replace all occurences of old_string (default false)."
     assert item["additionalProperties"] is False and multi["edits"]["minItems"] == 1
-    assert {told["Read"].schema["properties"][name]["type"] for name in ("offset", "limit")} == {"number"}
-    assert all(told[tool].schema["additionalProperties"] is False for tool in TOOLS)
+    assert {specs["Read"].schema["properties"][name]["type"] for name in ("offset", "limit")} == {"number"}
+    assert all(specs[tool].schema["additionalProperties"] is False for tool in TOOLS)
 
 
 @pytest.mark.parametrize("arguments", [{"offset": 2, "limit": 1}, {"offset": 2.0, "limit": 1.0}])
@@ -177,10 +177,10 @@ def _all(path: str, name: str) -> dict[str, Any]:
 
 
 def test_s2_30_the_tool_that_multi_edit_names_for_notebooks_exists(claude: Session) -> None:
-    told = {spec.name: spec for spec in claude.specs()}
-    assert "For Jupyter notebooks (.ipynb files), use the NotebookEdit instead" in told["MultiEdit"].description
-    assert "NotebookEdit" in told
-    assert told["NotebookEdit"].schema["type"] == "object" and told["NotebookEdit"].description.strip()
+    specs = {spec.name: spec for spec in claude.specs()}
+    assert "For Jupyter notebooks (.ipynb files), use the NotebookEdit instead" in specs["MultiEdit"].description
+    assert "NotebookEdit" in specs
+    assert specs["NotebookEdit"].schema["type"] == "object" and specs["NotebookEdit"].description.strip()
 
 
 def test_s2_30_notebook_edit_changes_a_cell_of_a_notebook_that_was_read(

@@ -22,8 +22,8 @@ def _calls(path: str, old: str = "one", new: str = "two") -> list[tuple[str, dic
 
 def _later(path: str, nanoseconds: int = 1_000_000_000) -> None:
     """Move the modification time; the bytes stay."""
-    found = os.stat(path)
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + nanoseconds))
+    status = os.stat(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + nanoseconds))
 
 
 def _bytes(path: str) -> bytes:

@@ -28,8 +28,8 @@ def ask(make_session: Make) -> Ask:
     session = make_session(dialect="envelope", durable=False)
 
     def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(session.call(tool, arguments).text)
-        return found
+        result: dict[str, Any] = json.loads(session.call(tool, arguments).text)
+        return result
 
     return call
 
@@ -42,25 +42,25 @@ def without_rg(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_rg
 def test_s4_14_ripgrep_is_used_where_it_is(ask: Ask, tmp_path: Path) -> None:
     put(tmp_path, "a.py", "def f():\n    pass\n")
-    found = ask("Grep", pattern=r"def \w+")
-    assert found["data"] == {"matches": [{"file": "a.py", "line": 1, "text": "def f():"}]}
-    assert found["status"] == "success"
+    actual = ask("Grep", pattern=r"def \w+")
+    assert actual["data"] == {"matches": [{"file": "a.py", "line": 1, "text": "def f():"}]}
+    assert actual["status"] == "success"
 
 
 @pytest.mark.usefixtures("without_rg")
 def test_s4_15_without_it_python_searches_and_the_answer_is_flagged(ask: Ask, tmp_path: Path) -> None:
     put(tmp_path, "a.py", "def f():\n    pass\n")
-    found = ask("Grep", pattern=r"def \w+")
-    assert found["data"]["matches"] == [{"file": "a.py", "line": 1, "text": "def f():"}]
-    assert (found["status"], found["data"]["fallback_used"]) == ("partial", True)
-    assert found["data"]["fallback_reason"] == "rg_not_found"
+    actual = ask("Grep", pattern=r"def \w+")
+    assert actual["data"]["matches"] == [{"file": "a.py", "line": 1, "text": "def f():"}]
+    assert (actual["status"], actual["data"]["fallback_used"]) == ("partial", True)
+    assert actual["data"]["fallback_reason"] == "rg_not_found"
 
 
 def test_s4_16_at_most_a_hundred_matches(ask: Ask, tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "hit\n" * 150)
-    found = ask("Grep", pattern="hit")
-    assert len(found["data"]["matches"]) == 100
-    assert (found["status"], found["data"]["aborted_reason"]) == ("partial", "count_limit")
+    actual = ask("Grep", pattern="hit")
+    assert len(actual["data"]["matches"]) == 100
+    assert (actual["status"], actual["data"]["aborted_reason"]) == ("partial", "count_limit")
 
 
 NEVER_ENDS = """#!/bin/sh
@@ -79,11 +79,11 @@ def test_s4_17_a_search_that_takes_longer_than_two_seconds_stops_and_says_so(tmp
     program.chmod(0o755)
     call = {"tool": "Grep", "arguments": {"pattern": "hit"}}
     (answer,) = run_batch(tmp_path, "envelope", [call], {"HANDRAIL_RG": str(program)})
-    found = json.loads(answer["text"])
-    assert (answer["status"], found["status"]) == ("partial", "partial")
-    assert found["data"]["aborted_reason"] == "time_limit"
-    assert found["data"]["matches"] == [{"file": "a.txt", "line": 1, "text": "hit"}]  # found before time was up
-    assert "Stopped after 2 s (time_limit): the result may be incomplete." in found["text"]
+    actual = json.loads(answer["text"])
+    assert (answer["status"], actual["status"]) == ("partial", "partial")
+    assert actual["data"]["aborted_reason"] == "time_limit"
+    assert actual["data"]["matches"] == [{"file": "a.txt", "line": 1, "text": "hit"}]  # found before time was up
+    assert "Stopped after 2 s (time_limit): the result may be incomplete." in actual["text"]
 
 
 @pytest.mark.slow
@@ -92,9 +92,9 @@ def test_s4_17_the_search_without_ripgrep_stops_after_two_seconds_too(tmp_path: 
     put(tmp_path, "a.txt", "x" * 5000 + "\n")
     call = {"tool": "Grep", "arguments": {"pattern": "(x+x+)+[^x]"}}
     (answer,) = run_batch(tmp_path, "envelope", [call], {"HANDRAIL_RG": ""})
-    found = json.loads(answer["text"])
-    assert (found["status"], found["data"]["aborted_reason"]) == ("partial", "time_limit")
-    assert found["data"]["matches"] == [] and "Stopped after 2 s (time_limit)" in found["text"]
+    actual = json.loads(answer["text"])
+    assert (actual["status"], actual["data"]["aborted_reason"]) == ("partial", "time_limit")
+    assert actual["data"]["matches"] == [] and "Stopped after 2 s (time_limit)" in actual["text"]
 
 
 def test_s4_18_files_that_were_changed_last_come_first(ask: Ask, tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_s4_18_files_that_were_changed_last_come_first(ask: Ask, tmp_path: Path)
 
 def test_s4_19_not_found_and_not_looked_at_can_be_told_apart(ask: Ask, tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "nothing\n")
-    found = ask("Grep", pattern="absent")
-    assert (found["status"], found["data"]) == ("success", {"matches": []})
-    assert found["text"].startswith("No match for absent in . (1 file searched).")
+    actual = ask("Grep", pattern="absent")
+    assert (actual["status"], actual["data"]) == ("success", {"matches": []})
+    assert actual["text"].startswith("No match for absent in . (1 file searched).")
 
 
 @pytest.mark.usefixtures("without_rg")
@@ -119,8 +119,8 @@ def test_s4_19_why_an_answer_may_be_incomplete_is_said_in_its_text(
     put(tmp_path, "a.txt", "nothing\n")
     assert "without ripgrep (rg_not_found)" in ask("Grep", pattern="absent")["text"]
     monkeypatch.setattr("handrail.search.receipt.Budget.spent", lambda *_: "time_limit")
-    found = ask("Grep", pattern="absent")
-    assert "which was not all" in found["text"] and "time_limit" in found["text"]
+    actual = ask("Grep", pattern="absent")
+    assert "which was not all" in actual["text"] and "time_limit" in actual["text"]
 
 
 def test_s4_25_from_the_directory_to_the_line(ask: Ask, tmp_path: Path) -> None:

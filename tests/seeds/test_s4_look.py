@@ -23,8 +23,8 @@ def ask(make_session: Make) -> Ask:
     session = make_session(dialect="envelope", durable=False)
 
     def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(session.call(tool, arguments).text)
-        return found
+        result: dict[str, Any] = json.loads(session.call(tool, arguments).text)
+        return result
 
     return call
 
@@ -36,13 +36,13 @@ def entries(envelope: dict[str, Any]) -> list[tuple[str, str]]:
 def test_s4_1_a_long_list_is_cut_and_flagged_rather_than_run_away(ask: Ask, tmp_path: Path) -> None:
     for number in range(60):
         put(tmp_path, f"f{number}.py", "")
-    found = ask("Glob", pattern="*.py")
-    assert (found["status"], found["data"]["truncated"], found["data"]["aborted_reason"]) == (
+    actual = ask("Glob", pattern="*.py")
+    assert (actual["status"], actual["data"]["truncated"], actual["data"]["aborted_reason"]) == (
         "partial",
         True,
         "count_limit",
     )
-    assert len(found["data"]["paths"]) == 50
+    assert len(actual["data"]["paths"]) == 50
 
 
 @pytest.mark.parametrize("rg", [None, ""], ids=["ripgrep", "fallback"])
@@ -60,9 +60,9 @@ def test_s4_1_ls_glob_and_grep_skip_the_same_large_directories(tmp_path: Path, r
     listed, named, *searched = [json.loads(answer["text"]) for answer in answers]
     assert entries(listed) == [("src", "dir"), ("web", "dir"), ("dist.js", "file")]
     assert set(named["data"]["paths"]) == {"src/e.js", "dist.js"}
-    for found in searched[:2]:
-        assert {match["file"] for match in found["data"]["matches"]} == {"src/e.js", "dist.js"}
-        assert "3 ignored" in found["text"]
+    for actual in searched[:2]:
+        assert {match["file"] for match in actual["data"]["matches"]} == {"src/e.js", "dist.js"}
+        assert "3 ignored" in actual["text"]
     assert [match["file"] for match in searched[2]["data"]["matches"]] == ["node_modules/a.js"]
 
 
@@ -142,17 +142,17 @@ def test_s4_8_an_entry_is_a_path_and_a_type_and_nothing_else(ask: Ask, tmp_path:
 
 @pytest.mark.parametrize("arguments", [{}, {"pattern": ""}])
 def test_s4_9_a_pattern_is_needed(ask: Ask, arguments: dict[str, str]) -> None:
-    found = ask("Glob", **arguments)
-    assert (found["status"], found["error"]["code"]) == ("error", "INVALID_PARAM")
-    assert "pattern" in found["error"]["message"]
+    actual = ask("Glob", **arguments)
+    assert (actual["status"], actual["error"]["code"]) == ("error", "INVALID_PARAM")
+    assert "pattern" in actual["error"]["message"]
 
 
 def test_s4_10_at_most_200_paths(ask: Ask, tmp_path: Path) -> None:
     for number in range(230):
         put(tmp_path, f"f{number}.py", "")
-    found = ask("Glob", pattern="*.py", limit=1000)
-    assert (found["status"], len(found["data"]["paths"])) == ("partial", 200)
-    assert "200 of 230 shown, 30 more" in found["text"]
+    actual = ask("Glob", pattern="*.py", limit=1000)
+    assert (actual["status"], len(actual["data"]["paths"])) == ("partial", 200)
+    assert "200 of 230 shown, 30 more" in actual["text"]
 
 
 @pytest.mark.slow
@@ -162,9 +162,9 @@ def test_s4_11_the_walk_stops_at_20000_entries_and_says_so(ask: Ask, tmp_path: P
         for number in range(1000):
             (tmp_path / f"d{folder:02}" / f"f{number}").touch()
     put(tmp_path, "z/wanted.py", "")
-    found = ask("Glob", pattern="**/wanted.py")
-    assert found["data"]["aborted_reason"] in ("count_limit", "time_limit")
-    assert found["status"] == "partial" and "may be incomplete" in found["text"]
+    actual = ask("Glob", pattern="**/wanted.py")
+    assert actual["data"]["aborted_reason"] in ("count_limit", "time_limit")
+    assert actual["status"] == "partial" and "may be incomplete" in actual["text"]
     assert ask("Glob", pattern="**/wanted.py", path="z")["data"]["paths"] == ["z/wanted.py"]
 
 
@@ -187,13 +187,13 @@ def test_s4_13_a_star_never_crosses_a_slash_and_nothing_is_matched_by_its_end(as
     for name in ("agents/a.py", "agents/deep/b.py", "other/agents/c.py", "d.py"):
         put(tmp_path, name, "")
 
-    def found(pattern: str) -> set[str]:
+    def paths_of(pattern: str) -> set[str]:
         return set(ask("Glob", pattern=pattern)["data"]["paths"])
 
-    assert found("agents/*.py") == {"agents/a.py"}
-    assert found("*.py") == {"d.py"}
-    assert found("agents/**/*.py") == {"agents/a.py", "agents/deep/b.py"}
-    assert found("**/*.py") == {"agents/a.py", "agents/deep/b.py", "other/agents/c.py", "d.py"}
+    assert paths_of("agents/*.py") == {"agents/a.py"}
+    assert paths_of("*.py") == {"d.py"}
+    assert paths_of("agents/**/*.py") == {"agents/a.py", "agents/deep/b.py"}
+    assert paths_of("**/*.py") == {"agents/a.py", "agents/deep/b.py", "other/agents/c.py", "d.py"}
 
 
 def test_s4_13_newest_first(ask: Ask, tmp_path: Path) -> None:

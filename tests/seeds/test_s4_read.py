@@ -25,8 +25,8 @@ def session(make_session: Make) -> Session:
 @pytest.fixture
 def ask(session: Session) -> Ask:
     def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(session.call(tool, arguments).text)
-        return found
+        result: dict[str, Any] = json.loads(session.call(tool, arguments).text)
+        return result
 
     return call
 
@@ -48,15 +48,15 @@ def test_s4_20_500_numbered_lines_unless_more_are_asked_for(ask: Ask, tmp_path: 
 
 def test_s4_20_from_a_line_on(ask: Ask, tmp_path: Path) -> None:
     put(tmp_path, "a.txt", lines(12))
-    found = ask("Read", path="a.txt", start_line=11, limit=10)
-    assert found["data"]["content"] == "  11 | line 11\n  12 | line 12"
-    assert found["status"] == "success" and "truncated" not in found["data"]
+    actual = ask("Read", path="a.txt", start_line=11, limit=10)
+    assert actual["data"]["content"] == "  11 | line 11\n  12 | line 12"
+    assert actual["status"] == "success" and "truncated" not in actual["data"]
 
 
 def test_s4_21_a_null_byte_in_the_first_8_kb_is_refused(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"x" * 8191 + b"\0" + b"y" * 100)
-    found = ask("Read", path="a.bin")
-    assert (found["status"], found["error"]["code"]) == ("error", "BINARY_FILE")
+    actual = ask("Read", path="a.bin")
+    assert (actual["status"], actual["error"]["code"]) == ("error", "BINARY_FILE")
 
 
 def test_s4_21_even_if_it_would_be_a_picture_or_another_encoding(ask: Ask, tmp_path: Path) -> None:
@@ -66,18 +66,18 @@ def test_s4_21_even_if_it_would_be_a_picture_or_another_encoding(ask: Ask, tmp_p
 
 def test_s4_22_what_is_not_utf_8_is_replaced_and_flagged(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"caf\xe9\nplain\n")
-    found = ask("Read", path="a.txt")
-    assert found["data"]["content"] == "   1 | caf\ufffd\n   2 | plain"
-    assert (found["status"], found["data"]["fallback_encoding"]) == ("partial", "replace")
-    assert "not valid UTF-8" in found["text"]
+    actual = ask("Read", path="a.txt")
+    assert actual["data"]["content"] == "   1 | caf\ufffd\n   2 | plain"
+    assert (actual["status"], actual["data"]["fallback_encoding"]) == ("partial", "replace")
+    assert "not valid UTF-8" in actual["text"]
 
 
 def test_s4_23_a_change_by_another_program_is_told(ask: Ask, tmp_path: Path) -> None:
     path = put(tmp_path, "a.txt", "one\n")
     assert "modified_externally" not in ask("Read", path="a.txt")["data"]
     path.write_text("two\n", encoding="utf-8")
-    found = ask("Read", path="a.txt")
-    assert found["data"]["modified_externally"] is True and "modified_externally" in found["text"]
+    actual = ask("Read", path="a.txt")
+    assert actual["data"]["modified_externally"] is True and "modified_externally" in actual["text"]
     assert "modified_externally" not in ask("Read", path="a.txt")["data"]
 
 
@@ -93,19 +93,19 @@ def test_s4_24_the_time_of_the_last_change_is_told_and_guards_later_writes(ask: 
         ("Write", {"content": "six"}),
         ("MultiEdit", {"edits": [{"old_string": "two", "new_string": "six"}]}),
     ):
-        found = ask(tool, path="a.txt", **arguments)
-        assert (found["status"], found["error"]["code"]) == ("error", "CONFLICT"), tool
+        actual = ask(tool, path="a.txt", **arguments)
+        assert (actual["status"], actual["error"]["code"]) == ("error", "CONFLICT"), tool
     assert path.read_text(encoding="utf-8") == "two\n"
 
 
 def test_s4_26_an_envelope_has_these_keys_and_no_others(session: Session, tmp_path: Path) -> None:
     put(tmp_path, "ä.txt", "grün\n")
     text = session.call("Read", {"path": "ä.txt"}).text
-    found = json.loads(text)
-    assert list(found) == ["status", "data", "text", "stats", "context"]
-    assert text == json.dumps(found, ensure_ascii=False, indent=2) and "grün" in text
-    assert found["context"] == {"cwd": str(tmp_path), "params_input": {"path": "ä.txt"}, "path_resolved": "ä.txt"}
-    assert isinstance(found["stats"]["time_ms"], int)
+    actual = json.loads(text)
+    assert list(actual) == ["status", "data", "text", "stats", "context"]
+    assert text == json.dumps(actual, ensure_ascii=False, indent=2) and "grün" in text
+    assert actual["context"] == {"cwd": str(tmp_path), "params_input": {"path": "ä.txt"}, "path_resolved": "ä.txt"}
+    assert isinstance(actual["stats"]["time_ms"], int)
     failed = json.loads(session.call("Read", {"path": "missing"}).text)
     assert list(failed) == ["status", "data", "text", "error", "stats", "context"]
     assert failed["error"] == {"code": "NOT_FOUND", "message": failed["text"]}
@@ -131,8 +131,8 @@ def test_s4_26_every_failure_has_a_code_of_the_protocol(
 ) -> None:
     put(tmp_path, "a.txt", "a\n")
     (tmp_path / "src").mkdir()
-    found = ask(tool, **arguments)
-    assert (found["status"], found["error"]["code"], found["data"]) == ("error", code, {})
+    actual = ask(tool, **arguments)
+    assert (actual["status"], actual["error"]["code"], actual["data"]) == ("error", code, {})
 
 
 def test_s4_26_a_bug_is_an_internal_error(make_session: Make, monkeypatch: pytest.MonkeyPatch) -> None:

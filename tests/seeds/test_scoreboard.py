@@ -27,9 +27,9 @@ def test_there_are_153_items() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_golden_test_is_named_after_an_item_of_its_document(path: Path) -> None:
     document = path.stem.split("_")[1].upper()
-    found = {name: item_of(name) for name in _tests(path)}
-    assert found
-    assert [name for name, item in found.items() if item is None or item[0] != document] == []
+    actual = {name: item_of(name) for name in _tests(path)}
+    assert actual
+    assert [name for name, item in actual.items() if item is None or item[0] != document] == []
 
 
 def test_every_item_of_the_second_document_has_a_golden_test() -> None:

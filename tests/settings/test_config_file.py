@@ -88,7 +88,7 @@ def test_roots_are_read_only_unless_they_say_otherwise(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("[settings\n", "not valid TOML: Expected ']'"),
         (b"x = '\xff'", "byte 6 is not UTF-8"),
@@ -127,12 +127,12 @@ def test_roots_are_read_only_unless_they_say_otherwise(file: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_file_its_key_and_what_would_be_right(
-    text: str | bytes, said: str, file: Path
+    text: str | bytes, expected: str, file: Path
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(file, text)
     assert str(caught.value).startswith(f"{file}: ")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

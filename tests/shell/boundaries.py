@@ -57,8 +57,8 @@ def bash(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    said, _ = started.communicate(timeout=TIMEOUT)
-    return started.returncode, said.decode("utf-8", "replace")
+    output, _ = started.communicate(timeout=TIMEOUT)
+    return started.returncode, output.decode("utf-8", "replace")
 
 
 def python(boundary: Boundary, code: str, cwd: Path) -> str:

@@ -20,12 +20,12 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture(params=LAYERS)
 def make_boundary(request: pytest.FixtureRequest, world: World) -> Iterator[MakeBoundary]:
     """`make_boundary(hidden=..., network=...)`: a boundary of each layer around `world.work`."""
-    made: list[Boundary] = []
+    collected: list[Boundary] = []
 
     def boundary(**rest: Any) -> Boundary:
-        made.append(boundary_or_skip(request.param, world.confinement(**rest)))
-        return made[-1]
+        collected.append(boundary_or_skip(request.param, world.confinement(**rest)))
+        return collected[-1]
 
     yield boundary
-    for each in made:
+    for each in collected:
         each.close()

@@ -57,8 +57,8 @@ class User:
 @contextmanager
 def made_user(monkeypatch: pytest.MonkeyPatch, inside: bool = False) -> Iterator[User]:
     """A user whose files all hold the secret; ``inside``: they lie inside the workspace."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
-        top = Path(os.path.realpath(made))
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
+        top = Path(os.path.realpath(result))
         work = top / "work"
         home = work if inside else top
         user = User(work, home / "state", home / "config" / "handrail")

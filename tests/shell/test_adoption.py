@@ -33,10 +33,10 @@ def _order(tmp_path: Path, command: str) -> CommandOrder:
 
 def _adopts() -> bool:
     """Whether an orphan of a program of the host comes to us."""
-    said = subprocess.run(
+    completed = subprocess.run(
         ["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!"], stdout=subprocess.PIPE, check=True, encoding="ascii"
     )
-    orphan = process_tree.look(int(said.stdout))
+    orphan = process_tree.look(int(completed.stdout))
     assert orphan is not None
     os.kill(orphan.pid, signal.SIGKILL)
     if orphan.parent == os.getpid():
@@ -105,5 +105,5 @@ def test_a_process_that_went_elsewhere_is_found_at_the_end_by_its_mark(tmp_path:
     release_orphans()  # as if it had been let go by mistake
     runs._held.clear()
     runs.close()
-    found = process_tree.look(stray.pid)
-    assert found is None or found.dead
+    actual = process_tree.look(stray.pid)
+    assert actual is None or actual.dead

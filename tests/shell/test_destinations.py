@@ -10,9 +10,9 @@ from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_na
 
 
 def goes(command: str) -> Destination:
-    found = find_effects(command)
-    texts = (*found.network, *found.possible_network)
-    return found.destinations.get(texts[-1], UNKNOWN) if texts else UNKNOWN
+    actual = find_effects(command)
+    texts = (*actual.network, *actual.possible_network)
+    return actual.destinations.get(texts[-1], UNKNOWN) if texts else UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def split(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", split(LOCAL))
 def test_a_connection_to_this_machine_is_no_use_of_the_network(command: str) -> None:
-    found = find_effects(command)
-    assert not found.network
-    assert found.possible_network
+    actual = find_effects(command)
+    assert not actual.network
+    assert actual.possible_network
 
 
 @pytest.mark.parametrize("command", split(NOT_LOCAL))

@@ -144,7 +144,7 @@ def work(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def check(work: Path, committed: Held, command: str, mode: Mode, sandbox: Sandbox) -> tuple[bool, bool]:
     """Run a command that nobody answers for, and undo it. Whether it ran, and whether it changed uncommitted work."""
-    before = {path: found for path, found in held(work).items() if committed.get(path) != found}
+    before = {path: actual for path, actual in held(work).items() if committed.get(path) != actual}
     journal = SqliteJournal(str(work.parent / "journal.db"))
     with Session(work, mode=mode, settings=Settings(sandbox=sandbox), journal=journal) as session:
         result = session.call("Bash", {"command": command})

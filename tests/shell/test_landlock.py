@@ -23,16 +23,16 @@ needs_landlock = pytest.mark.skipif(
 
 @pytest.fixture
 def confine(tmp_path: Path) -> Iterator[Callable[..., ConfinedThreads]]:
-    made: list[ConfinedThreads] = []
+    collected: list[ConfinedThreads] = []
     tmp = tmp_path / "private"
     tmp.mkdir()
 
     def confined(confinement: Confinement, threads: int = 2) -> ConfinedThreads:
-        made.append(ConfinedThreads(lambda: RulesetCache(confinement, tmp=str(tmp), tools=True), threads))
-        return made[-1]
+        collected.append(ConfinedThreads(lambda: RulesetCache(confinement, tmp=str(tmp), tools=True), threads))
+        return collected[-1]
 
     yield confined
-    for each in made:
+    for each in collected:
         each.close()
 
 
@@ -184,9 +184,9 @@ def test_hooks_and_start_up_files_are_protected_where_they_are_inside(tmp_path: 
     (worktree / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
     plain.mkdir()
     roots = [str(path) for path in (repository, worktree, plain)]
-    found = list_usual_protected(roots, home=str(plain))
-    assert found[:3] == (f"{repository}/.git/hooks/", f"{repository}/.git/config", f"{worktree}/.git")
-    assert f"{plain}/.bashrc" in found
+    listed = list_usual_protected(roots, home=str(plain))
+    assert listed[:3] == (f"{repository}/.git/hooks/", f"{repository}/.git/config", f"{worktree}/.git")
+    assert f"{plain}/.bashrc" in listed
     assert list_usual_protected(roots, home=str(tmp_path))[3:] == ()
 
 

@@ -37,12 +37,12 @@ def tried(family, kind, address, data=None, flags=0):
 def server(host: str, family: int = socket.AF_INET) -> Iterator[tuple[int, list[bytes]]]:
     """A server that says hello; its port, and what has arrived."""
     arrived: list[bytes] = []
-    made = socket.create_server((host, 0), family=family)
+    server = socket.create_server((host, 0), family=family)
 
     def serve() -> None:
         while True:
             try:
-                line, _ = made.accept()
+                line, _ = server.accept()
             except OSError:
                 return
             with line:
@@ -52,24 +52,24 @@ def server(host: str, family: int = socket.AF_INET) -> Iterator[tuple[int, list[
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
-        yield made.getsockname()[1], arrived
+        yield server.getsockname()[1], arrived
     finally:
-        made.shutdown(socket.SHUT_RDWR)
-        made.close()
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
         thread.join(30)
 
 
 def other_address() -> str:
     """An address of this machine that is not of loopback. Asking for it sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as result:
         try:
-            made.connect(("192.0.2.1", 9))
+            result.connect(("192.0.2.1", 9))
         except OSError as error:
             pytest.skip(f"this machine has no address but loopback: {error}")
-        found: str = made.getsockname()[0]
-    if found.startswith("127."):
+        actual: str = result.getsockname()[0]
+    if actual.startswith("127."):
         pytest.skip("this machine has no address but loopback")
-    return found
+    return actual
 
 
 def has_ipv6() -> bool:
@@ -124,10 +124,10 @@ for host in ({other!r}, "192.0.2.1"):
     print(tried(socket.AF_INET, socket.SOCK_STREAM, (host, {port}), b"x", 0x20000000))
     print(tried(socket.AF_INET6, socket.SOCK_STREAM, ("::ffff:" + host, {port})))
 """
-        said = python(boundary, code, world.work).split()
-        assert len(said) == 10
+        output = python(boundary, code, world.work).split()
+        assert len(output) == 10
         allowed = {"EACCES", "ENETUNREACH", "EOPNOTSUPP", "ENOTSUP", "EHOSTUNREACH", "ECONNREFUSED", "EAFNOSUPPORT"}
-        assert set(said) <= allowed, said
+        assert set(output) <= allowed, output
         assert arrived == []
 
 
@@ -183,11 +183,11 @@ for bound in ("127.0.0.1", "0.0.0.0", None):
             print("refused")
     print(made.getsockname()[0] if bound != "127.0.0.1" else "-")
 """
-    said = python(boundary, code, world.work).split()
-    assert said[0::3] == ["127.0.0.1"] * 3
-    assert said[1::3] == ["refused"] * 3
+    output = python(boundary, code, world.work).split()
+    assert output[0::3] == ["127.0.0.1"] * 3
+    assert output[1::3] == ["refused"] * 3
     if not boundary.namespaced:  # with a network of its own it may be bound to all of it
-        assert said[2::3] == ["-", "127.0.0.1", "127.0.0.1"]
+        assert output[2::3] == ["-", "127.0.0.1", "127.0.0.1"]
 
 
 def test_connections_without_blocking_in_threads_and_across_exec_work(
@@ -223,8 +223,8 @@ print(subprocess.run(child, close_fds=False, capture_output=True, text=True).std
 
 def test_a_port_that_nobody_serves_is_refused_as_usual(make_boundary: MakeBoundary, world: World) -> None:
     boundary = supervised(make_boundary(network="loopback"))
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        port = made.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as result:
+        port = result.getsockname()[1]
     code = f"{_TRIED}\nprint(tried(socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', {port})))"
     assert python(boundary, code, world.work) == "ECONNREFUSED\n"
 
@@ -263,8 +263,8 @@ print(tried(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", {p})))
         started = boundary.spawn(
             [sys.executable, "-I", "-c", code], network="on", cwd=str(world.work), stdout=subprocess.PIPE
         )
-        said = started.communicate(timeout=60)[0].decode()
-    assert said == "EACCES EACCES\nreached\n"
+        output = started.communicate(timeout=60)[0].decode()
+    assert output == "EACCES EACCES\nreached\n"
 
 
 @pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
@@ -296,11 +296,11 @@ for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
     except OSError as error:
         print(errno.errorcode[error.errno])
 """
-            said = python(boundary, code, world.work).split()
+            output = python(boundary, code, world.work).split()
     finally:
         boundary.close()
-    assert said[:6] == ["reached", "reached", "EACCES", "EACCES", "EACCES", "ECONNREFUSED"]
-    assert said[6:] == ["ENOENT", "b'hello'", *["EACCES"] * 4]
+    assert output[:6] == ["reached", "reached", "EACCES", "EACCES", "EACCES", "ECONNREFUSED"]
+    assert output[6:] == ["ENOENT", "b'hello'", *["EACCES"] * 4]
 
 
 def test_an_address_that_changes_while_it_is_looked_at_opens_no_other_socket(world: World) -> None:

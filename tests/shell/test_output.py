@@ -150,13 +150,13 @@ def test_the_pieces_are_the_log(raw: bytes, size: int) -> None:
     try:
         os.write(fd, raw)
         output.PIECE = size
-        found = list(read_pieces(fd, 0, len(raw)))
+        actual = list(read_pieces(fd, 0, len(raw)))
     finally:
         output.PIECE = old
         os.close(fd)
-    assert b"".join(piece for _, piece in found) == raw
-    assert all(piece for _, piece in found)
+    assert b"".join(piece for _, piece in actual) == raw
+    assert all(piece for _, piece in actual)
     at = 0
-    for behind, piece in found:
+    for behind, piece in actual:
         at += len(piece)
         assert behind == at and b"\n" not in piece[:-1]

@@ -42,8 +42,8 @@ READINGS = {
 
 @pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    with made_user(monkeypatch) as made:
-        yield made
+    with made_user(monkeypatch) as result:
+        yield result
 
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)
@@ -65,11 +65,11 @@ def test_nothing_of_handrails_own_can_be_read_by_whatever_name(user: User, sandb
             }
             tries = [f"echo; echo '{how}:'; ({command.format(**facts)}); rm -rf *" for how, command in READINGS.items()]
             try:
-                said = run(session, "\n".join(tries))
+                output = run(session, "\n".join(tries))
             finally:
                 os.close(fd)
-            assert len(READINGS) == sum(f"{how}:" in said.splitlines() for how in READINGS)
-            assert not shows(path, said), f"{path.name} was read: {said}"
+            assert len(READINGS) == sum(f"{how}:" in output.splitlines() for how in READINGS)
+            assert not shows(path, output), f"{path.name} was read: {output}"
             assert path.read_bytes() == text
 
 
@@ -78,9 +78,9 @@ def test_a_search_through_the_whole_disk_does_not_open_the_journal(user: User, s
     mine = f"'*/{user.work.parent.name}/*'"  # other users of this machine may have journals of their own
     find = f"timeout 30 find / -maxdepth 6 -path /proc -prune -o -path {mine} -name journal.db -exec cat {{}} +"
     with user.session(sandbox, mode="full") as session:
-        said = run(session, f"{find}; echo over")
-    assert said.endswith("over\n")
-    assert not shows(Path("journal.db"), said)
+        output = run(session, f"{find}; echo over")
+    assert output.endswith("over\n")
+    assert not shows(Path("journal.db"), output)
 
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)
@@ -133,21 +133,21 @@ def test_nothing_of_handrails_own_can_be_changed(user: User, sandbox: str, comma
 
 
 def _tree(user: User) -> dict[str, bytes]:
-    found = {}
+    collected = {}
     for top in (user.state, user.config):
         for path in sorted(top.rglob("*")):
             if not {"locks", "drafts"} & set(path.parts) and "test" not in path.name:  # these two are Handrail's work
                 is_file = stat.S_ISREG(path.lstat().st_mode)
-                found[str(path)] = path.read_bytes() if is_file else b""
-    return {name: data for name, data in found.items() if "artefacts/" not in name or "1-2-3" in name}
+                collected[str(path)] = path.read_bytes() if is_file else b""
+    return {name: data for name, data in collected.items() if "artefacts/" not in name or "1-2-3" in name}
 
 
 @pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
 def test_inside_the_workspace_mounts_hide_it(monkeypatch: pytest.MonkeyPatch, sandbox: str) -> None:
     with made_user(monkeypatch, inside=True) as user, user.session(sandbox, mode="full") as session:
         for path in user.files():
-            said = run(session, f"cat {path}; echo x >>{path}; rm -f {path}")
-            assert not shows(path, said)
+            output = run(session, f"cat {path}; echo x >>{path}; rm -f {path}")
+            assert not shows(path, output)
             assert shows(path, path.read_bytes().decode("utf-8", "replace"))
 
 

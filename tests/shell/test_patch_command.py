@@ -180,8 +180,8 @@ def _expected(script: str, patch: str | None) -> str:
         "<<-EOF": "*** Begin Patch\n+a\tb\n*** End Patch\n",
         "\\$HOME \\`ls": "+$HOME `ls` \\ \\n \"q\" 'q' cost: 5$ $ $,\n",
     }
-    found = [text for mark, text in special.items() if mark in script]
-    return found[0] if found else script.split("\n", 1)[1].rsplit("EOF\n", 1)[0]
+    actual = [text for mark, text in special.items() if mark in script]
+    return actual[0] if actual else script.split("\n", 1)[1].rsplit("EOF\n", 1)[0]
 
 
 def _noting(command: Path, text: Path, cwd: Path) -> None:
@@ -204,10 +204,10 @@ def test_a_script_that_is_one_patch_and_nothing_else_is_taken_for_it(
 def test_bash_hands_the_same_text_to_the_command_in_the_same_directory(
     script: str, patch: str | None, directory: str, tmp_path: Path
 ) -> None:
-    found = as_patch(["bash", "-c", script])
-    assert found is not None
+    actual = as_patch(["bash", "-c", script])
+    assert actual is not None
     work, tools = tmp_path / "work", tmp_path / "bin"
-    (work / found.directory).mkdir(parents=True)
+    (work / actual.directory).mkdir(parents=True)
     tools.mkdir()
     for name in ("apply_patch", "applypatch"):
         command = tools / name
@@ -215,9 +215,9 @@ def test_bash_hands_the_same_text_to_the_command_in_the_same_directory(
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert (tmp_path / "text").read_bytes() == found.patch.encode("utf-8")
+    assert (tmp_path / "text").read_bytes() == actual.patch.encode("utf-8")
     cwd = (tmp_path / "cwd").read_text(encoding="utf-8").removesuffix("\n")
-    assert os.path.samefile(cwd, work / found.directory)
+    assert os.path.samefile(cwd, work / actual.directory)
 
 
 @pytest.mark.parametrize("script", LEFT, ids=range(len(LEFT)))
@@ -277,8 +277,8 @@ PIECES = [
 @settings(max_examples=sizes.pick(100, 400), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_no_script_of_shell_pieces_makes_it_raise(script: str) -> None:
-    found = as_patch(["bash", "-c", script])
-    assert found is None or script.replace("\\\n", "").lstrip().startswith(("apply_patch", "cd"))
+    actual = as_patch(["bash", "-c", script])
+    assert actual is None or script.replace("\\\n", "").lstrip().startswith(("apply_patch", "cd"))
 
 
 @settings(max_examples=sizes.pick(50, 200), deadline=None)
@@ -316,14 +316,19 @@ def test_what_is_taken_of_broken_scripts_is_what_bash_would_run(tmp_path: Path) 
         script = choose.choice(TAKEN)[0]
         at = choose.randrange(len(script))
         script = script[:at] + choose.choice(["", *PIECES, script[at : at + 1] * 2]) + script[at + 1 :]
-        found = as_patch(["bash", "-c", script])
-        if found is None or "applypatch" in script or compared == 120 or not set(found.directory) <= set("submydir /."):
+        actual = as_patch(["bash", "-c", script])
+        if (
+            actual is None
+            or "applypatch" in script
+            or compared == 120
+            or not set(actual.directory) <= set("submydir /.")
+        ):
             continue
         work = tmp_path / f"work-{compared}"
-        (work / found.directory).mkdir(parents=True, exist_ok=True)
+        (work / actual.directory).mkdir(parents=True, exist_ok=True)
         text.unlink(missing_ok=True)
         # Nothing but the command itself can run: there is no other directory on the path.
         subprocess.run(["/bin/bash", "-c", script], cwd=work, env={"PATH": f"{tools}:/bin"}, capture_output=True)
-        assert text.read_bytes() == found.patch.encode("utf-8"), script
+        assert text.read_bytes() == actual.patch.encode("utf-8"), script
         compared += 1
     assert compared > 50

@@ -136,31 +136,31 @@ def split(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", split(CERTAIN))
 def test_programs_of_the_network_use_it_by_nature(command: str) -> None:
-    found = find_effects(command)
-    assert found.network == (command,)
-    assert not found.possible_network
+    actual = find_effects(command)
+    assert actual.network == (command,)
+    assert not actual.possible_network
 
 
 @pytest.mark.parametrize("command", split(POSSIBLE))
 def test_build_tools_only_may_use_the_network(command: str) -> None:
-    found = find_effects(command)
-    assert (found.network, found.possible_network) == ((), (command,))
-    assert found.tier == "ordinary"
+    actual = find_effects(command)
+    assert (actual.network, actual.possible_network) == ((), (command,))
+    assert actual.tier == "ordinary"
 
 
 @pytest.mark.parametrize("command", split(NEITHER))
 def test_other_programs_use_no_network(command: str) -> None:
-    found = find_effects(command)
-    assert not (found.network or found.possible_network or found.tools)
+    actual = find_effects(command)
+    assert not (actual.network or actual.possible_network or actual.tools)
 
 
 @pytest.mark.parametrize(
     "command", ["npx thing a", "bunx thing", "npm exec thing", "uvx thing", "cd d && npx --no-install thing"]
 )
 def test_a_tool_that_is_not_known_uses_the_network_unless_it_is_installed(command: str) -> None:
-    found = find_effects(command)
-    assert [use.tool for use in found.tools] == ["thing"]
-    assert not (found.network or found.possible_network)
+    actual = find_effects(command)
+    assert [use.tool for use in actual.tools] == ["thing"]
+    assert not (actual.network or actual.possible_network)
 
 
 @pytest.mark.parametrize("command", ["npx thing | sh", "go run x | bash", 'eval "$(npx tsc)"', "bash <(uvx thing)"])

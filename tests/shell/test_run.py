@@ -59,23 +59,23 @@ def go(runs: Runs, order: Callable[..., CommandOrder]) -> Go:
     return run
 
 
-def said(ended: CommandEnd) -> bytes:
+def read_log(ended: CommandEnd) -> bytes:
     return Path(ended.log).read_bytes()
 
 
 def test_what_is_printed_is_in_the_log_in_order(go: Go) -> None:
     ended = go("for i in 1 2 3; do echo out $i; echo err $i >&2; done")
-    assert said(ended) == b"out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
+    assert read_log(ended) == b"out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
     assert (ended.exit_code, ended.signal, ended.reason, ended.strays) == (0, "", "", ())
     assert ended.output_bytes == 36 and ended.duration > 0
 
 
 def test_opening_dev_stderr_does_not_empty_the_log(go: Go) -> None:
-    assert said(go("echo a; echo b > /dev/stderr; echo c | tee /dev/stderr > /dev/null; echo d")) == b"a\nb\nc\nd\n"
+    assert read_log(go("echo a; echo b > /dev/stderr; echo c | tee /dev/stderr > /dev/null; echo d")) == b"a\nb\nc\nd\n"
 
 
 def test_raw_bytes_stay_as_they_are(go: Go) -> None:
-    assert said(go(r"printf '\x00\xff\x1b[31m\r'")) == b"\0\xff\x1b[31m\r"
+    assert read_log(go(r"printf '\x00\xff\x1b[31m\r'")) == b"\0\xff\x1b[31m\r"
 
 
 @pytest.mark.parametrize(
@@ -95,32 +95,32 @@ def test_how_it_ended_is_told(go: Go, command: str, code: int | None, name: str,
 
 
 def test_stdin_is_empty(go: Go) -> None:
-    assert said(go("cat; read x; echo $?")) == b"1\n"
+    assert read_log(go("cat; read x; echo $?")) == b"1\n"
 
 
 def test_the_command_runs_in_a_session_of_its_own_and_in_its_directory(go: Go, tmp_path: Path) -> None:
     ended = go("pwd; ps -o sid= -p $$; echo $$")
-    where, session, pid = said(ended).split()
+    where, session, pid = read_log(ended).split()
     assert where.decode() == str(tmp_path / "here") and session == pid
 
 
 def test_an_open_directory_may_be_where_it_runs(go: Go, tmp_path: Path) -> None:
     fd = os.open(tmp_path / "here", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        assert said(go("pwd -P", cwd=f"/proc/self/fd/{fd}")).decode().strip() == str(tmp_path / "here")
+        assert read_log(go("pwd -P", cwd=f"/proc/self/fd/{fd}")).decode().strip() == str(tmp_path / "here")
     finally:
         os.close(fd)
 
 
 def test_nothing_of_the_start_is_left_in_the_shell(go: Go) -> None:
-    text = said(go('echo "[$BASH_ENV]" "$0" $#; echo "$-"; ls /proc/self/fd'))
+    text = read_log(go('echo "[$BASH_ENV]" "$0" $#; echo "$-"; ls /proc/self/fd'))
     assert text.split(b"\n")[0] == b"[] bash 0" and b"c" in text.split(b"\n")[1]
     assert set(text.split()[4:]) == {b"0", b"1", b"2", b"3"}  # 3: the directory that ls reads
 
 
 def test_a_command_too_long_for_an_argument_runs(go: Go) -> None:
     ended = go("cat <<'END' | wc -c\n" + "x" * 300_000 + "\nEND\n")
-    assert said(ended).split() == [b"300001"]
+    assert read_log(ended).split() == [b"300001"]
 
 
 def test_a_command_with_nul_is_refused_and_leaves_nothing_open(runs: Runs, order: Callable[..., CommandOrder]) -> None:
@@ -148,14 +148,14 @@ def test_a_timeout_keeps_what_was_printed(go: Go) -> None:
         lambda seconds: go("echo first; sleep 1000; echo never", timeout=seconds), lambda ended: ended.output_bytes
     )
     assert ended.timed_out and not ended.cancelled and ended.exit_code is None and ended.signal == "SIGTERM"
-    assert said(ended) == b"first\n"
+    assert read_log(ended) == b"first\n"
 
 
 def test_last_words_after_term_are_kept(go: Go) -> None:
     command = "trap 'head -c 300000 /dev/zero; echo bye; exit 4' TERM; sleep 1000 & echo hi; wait"
     ended, _ = until_it_got_far_enough(lambda seconds: go(command, timeout=seconds), lambda ended: ended.output_bytes)
     assert ended.timed_out and ended.exit_code == 4
-    assert said(ended) == b"hi\n" + b"\0" * 300_000 + b"bye\n"
+    assert read_log(ended) == b"hi\n" + b"\0" * 300_000 + b"bye\n"
 
 
 def test_a_cancel_from_another_thread_ends_it(runs: Runs, order: Callable[..., CommandOrder]) -> None:
@@ -180,12 +180,12 @@ def test_a_command_may_be_kept_when_its_time_is_up(runs: Runs, order: Callable[.
     run = runs.start(order("echo early; sleep 0.5; echo late"))
     assert run.wait(timeout=0.1, keep=True) is None
     ended = run.wait(timeout=TIMEOUT)
-    assert ended is not None and ended.exit_code == 0 and said(ended) == b"early\nlate\n"
+    assert ended is not None and ended.exit_code == 0 and read_log(ended) == b"early\nlate\n"
 
 
 def test_output_over_the_budget_ends_the_command(go: Go) -> None:
     ended = go("yes", budget=3_000_000)
-    assert ended.overflowed and len(said(ended)) == 3_000_000
+    assert ended.overflowed and len(read_log(ended)) == 3_000_000
     assert ended.lost_bytes == ended.output_bytes - 3_000_000
 
 
@@ -194,7 +194,7 @@ def test_a_child_in_the_background_is_named_and_not_waited_for(go: Go, runs: Run
     ended = go("sleep 1234.5 & echo started $!; exit 5")
     assert ended.exit_code == 5
     [stray] = ended.strays
-    assert said(ended) == b"started %d\n" % stray.pid
+    assert read_log(ended) == b"started %d\n" % stray.pid
     assert stray.command == "sleep 1234.5" and stray.holds_output
     os.kill(stray.pid, 0)
     runs.close()
@@ -209,14 +209,14 @@ def test_a_child_that_let_go_of_the_output_is_named_too(go: Go) -> None:
 
 
 def test_the_last_words_of_a_process_substitution_are_not_lost(go: Go) -> None:
-    assert said(go("echo hi > >(sleep 0.02; cat)")) == b"hi\n"
+    assert read_log(go("echo hi > >(sleep 0.02; cat)")) == b"hi\n"
 
 
 @linux
 def test_what_a_stray_prints_later_is_in_the_log(go: Go) -> None:
     ended = go("(sleep 0.3; echo later) & echo now")
     until = time.monotonic() + TIMEOUT
-    while said(ended) != b"now\nlater\n":
+    while read_log(ended) != b"now\nlater\n":
         assert time.monotonic() < until
         time.sleep(0.01)
 
@@ -229,7 +229,7 @@ def test_a_stray_cannot_fill_the_disk(go: Go) -> None:
     while Path(f"/proc/{stray.pid}").exists():
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert len(said(ended)) == 2_000_000
+    assert len(read_log(ended)) == 2_000_000
 
 
 def test_a_hundred_commands_at_once_keep_to_themselves(go: Go) -> None:
@@ -243,7 +243,7 @@ def test_a_hundred_commands_at_once_keep_to_themselves(go: Go) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {number: (end.exit_code, said(end), end.strays) for number, end in ends.items()} == {
+    assert {number: (end.exit_code, read_log(end), end.strays) for number, end in ends.items()} == {
         number: (number, b"%d\n%d\n" % (number, number), ()) for number in range(100)
     }
 
@@ -318,7 +318,7 @@ def test_a_sandbox_may_start_the_process(go: Go) -> None:
         seen.append((list(args), options["start_new_session"]))
         return start_process(["env", "WRAPPED=1", *args], **options)
 
-    assert said(go("echo $WRAPPED", spawn=spawn)) == b"1\n"
+    assert read_log(go("echo $WRAPPED", spawn=spawn)) == b"1\n"
     assert seen == [(["bash", "-c", "echo $WRAPPED"], True)]
 
 
@@ -356,7 +356,7 @@ def test_programs_are_told_that_nobody_is_there(go: Go) -> None:
     assert (env["PAGER"], env["EDITOR"], env["GIT_TERMINAL_PROMPT"], env["A"]) == ("cat", "true", "0", "1")
     assert env["GIT_SSH_COMMAND"] == "ssh -i key" and "BASH_ENV" not in env and base["PAGER"] == "less"
     ended = go("echo a | ${PAGER}; ${EDITOR} file && echo edited", env=env)
-    assert said(ended) == b"a\nedited\n"
+    assert read_log(ended) == b"a\nedited\n"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "expected"),
     [
         ("grep a b", 0, ""),
         ("grep a b", 1, "no line matched"),
@@ -401,5 +401,5 @@ def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None
         ("foo", 255, ""),
     ],
 )
-def test_well_known_codes_are_explained_only_when_sure(line: str, code: int, told: str) -> None:
-    assert explain_exit_code(line, code) == told
+def test_well_known_codes_are_explained_only_when_sure(line: str, code: int, expected: str) -> None:
+    assert explain_exit_code(line, code) == expected

@@ -68,8 +68,8 @@ def test_threads_pools_and_pipes_of_commands_work(make_boundary: MakeBoundary, w
 
 def test_the_usual_devices_work(make_boundary: MakeBoundary, world: World) -> None:
     script = "head -c 3 /dev/zero | wc -c; head -c 2 /dev/urandom | wc -c; echo x >/dev/null; ls -d /proc/self/fd"
-    code, said = bash(make_boundary(), script)
-    assert code == 0 and said.split() == ["3", "2", "/proc/self/fd"]
+    code, output = bash(make_boundary(), script)
+    assert code == 0 and output.split() == ["3", "2", "/proc/self/fd"]
 
 
 def test_a_log_file_outside_is_written_by_its_descriptor_and_by_its_name_dev_stdout(
@@ -174,8 +174,8 @@ def test_a_script_in_memory_runs(make_boundary: MakeBoundary, world: World) -> N
 def test_limits_are_on_before_the_command_begins(make_boundary: MakeBoundary, world: World) -> None:
     boundary = make_boundary(limits=ResourceLimits(processes=500, file_bytes=1 << 20, memory_bytes=1 << 32))
     script = "ulimit -u; ulimit -f; ulimit -v; ulimit -c; head -c 2000000 /dev/zero >big; wc -c <big"
-    _, said = bash(boundary, script, world.work)
-    numbers = [line for line in said.splitlines() if line.strip().isdigit()]
+    _, output = bash(boundary, script, world.work)
+    numbers = [line for line in output.splitlines() if line.strip().isdigit()]
     assert numbers == ["500", "1024", str((1 << 32) // 1024), "0", str(1 << 20)]
 
 
@@ -212,10 +212,10 @@ def test_pytest_runs_inside(make_boundary: MakeBoundary, world: World) -> None:
     (world.work / "test_it.py").write_text(
         "def test_it(tmp_path):\n    (tmp_path / 'a').write_text('a')\n", encoding="utf-8"
     )
-    code, said = bash(
+    code, output = bash(
         make_boundary(), f"{sys.executable} -m pytest -c /dev/null -p no:cacheprovider test_it.py", world.work
     )
-    assert code == 0 and "1 passed" in said
+    assert code == 0 and "1 passed" in output
 
 
 # Several, and the end
@@ -244,16 +244,16 @@ def test_two_boundaries_with_different_fences_hold_at_once(world: World) -> None
 
 def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> None:
     boundary = make_boundary()
-    said: list[tuple[int, str]] = []
+    collected: list[tuple[int, str]] = []
     threads = [
-        threading.Thread(target=lambda n=n: said.append(bash(boundary, f"echo {n} | tee f{n}", world.work)))
+        threading.Thread(target=lambda n=n: collected.append(bash(boundary, f"echo {n} | tee f{n}", world.work)))
         for n in range(30)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(int(text) for code, text in said) == list(range(30))
+    assert sorted(int(text) for code, text in collected) == list(range(30))
     assert len(os.listdir(world.work)) == 30
 
 
@@ -441,8 +441,8 @@ def test_a_workspace_that_was_replaced_is_the_new_one(world: World) -> None:
 def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
     """As a draft has it: all that a command changes is in the upper directory."""
     boundary_or_skip("namespaces", world.confinement()).close()
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
-        top = Path(os.path.realpath(made))
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
+        top = Path(os.path.realpath(result))
         lower, upper, work = (top / name for name in ("lo,w:er", "upper", "work"))
         for path in (lower, upper, work):
             path.mkdir()
@@ -475,8 +475,8 @@ def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
 def test_each_refusal_has_its_own_reason_and_fix(
     step: str, number: int, switches: Switches, why: str, fix: str
 ) -> None:
-    found = explain(SetUpFailed(number, step, ""), switches)
-    assert why in found.why and fix in found.fix
+    actual = explain(SetUpFailed(number, step, ""), switches)
+    assert why in actual.why and fix in actual.fix
 
 
 def test_a_limit_of_namespaces_is_met_for_real(world: World) -> None:

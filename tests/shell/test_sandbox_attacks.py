@@ -23,8 +23,8 @@ def test_files_in_the_workspace_are_made_changed_moved_and_removed(make_boundary
         "mkdir -p a/b && echo one >a/b/x && ln -s x a/b/l && ln a/b/x a/y && mv a/b/x top && rm a/y && cat top a/b/l"
     )
     (world.work / "x").write_text("here", encoding="utf-8")
-    code, said = bash(make_boundary(), script + " 2>/dev/null; truncate -s 1 top; chmod +x top; ls", world.work)
-    assert (code, said) == (0, "one\na\ntop\nx\n")
+    code, output = bash(make_boundary(), script + " 2>/dev/null; truncate -s 1 top; chmod +x top; ls", world.work)
+    assert (code, output) == (0, "one\na\ntop\nx\n")
     assert (world.work / "top").read_text(encoding="utf-8") == "o"
 
 
@@ -74,10 +74,10 @@ def test_temporary_files_have_a_private_place_that_the_file_tools_know_by_the_sa
     make_boundary: MakeBoundary, world: World
 ) -> None:
     boundary = make_boundary()
-    code, said = bash(boundary, 'made=$(mktemp); echo kept >"$made"; echo "$made"', world.work)
+    code, output = bash(boundary, 'made=$(mktemp); echo kept >"$made"; echo "$made"', world.work)
     assert code == 0
-    assert Path(said.strip()).read_text(encoding="utf-8") == "kept\n"
-    assert said.startswith(boundary.tmp)
+    assert Path(output.strip()).read_text(encoding="utf-8") == "kept\n"
+    assert output.startswith(boundary.tmp)
     boundary.close()
     assert not os.path.exists(boundary.tmp)
 
@@ -97,10 +97,10 @@ def test_a_hidden_file_cannot_be_read(make_boundary: MakeBoundary, world: World)
     (keys / "id").write_text("hush", encoding="utf-8")
     boundary = make_boundary(hidden=(str(keys), str(world.file)))
     (world.outside / "link").symlink_to(keys / "id")
-    _, said = bash(
+    _, output = bash(
         boundary, f"cat {keys}/id {world.file} {world.outside}/link; cp -r {keys} here; ln {world.file} l; cat l"
     )
-    assert "hush" not in said and "kept" not in said
+    assert "hush" not in output and "kept" not in output
     assert not (world.work / "here" / "id").exists()
 
 
@@ -115,9 +115,9 @@ def test_a_file_hidden_inside_the_workspace_is_held_or_the_description_says_that
     secret = world.work / ".env"
     secret.write_text("hush", encoding="utf-8")
     boundary = make_boundary(hidden=(str(secret),))
-    _, said = bash(boundary, f"cat {secret}")
-    assert ("hush" in said) == ("cannot be hidden inside a writable tree" in boundary.description)
-    assert boundary.name.startswith("landlock") or "hush" not in said
+    _, output = bash(boundary, f"cat {secret}")
+    assert ("hush" in output) == ("cannot be hidden inside a writable tree" in boundary.description)
+    assert boundary.name.startswith("landlock") or "hush" not in output
 
 
 def test_the_environment_and_memory_of_this_program_cannot_be_read(make_boundary: MakeBoundary, world: World) -> None:
@@ -125,8 +125,8 @@ def test_the_environment_and_memory_of_this_program_cannot_be_read(make_boundary
     boundary.run(lambda: None)  # a confined thread of ours must not be a way in
     threads = f"/proc/{os.getpid()}/task/*"
     for _ in range(5):
-        _, said = bash(boundary, f"cat {threads}/environ {threads}/maps /proc/{os.getpid()}/environ | wc -c")
-        assert said.splitlines()[-1].strip() == "0"
+        _, output = bash(boundary, f"cat {threads}/environ {threads}/maps /proc/{os.getpid()}/environ | wc -c")
+        assert output.splitlines()[-1].strip() == "0"
 
 
 def test_the_raw_disks_are_not_there(make_boundary: MakeBoundary, world: World) -> None:
@@ -137,8 +137,8 @@ def test_the_raw_disks_are_not_there(make_boundary: MakeBoundary, world: World) 
     ]
     if not disks:
         pytest.skip("this machine shows no disks in /dev")
-    _, said = bash(make_boundary(), f"head -c 1 /dev/{disks[0]} | wc -c")
-    assert said.splitlines()[-1].strip() == "0"
+    _, output = bash(make_boundary(), f"head -c 1 /dev/{disks[0]} | wc -c")
+    assert output.splitlines()[-1].strip() == "0"
 
 
 def test_a_read_only_tree_inside_the_workspace_is_held_or_the_description_says_that_it_is_not(
@@ -188,8 +188,8 @@ others = [(16, 3, (0, 0)), (17, 3, ("lo", 0)), (40, 1, (2, 1))]
 for family, kind, address in ip + unix + others:
     print(tried(family, kind, address))
 """
-        said = python(make_boundary(), code, world.work).split()
-    assert said == ["13"] * 8
+        output = python(make_boundary(), code, world.work).split()
+    assert output == ["13"] * 8
 
 
 def test_a_pair_of_connected_sockets_works(make_boundary: MakeBoundary, world: World) -> None:

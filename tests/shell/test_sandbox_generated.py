@@ -109,11 +109,11 @@ def _make_tree(work: Path) -> None:
 
 def _protected(work: Path) -> dict[str, str]:
     """What a person's next git, editor or agent would find."""
-    found = {}
+    collected = {}
     for name in (*_EXISTING, *_ABSENT):
         path = work / name
-        found[name] = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    return found
+        collected[name] = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return collected
 
 
 def _bash(session: Session, command: str) -> Result:
@@ -126,8 +126,8 @@ def _bash(session: Session, command: str) -> Result:
 @pytest.fixture
 def work() -> Iterator[Path]:
     # Not in /tmp, of which a boundary shows another one.
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
-        place = Path(os.path.realpath(made)) / "work"
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
+        place = Path(os.path.realpath(result)) / "work"
         place.mkdir()
         yield place
 

@@ -25,7 +25,7 @@ def shown(word: Word) -> str:
     return word.fixed if word.fixed is not None else f"<{'+'.join(word.holds)}>"
 
 
-def told(simple: Command) -> str:
+def describe(simple: Command) -> str:
     assigned = [f"{item.name}={','.join(shown(value) for value in item.values)}" for item in simple.assignments]
     redirected = [f"{item.descriptor}{item.operator}{shown(item.target)}" for item in simple.redirections]
     return " ".join([*assigned, *(shown(word) for word in simple.words), *redirected])
@@ -34,7 +34,7 @@ def told(simple: Command) -> str:
 @pytest.mark.parametrize(("script", "commands", "state"), ROWS, ids=range(len(ROWS)))
 def test_a_script_comes_to_these_commands(script: str, commands: list[str], state: str) -> None:
     seen = parse_script(script)
-    assert [told(run) for run in seen.runs] == commands
+    assert [describe(run) for run in seen.runs] == commands
     assert (f"wrong: {seen.error.message}" if seen.error else "; ".join(seen.doubts)) == state
     assert seen.proven == (state == "")
 

@@ -92,15 +92,15 @@ def runs() -> Iterator[Runs]:
 
 def sleeping(number: str) -> list[int]:
     """All living processes that have that number as an argument of its own."""
-    found = []
+    collected = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if number.encode() in words:
-            found.append(int(pid))
-    return found
+            collected.append(int(pid))
+    return collected
 
 
 def name(pid: int) -> str:
@@ -112,7 +112,7 @@ def name(pid: int) -> str:
 
 def children() -> set[int]:
     """The children of this process, the dead ones that nobody has reaped too; without the watch of a registry."""
-    own, found = os.getpid(), set()
+    own, collected = os.getpid(), set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             stat = Path(f"/proc/{pid}/stat").read_bytes()
@@ -120,8 +120,8 @@ def children() -> set[int]:
         except OSError:
             continue
         if not watches and int(stat.rpartition(b")")[2].split()[1]) == own:
-            found.add(int(pid))
-    return found
+            collected.add(int(pid))
+    return collected
 
 
 def until(holds: Callable[[], object], seconds: float = TIMEOUT) -> None:

@@ -36,9 +36,9 @@ def place(world: World) -> World:
 def _left_a_trace(place: World) -> bool:
     """Whether code has run since the last question."""
     canary = place.outside / "canary"
-    found = canary.exists()
+    exists = canary.exists()
     canary.unlink(missing_ok=True)
-    return found
+    return exists
 
 
 def _run_freely(script: str, place: World) -> bool:
@@ -161,5 +161,5 @@ def _require_boundary(place: World) -> None:
     ],
 )
 def test_everyday_arithmetic_is_still_proven_to_only_look(script: str) -> None:
-    found = find_effects(script)
-    assert (found.tier, found.doubts) == ("read_only", ())
+    actual = find_effects(script)
+    assert (actual.tier, actual.doubts) == ("read_only", ())

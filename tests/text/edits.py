@@ -21,7 +21,7 @@ class Case:
     new: str
     before: tuple[str, ...]
     """The lines of the file above the edited place; then those in its place and whether they are new; then below."""
-    made: tuple[tuple[str, bool], ...]
+    wanted: tuple[tuple[str, bool], ...]
     after: tuple[str, ...]
     kinds: tuple[str, ...] = ()
     tolerances: frozenset[str] = field(default_factory=frozenset)
@@ -34,11 +34,11 @@ class Case:
         if self.refuse or tuple(rows[:head]) != self.before or tuple(rows[tail:]) != self.after:
             return False
         there = rows[head:tail]
-        return len(there) == len(self.made) and all(
+        return len(there) == len(self.wanted) and all(
             row == meant
             or ("trail" in self.tolerances and not (row + meant).strip())
             or (fresh and self._plain(row) == self._plain(meant))
-            for row, (meant, fresh) in zip(there, self.made, strict=True)
+            for row, (meant, fresh) in zip(there, self.wanted, strict=True)
         )
 
     def _plain(self, row: str) -> str:
@@ -76,9 +76,9 @@ def clean_edit(rng: Random, sample: Sample) -> Case | None:
         return None
     ends = [row[len(body) :] for row, body in zip(rows, bodies, strict=True)]
     main = Counter(ends).most_common(1)[0][0] or "\n"
-    made = [(row + main, fresh) for row, fresh in edited]
-    if at + length == len(rows) and made:
-        made[-1] = (edited[-1][0] + ends[-1], made[-1][1])
+    wanted = [(row + main, fresh) for row, fresh in edited]
+    if at + length == len(rows) and wanted:
+        wanted[-1] = (edited[-1][0] + ends[-1], wanted[-1][1])
     whole = at + length < len(rows) or ends[-1]
     if not whole and (not edited or edited[-1][0] == "" or old[-1] == ""):
         return None
@@ -91,7 +91,7 @@ def clean_edit(rng: Random, sample: Sample) -> Case | None:
         "\n".join(old) + close,
         new + (close if edited else ""),
         tuple(rows[:at]),
-        tuple(made),
+        tuple(wanted),
         tuple(rows[at + length :]),
     )
 

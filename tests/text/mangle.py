@@ -78,8 +78,8 @@ def make_literal_case(rng: Random) -> Case | None:
         return None
     if text[: text.index(old)].count("\n") != len(case.before):
         return None  # it is there by the letter, elsewhere
-    made = [row for row, _ in case.made]
-    if has_lost_indent(made, range(len(made))) or any(row.lstrip().startswith("- ") for row in made):
+    rows = [row for row, _ in case.wanted]
+    if has_lost_indent(rows, range(len(rows))) or any(row.lstrip().startswith("- ") for row in rows):
         return None  # what was meant is no code itself, or an item of a list, which lines may belong to
     return replace(case, tolerances=case.tolerances | {"trail"})  # a blank line may lose its blanks too
 
@@ -88,7 +88,7 @@ def _coincides(case: Case) -> bool:
     """Whether a new line happens to have the words of an old one: who could tell it from that line, kept?"""
     there = split(case.sample.text)[len(case.before) :]
     old = {row.strip(): row.rstrip("\r\n") for row in there[: len(there) - len(case.after)] if row.strip()}
-    fresh = [row.rstrip("\r\n") for row, is_new in case.made if is_new]
+    fresh = [row.rstrip("\r\n") for row, is_new in case.wanted if is_new]
     return any(
         row.strip() in old and row not in (old[row.strip()], case.sample.unit + old[row.strip()]) for row in fresh
     )
@@ -97,22 +97,22 @@ def _coincides(case: Case) -> bool:
 def mangled(rng: Random, case: Case, kinds: Sequence[str]) -> Case | None:
     """An edit with these mistakes, always in the same order; None where one does not apply."""
     for kind in sorted(kinds, key=list(MISTAKES).index):
-        found = MISTAKES[kind](rng, case)
-        if found is None:
+        spoilt = MISTAKES[kind](rng, case)
+        if spoilt is None:
             return None
-        case = replace(found, kinds=(*case.kinds, kind))
+        case = replace(spoilt, kinds=(*case.kinds, kind))
     return case
 
 
 def outcome(case: Case) -> tuple[str, EditPlan | ToolError, str]:
     """ "right", "refused", "otherwise" or "wrong", with the outcome and the new text."""
     try:
-        made = plan_edit(case.sample.text, case.old, case.new, prose=case.sample.prose)
+        plan = plan_edit(case.sample.text, case.old, case.new, prose=case.sample.prose)
     except ToolError as error:
         return "refused", error, case.sample.text
-    result = spliced(case.sample.text, made)
+    result = spliced(case.sample.text, plan)
     verdict = "right" if case.judge(result) else "otherwise" if means(case, result) else "wrong"
-    return verdict, made, result
+    return verdict, plan, result
 
 
 def means(case: Case, result: str) -> bool:
@@ -131,14 +131,14 @@ def means(case: Case, result: str) -> bool:
     if tuple(rows[:head]) != case.before or tuple(rows[tail:]) != case.after or head > tail:
         return False
     old, new = _joined(there[head : len(there) - len(case.after)]), _joined(rows[head:tail])
-    made = tuple((row, True) for row in rows[head:tail])
+    wanted = tuple((row, True) for row in rows[head:tail])
     rng = Random(case.old + case.new)
     for kinds in _fewer(case.kinds):
         for number in range(_TRIES):
             close = "\n" if number % 2 else ""
-            other = Case(case.sample, old + close, new + close if new else "", case.before, made, case.after)
-            found = mangled(rng, other, kinds)
-            if found and all(_same(a, b, kinds) for a, b in ((found.old, case.old), (found.new, case.new))):
+            other = Case(case.sample, old + close, new + close if new else "", case.before, wanted, case.after)
+            spoilt = mangled(rng, other, kinds)
+            if spoilt and all(_same(a, b, kinds) for a, b in ((spoilt.old, case.old), (spoilt.new, case.new))):
                 return True
     return False
 
@@ -168,20 +168,20 @@ def _fewer(kinds: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield from (some for some in combinations(others, count) if count == 1 or not {*some}.isdisjoint(kinds))
 
 
-def spliced(text: str, made: EditPlan) -> str:
-    for one in reversed(made.splices):
+def spliced(text: str, expected: EditPlan) -> str:
+    for one in reversed(expected.splices):
         text = text[: one.start] + one.new + text[one.end :]
     return text
 
 
-def describe(case: Case, made: object) -> str:
+def describe(case: Case, expected: object) -> str:
     """A case in full, for whoever has to understand it."""
     parts = {"file": case.sample.text, "old": case.old, "new": case.new}
-    parts["wanted"] = "a refusal" if case.refuse else "".join(row for row, _ in case.made)
+    parts["wanted"] = "a refusal" if case.refuse else "".join(row for row, _ in case.wanted)
     shown = [f"{name} (from line {len(case.before) + 1})" if name == "file" else name for name in parts]
     blocks = [f"--- {name}\n" + "\n".join(map(repr, feeds(text).split("\n")))
               for name, text in zip(shown, parts.values(), strict=True)]  # fmt: skip
-    return "\n".join([f"=== {', '.join(case.kinds)}", *blocks, f"--- made\n{made}"])
+    return "\n".join([f"=== {', '.join(case.kinds)}", *blocks, f"--- made\n{expected}"])
 
 
 def read_samples(folders: Sequence[str]) -> list[Sample]:
@@ -213,10 +213,10 @@ def hammer(
             continue
         count -= 1
         name = {0: "none", 1: "".join(case.kinds), 2: "two of them"}.get(len(case.kinds), "three of them")
-        verdict, made, _ = outcome(case)
+        verdict, result, _ = outcome(case)
         table["stale" if case.refuse else name][verdict] += 1
         if show and verdict == "wrong":
-            print(describe(case, made), "\n")
+            print(describe(case, result), "\n")
     return table
 
 

@@ -21,8 +21,8 @@ def _seen(mistake: Mistake) -> Mistake:
         return [row for row in text.split("\n") if row.strip()]
 
     def seen(rng: Random, case: Case) -> Case | None:
-        found = mistake(rng, case)
-        return found if found and filled(found.old) != filled(case.old) else None
+        spoilt = mistake(rng, case)
+        return spoilt if spoilt and filled(spoilt.old) != filled(case.old) else None
 
     return seen
 
@@ -106,13 +106,13 @@ def _unit(rng: Random, case: Case) -> Case | None:
 
 def _trail_added(rng: Random, case: Case) -> Case | None:
     odd = {row for row in case.old.split("\n") if rng.random() < 0.5}
-    found = _rows(case, lambda rows: [row + "  " if row in odd else row for row in rows], rng.random() < 0.7)
-    return found and replace(found, tolerances=case.tolerances | {"trail"})
+    spoilt = _rows(case, lambda rows: [row + "  " if row in odd else row for row in rows], rng.random() < 0.7)
+    return spoilt and replace(spoilt, tolerances=case.tolerances | {"trail"})
 
 
 def _trail_lost(rng: Random, case: Case) -> Case | None:
-    found = _rows(case, lambda rows: [row.rstrip() for row in rows], rng.random() < 0.7)
-    return found and replace(found, tolerances=case.tolerances | {"trail"})
+    spoilt = _rows(case, lambda rows: [row.rstrip() for row in rows], rng.random() < 0.7)
+    return spoilt and replace(spoilt, tolerances=case.tolerances | {"trail"})
 
 
 def _crlf(rng: Random, case: Case) -> Case | None:
@@ -140,8 +140,8 @@ def _final(rng: Random, case: Case) -> Case | None:
 def _inner(rng: Random, case: Case) -> Case | None:
     odd = {row for row in case.old.split("\n") if rng.random() < 0.5}
     change = lambda rows: [lead_of(row) + row.lstrip().replace(" ", "  ", 1) if row in odd else row for row in rows]  # noqa: E731
-    found = _rows(case, change, rng.random() < 0.7)
-    return found and replace(found, tolerances=case.tolerances | {"squeeze", "trail"})
+    spoilt = _rows(case, change, rng.random() < 0.7)
+    return spoilt and replace(spoilt, tolerances=case.tolerances | {"squeeze", "trail"})
 
 
 def _mapped(table: dict[str, str], both: float = 0.7) -> Mistake:

@@ -30,14 +30,14 @@ EUC_JP_THREE_BYTES = [b"\x8f\xb0\xa1", b"\x8e\xb1", b"\xa4\xa2"]
 def model_offsets(codec: Codec, raw: bytes) -> list[int]:
     """Where each character begins, found by feeding one byte at a time; and where the last one ends."""
     decoder = codecs.getincrementaldecoder(codec.name)(codec.errors)
-    found, characters = [len(codec.bom)], 0
+    ends, characters = [len(codec.bom)], 0
     for at in range(len(codec.bom), len(raw)):
-        made = len(decoder.decode(raw[at : at + 1], at + 1 == len(raw)))
-        if made:
+        result = len(decoder.decode(raw[at : at + 1], at + 1 == len(raw)))
+        if result:
             # Several at once are stray bytes that were held back: each is one byte, the last one ends here.
-            found += [at + 1 - behind for behind in range(made - 1, -1, -1)]
-            characters += made
-    return found
+            ends += [at + 1 - behind for behind in range(result - 1, -1, -1)]
+            characters += result
+    return ends
 
 
 @settings(deadline=None, max_examples=sizes.pick(20, 60))
@@ -180,16 +180,16 @@ def test_a_short_legacy_text_is_read_as_it_was_written(name: str, text: str) -> 
         "".join(other for its, other in SAMPLES if its == name).encode(name) * 1_000 + raw,
         PADDING * 100 + b"-" * 9_000 + raw,  # on a line that is longer than a sample
     ):
-        found = detect_encoding(whole)
-        assert found.decode(whole) == whole.decode(name), found
+        actual = detect_encoding(whole)
+        assert actual.decode(whole) == whole.decode(name), actual
 
 
 @pytest.mark.parametrize("name", ["cp1252", "gbk", "big5", "cp932", "euc_jp", "euc_kr", "cp1251"])
 def test_a_part_that_ends_inside_a_character_is_read_all_the_same(name: str) -> None:
     raw = "".join(text for its, text in SAMPLES if its == name).strip().encode(name)
     for end in range(len(raw) - 6, len(raw)):
-        found = detect_encoding(raw[:end], whole=False)
-        assert raw.decode(found.name) == raw.decode(name), found
+        actual = detect_encoding(raw[:end], whole=False)
+        assert raw.decode(actual.name) == raw.decode(name), actual
 
 
 @pytest.mark.parametrize("char", [0x92, 0xE9, 0x96, 0xDF, 0xA3])
@@ -210,10 +210,10 @@ def test_bytes_that_cp1252_does_not_have_are_latin_1() -> None:
 @pytest.mark.parametrize("stray", [b"\xff", b"\xe9", b"\x92", b"\xe4\xb8", b"\xed\xa0\x80"])
 def test_utf8_with_a_stray_byte_stays_utf8_and_keeps_the_byte(text: str, stray: bytes) -> None:
     raw = PADDING + text.encode() * 3 + b"# " + stray + b" here\n" + text.encode() * 3
-    found = detect_encoding(raw)
-    assert found == Codec("utf-8", stray=True)
-    assert found.decode(raw).encode("utf-8", "surrogateescape") == raw
-    assert text in found.decode(raw)
+    actual = detect_encoding(raw)
+    assert actual == Codec("utf-8", stray=True)
+    assert actual.decode(raw).encode("utf-8", "surrogateescape") == raw
+    assert text in actual.decode(raw)
     marked_raw = codecs.BOM_UTF8 + raw
     assert detect_encoding(marked_raw) == Codec("utf-8", codecs.BOM_UTF8, stray=True)
 

@@ -36,8 +36,8 @@ BATCH = 50
 def cases(seed: int, shape: Callable[[Random], Sample]) -> list[Case]:
     """Edits of files of one shape, each with one to three mistakes."""
     rng = Random(seed)
-    made = (make_case(rng, shape=shape) for _ in range(100 * BATCH))
-    return list(islice((case for case in made if case and case.kinds), BATCH))
+    generated = (make_case(rng, shape=shape) for _ in range(100 * BATCH))
+    return list(islice((case for case in generated if case and case.kinds), BATCH))
 
 
 @pytest.mark.parametrize("shape", sorted(SHAPES))
@@ -52,15 +52,15 @@ def cases(seed: int, shape: Callable[[Random], Sample]) -> list[Case]:
 @given(seed=st.integers(0, 1 << 64))
 def test_any_composition_of_mistakes_makes_the_right_file_or_none(shape: str, seed: int) -> None:
     for case in cases(seed, SHAPES[shape]):
-        verdict, made, _ = outcome(case)
-        assert verdict != "wrong", describe(case, made)
+        verdict, result, _ = outcome(case)
+        assert verdict != "wrong", describe(case, result)
 
 
 def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> None:
     rng = Random(3)
-    made = filter(None, (make_literal_case(rng) for _ in range(1_000_000)))
+    generated = filter(None, (make_literal_case(rng) for _ in range(1_000_000)))
     verdicts = Counter[str]()
-    for case in islice(made, sizes.pick(500, 8000)):
+    for case in islice(generated, sizes.pick(500, 8000)):
         verdict, plan, _ = outcome(case)
         assert verdict != "wrong", describe(case, plan)
         verdicts[verdict] += 1
@@ -69,19 +69,19 @@ def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> 
 
 @pytest.mark.slow
 def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgiven() -> None:
-    found = [case for seed in range(sizes.pick(5, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
-    alone = Counter(case.kinds[0] for case in found if len(case.kinds) == 1)
-    composed = Counter(kind for case in found if len(case.kinds) > 1 for kind in case.kinds)
+    generated = [case for seed in range(sizes.pick(5, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
+    alone = Counter(case.kinds[0] for case in generated if len(case.kinds) == 1)
+    composed = Counter(kind for case in generated if len(case.kinds) > 1 for kind in case.kinds)
     assert set(MISTAKES) - set(alone) <= NEVER_ALONE | RARE
     assert len(set(MISTAKES) - set(composed) - RARE) <= 0.05 * len(MISTAKES)
-    verdicts = Counter(outcome(case)[0] for case in found if not case.refuse and SLIPS.isdisjoint(case.kinds))
+    verdicts = Counter(outcome(case)[0] for case in generated if not case.refuse and SLIPS.isdisjoint(case.kinds))
     assert verdicts["right"] > 0.6 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
 
 
-def mangled(text: str, old: str, new: str, before: int, made: list[str], after: int, *kinds: str) -> Case:
+def mangled(text: str, old: str, new: str, before: int, expected: list[str], after: int, *kinds: str) -> Case:
     rows = text.splitlines(keepends=True)
-    fresh = tuple((row + "\n", True) for row in made)
+    fresh = tuple((row + "\n", True) for row in expected)
     return Case(Sample(text, "    "), old, new, tuple(rows[:before]), fresh, tuple(rows[len(rows) - after :]), kinds)
 
 

@@ -19,10 +19,10 @@ from tests import sizes
 TEXT = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "\r\n", "d\r", "e\n", "f\n"]), max_size=30).map("".join)
 
 
-def patched(text: str, found: Sequence[Hunk]) -> str:
+def patched(text: str, actual: Sequence[Hunk]) -> str:
     """Apply hunks, checking every line that they say is there."""
     old, new, at = lines.split(text), [], 0
-    for hunk in found:
+    for hunk in actual:
         assert not hunk.left_out
         new += old[at : hunk.old_first - 1]
         at = hunk.old_first - 1
@@ -43,18 +43,18 @@ def test_hunks_turn_the_old_text_into_the_new_one(text: str, last: str, data: st
     marks = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     news = st.text(st.sampled_from("ax\n\r"), max_size=4)
     splices = [Splice(a, b, data.draw(news)) for a, b in zip(marks[::2], marks[1::2], strict=False)]
-    found = compute_hunks(text, splices)
+    hunks = compute_hunks(text, splices)
     after = apply_splices(text, splices)
-    assert patched(text, found) == after
+    assert patched(text, hunks) == after
     total = len(lines.split(after))
-    for hunk in found:
+    for hunk in hunks:
         signs = "".join(sign for sign, _ in hunk.rows)
         context = len(signs) - len(signs.lstrip(" ")), len(signs) - len(signs.rstrip(" "))
         assert max(context) <= 3
         assert context[0] == min(3, hunk.new_first - 1 + context[0])
         assert context[1] == min(3, total - (hunk.new_first + hunk.new_count - 1) + context[1])
     numbered = lines.split(after)
-    assert all(lines.strip_ending(numbered[number - 1]) == row for number, row in number_new_lines(found))
+    assert all(lines.strip_ending(numbered[number - 1]) == row for number, row in number_new_lines(hunks))
 
 
 @settings(deadline=None, max_examples=sizes.pick(25, 100))
@@ -105,24 +105,24 @@ def test_one_line_of_a_long_file_is_compared_with_its_neighbours_only(monkeypatc
 def test_twenty_thousand_places_give_a_bounded_diff(between: int, end: str) -> None:
     text = (f"x = old{end}" + f"other{end}" * between) * 20_000
     spans = find_spans(text, "old").spans
-    splices = [made for span in spans if (made := splice(text, *span, "old", f"new{end}and more"))]
+    splices = [change for span in spans if (change := splice(text, *span, "old", f"new{end}and more"))]
     assert len(splices) == 20_000
-    found = compute_hunks(text, splices)
-    rows = [row for hunk in found for row in hunk.rows]
+    hunks = compute_hunks(text, splices)
+    rows = [row for hunk in hunks for row in hunk.rows]
     assert 0 < len(rows) <= diff.MOST_ROWS
-    rest = found[-1]
+    rest = hunks[-1]
     assert rest.left_out
     shown = sum(sign == "-" for sign, _ in rows)
     assert rest.left_out.places == 20_000 - shown
     old_lines, new_lines = 20_000 * (1 + between), 20_000 * (2 + between)
     assert rest.old_first + rest.old_count - 1 == old_lines - between
     assert rest.new_first + rest.new_count - 1 == new_lines - between
-    assert not any(hunk.left_out for hunk in found[:-1])
-    out = format_unified("f", found)
+    assert not any(hunk.left_out for hunk in hunks[:-1])
+    out = format_unified("f", hunks)
     last = f"\\ {rest.left_out.places} more places not shown, up to line {new_lines - between}\n"
     assert out.endswith(last)
     after = lines.split(apply_splices(text, splices))
-    assert all(lines.strip_ending(after[number - 1]) == row for number, row in number_new_lines(found))
+    assert all(lines.strip_ending(after[number - 1]) == row for number, row in number_new_lines(hunks))
 
 
 def test_many_places_in_one_line_are_one_changed_line() -> None:
@@ -138,11 +138,11 @@ def test_many_places_in_one_line_are_one_changed_line() -> None:
 def test_a_long_file_that_is_replaced_shows_some_of_both_sides() -> None:
     text = "".join(f"old {number}\n" for number in range(30_000))
     new = "".join(f"new {number}\n" for number in range(40_000))
-    found = compute_hunks(text, [Splice(0, len(text), new)])
-    rows = found[0].rows
+    hunks = compute_hunks(text, [Splice(0, len(text), new)])
+    rows = hunks[0].rows
     assert [sum(sign == wanted for sign, _ in rows) for wanted in "-+ "] == [1_000, 1_000, 0]
-    assert found[1].left_out == diff.LeftOut(1, 29_000, 39_000)
-    assert format_unified("f", found).endswith("\\ 1 more place not shown, up to line 40000\n")
+    assert hunks[1].left_out == diff.LeftOut(1, 29_000, 39_000)
+    assert format_unified("f", hunks).endswith("\\ 1 more place not shown, up to line 40000\n")
 
 
 def test_a_diff_that_just_fits_is_not_cut() -> None:

@@ -60,10 +60,10 @@ def test_edits_in_a_row_are_splices_of_the_original(data: st.DataObject) -> None
         edited.apply(splices)
         expected = naive(expected, splices)
         assert edited.text == expected
-        found = edited.splices()
-        assert apply_splices(text, found) == expected
-        assert all(one.end < other.start for one, other in itertools.pairwise(found)), "in order and apart"
-        assert all(splice.new or splice.end > splice.start for splice in found)
+        actual = edited.splices()
+        assert apply_splices(text, actual) == expected
+        assert all(one.end < other.start for one, other in itertools.pairwise(actual)), "in order and apart"
+        assert all(splice.new or splice.end > splice.start for splice in actual)
 
 
 def test_what_no_edit_touched_is_never_inside_a_splice() -> None:

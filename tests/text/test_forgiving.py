@@ -33,11 +33,11 @@ UNKNOWABLE = {"other unit", "spaces to tabs", "tabs to spaces"}
 @given(seed=st.integers(0, 1 << 32))
 def test_an_edit_with_a_mistake_makes_the_right_file_or_none(kind: str, seed: int) -> None:
     rng = Random(seed)
-    case = next((found for _ in range(40) if (found := make_case(rng, [kind]))), None)
+    case = next((actual for _ in range(40) if (actual := make_case(rng, [kind]))), None)
     assume(case is not None)
     assert case is not None
-    verdict, said, _ = outcome(case)
-    assert verdict != "wrong", (said, case.old, case.new)
+    verdict, message, _ = outcome(case)
+    assert verdict != "wrong", (message, case.old, case.new)
 
 
 @settings(max_examples=sizes.pick(37, 150), derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
@@ -98,8 +98,8 @@ def test_a_final_newline_is_neither_made_nor_lost() -> None:
 
 def test_all_places_of_one_reading_are_replaced() -> None:
     text = "  f(1)\nx\n    f(1)\n"
-    made = plan_edit(text, "f(1) \n", "f(2)\n", replace_all=True)
-    assert (spliced(text, made), made.places) == ("  f(2)\nx\n    f(2)\n", 2)
+    plan = plan_edit(text, "f(1) \n", "f(2)\n", replace_all=True)
+    assert (spliced(text, plan), plan.places) == ("  f(2)\nx\n    f(2)\n", 2)
 
 
 def test_places_that_overlap_are_not_replaced_loosely() -> None:

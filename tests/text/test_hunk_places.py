@@ -131,7 +131,7 @@ ROW = st.just("") | LINE
 
 def hunks_of(old: Sequence[str], new: Sequence[str], context: int) -> list[PatchHunk]:
     """The difference of two texts as hunks, as a careful author writes them."""
-    found = []
+    collected = []
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
         rows: list[tuple[str, str]] = []
         for code, i1, i2, j1, j2 in group:
@@ -139,8 +139,8 @@ def hunks_of(old: Sequence[str], new: Sequence[str], context: int) -> list[Patch
                 rows += [(" ", row) for row in old[i1:i2]]
             else:
                 rows += [("-", row) for row in old[i1:i2]] + [("+", row) for row in new[j1:j2]]
-        found.append(PatchHunk(tuple(rows)))
-    return found
+        collected.append(PatchHunk(tuple(rows)))
+    return collected
 
 
 @given(
@@ -157,10 +157,10 @@ def test_hunks_make_the_text_they_were_made_from_or_are_refused(
     old, new = [*old, "last"], [*new[:-1], new[-1] or "end"] if new else []
     text = end.join(old) + (end if final else "")
     try:
-        made = apply_splices(text, locate_hunks(text, hunks_of(old, new, context)).splices) if old != new else text
+        result = apply_splices(text, locate_hunks(text, hunks_of(old, new, context)).splices) if old != new else text
     except (BadHunk, AmbiguousHunk):
         return
-    assert made == end.join(new) + (end if final and new else "")
+    assert result == end.join(new) + (end if final and new else "")
 
 
 @given(st.lists(LINE, min_size=1, max_size=12, unique=True), st.data())
@@ -170,8 +170,8 @@ def test_unique_lines_are_always_placed(old: list[str], data: st.DataObject) -> 
     new[at : at + data.draw(st.integers(0, 2))] = data.draw(st.lists(st.sampled_from(["new 1", "new 2"]), max_size=3))
     text = "\n".join(old) + "\n"
     if new != old:
-        made = apply_splices(text, locate_hunks(text, hunks_of(old, new, 1)).splices)
-        assert made == "".join(row + "\n" for row in new)
+        result = apply_splices(text, locate_hunks(text, hunks_of(old, new, 1)).splices)
+        assert result == "".join(row + "\n" for row in new)
 
 
 def _dedented(hunk: PatchHunk) -> PatchHunk:
@@ -205,7 +205,7 @@ def test_a_mangled_hunk_makes_the_right_text_or_is_refused(old: list[str], mangl
     if any(one.old == other.old for one, other in zip(meant, mangled, strict=True)):
         return  # then nothing tells that the new lines are mangled
     try:
-        made = apply_splices(text, locate_hunks(text, mangled).splices)
+        result = apply_splices(text, locate_hunks(text, mangled).splices)
     except (BadHunk, AmbiguousHunk):
         return
-    assert made == "".join(row + "\n" for row in new)
+    assert result == "".join(row + "\n" for row in new)

@@ -13,14 +13,14 @@ TEXT = st.text(st.sampled_from("ab\r\n\r\n\n\r\f\v\x1c\x1d\x85\u2028\u2029"), ma
 
 def model(text: str) -> list[tuple[int, int]]:
     """The lines as spans, endings included."""
-    found, start, at = [], 0, 0
+    collected, start, at = [], 0, 0
     while at < len(text):
         step = 2 if text[at : at + 2] == "\r\n" else 1
         if text[at] in "\r\n":
-            found.append((start, at + step))
+            collected.append((start, at + step))
             start = at + step
         at += step
-    return [*found, (start, len(text))] if start < len(text) else found
+    return [*collected, (start, len(text))] if start < len(text) else collected
 
 
 @pytest.mark.parametrize("char", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
@@ -33,13 +33,13 @@ def test_other_separators_do_not_end_a_line(char: str) -> None:
 @settings(deadline=None)
 @given(TEXT)
 def test_lines_are_parted_where_the_model_parts_them_and_nothing_is_lost(text: str) -> None:
-    found = lines.split(text)
-    assert found == [text[start:end] for start, end in model(text)]
-    assert "".join(found) == text
-    assert lines.count(text) == len(found)
-    assert "".join(lines.strip_ending(line) + lines.get_ending(line) for line in found) == text
-    assert all(lines.get_ending(line) in ("\n", "\r\n", "\r", "") for line in found)
-    ended = sum(bool(lines.get_ending(line)) for line in found)
+    actual = lines.split(text)
+    assert actual == [text[start:end] for start, end in model(text)]
+    assert "".join(actual) == text
+    assert lines.count(text) == len(actual)
+    assert "".join(lines.strip_ending(line) + lines.get_ending(line) for line in actual) == text
+    assert all(lines.get_ending(line) in ("\n", "\r\n", "\r", "") for line in actual)
+    ended = sum(bool(lines.get_ending(line)) for line in actual)
     assert lines.count_ends(text) == lines.count_ends(text.encode()) == ended
 
 

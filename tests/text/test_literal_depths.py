@@ -43,7 +43,7 @@ def leaves(nodes: list[Node], depth: int = 0) -> Iterator[tuple[list[Node], int,
 
 
 def pick(rng: Random, tree: Tree) -> tuple[list[Node], int, int]:
-    return rng.choice([found for found in leaves(list(tree.nodes)) if found[2]])
+    return rng.choice([actual for actual in leaves(list(tree.nodes)) if actual[2]])
 
 
 def lines_of(tree: Tree, nodes: list[Node], depth: int) -> str:
@@ -94,11 +94,11 @@ def test_what_starts_at_the_top_level_is_literal_at_the_end_of_a_part(language: 
         old, before = last[-1].text, tree.text()
         part = grower.block(2)
         new = old + "\n" + lines_of(tree, [part], 0)
-        made = edited(before, old, new)
+        result = edited(before, old, new)
         nodes = list(tree.nodes)
-        assert made in (Tree(language, unit, [nodes[0], part, *nodes[1:]]).text(), None)
+        assert result in (Tree(language, unit, [nodes[0], part, *nodes[1:]]).text(), None)
         if language == "python":
-            assert made is not None
+            assert result is not None
 
 
 @each_kind
@@ -111,9 +111,9 @@ def test_lines_without_indentation_are_indented_where_the_block_goes_on(language
         ends = rng.choice(["", "\n"])
         new = "\n".join([old, *(node.text for node in added)])
         beside[at + 1 : at + 1] = added
-        made = plan_edit(before, old + ends, new + ends)
+        plan = plan_edit(before, old + ends, new + ends)
         line = before[: before.index(unit * depth + old + "\n")].count("\n") + 1
-        assert (spliced(before, made), made.variants) == (tree.text(), (f"new lines indented like line {line}",))
+        assert (spliced(before, plan), plan.variants) == (tree.text(), (f"new lines indented like line {line}",))
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -155,9 +155,9 @@ def test_a_part_of_the_indentation_is_right_or_refused(language: str, unit: str)
         ends = rng.choice(["", "\n"])
         rows = lines_of(tree, [beside[at], *added], depth).split("\n")
         beside[at + 1 : at + 1] = added
-        made = edited(before, old + ends, "\n".join(row[cut:] for row in rows) + ends)
-        assert made in (tree.text(), None), (before, old, rows)
-        right += made is not None
+        result = edited(before, old + ends, "\n".join(row[cut:] for row in rows) + ends)
+        assert result in (tree.text(), None), (before, old, rows)
+        right += result is not None
         assert edited(before, old, "\n".join(rows)) in (tree.text(), None)
         first_only = edited(before, old, "\n".join([rows[0][cut:], *rows[1:]]))
         assert first_only is None or all(row.strip() in first_only for row in rows)
@@ -224,7 +224,7 @@ def test_dialects_that_follow_a_document_replace_the_very_text(matching: str, ol
 
 
 @pytest.mark.parametrize(
-    ("text", "old", "new", "made"),
+    ("text", "old", "new", "expected"),
     [
         # A script without capitals has no blanks between words: any piece of it may be replaced.
         ("你好世界\n", "好世", "们", "你们界\n"),
@@ -243,8 +243,8 @@ def test_dialects_that_follow_a_document_replace_the_very_text(matching: str, ol
         ("#define A\nint f() {\n  a();\n  b();\n}\n", "a();", "a();\n#ifdef A\n  c();\n#endif", None),
     ],
 )
-def test_edges(text: str, old: str, new: str, made: str | None) -> None:
-    assert edited(text, old, new) == made
+def test_edges(text: str, old: str, new: str, expected: str | None) -> None:
+    assert edited(text, old, new) == expected
 
 
 def test_every_occurrence_with_a_part_of_its_indentation_keeps_its_own_depth() -> None:

@@ -24,14 +24,14 @@ def folded_places(text: str, old: str) -> list[tuple[int, int]]:
         begins.append(at)
         at += step
     begins.append(len(text))
-    found, at = [], 0
+    collected, at = [], 0
     while at < len(folded):
         if folded.startswith(old, at):
-            found.append((begins[at], begins[at + len(old)]))
+            collected.append((begins[at], begins[at + len(old)]))
             at += len(old)
         else:
             at += 1
-    return found
+    return collected
 
 
 @settings(deadline=None, max_examples=sizes.pick(100, 400))

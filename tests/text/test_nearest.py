@@ -18,9 +18,9 @@ def facts(text: str, old: str) -> dict[str, Any]:
 
 
 def test_the_first_line_that_differs_is_named_with_visible_blanks() -> None:
-    found = facts("one = 1\n\ttwo = 2\nthree = 3\n", "one = 1\n    two = 4\nthree = 3")
+    actual = facts("one = 1\n\ttwo = 2\nthree = 3\n", "one = 1\n    two = 4\nthree = 3")
     current = "     1\tone = 1\n     2\t\ttwo = 2\n     3\tthree = 3"
-    assert found == {
+    assert actual == {
         "near": 1,
         "others": [],
         "line": 2,
@@ -31,14 +31,14 @@ def test_the_first_line_that_differs_is_named_with_visible_blanks() -> None:
 
 
 def test_characters_that_look_alike_are_named_by_their_code_points() -> None:
-    found = facts("аlpha = 1\nbeta = 2\n", "alpha = 1\nbeta = 2")  # the first letter in the file is Cyrillic
-    assert (found["sent"], found["there"]) == ("U+0061", "U+0430")
+    actual = facts("аlpha = 1\nbeta = 2\n", "alpha = 1\nbeta = 2")  # the first letter in the file is Cyrillic
+    assert (actual["sent"], actual["there"]) == ("U+0061", "U+0430")
 
 
 def test_most_equal_lines_win_and_other_places_are_named() -> None:
     text = "alpha\nbeta\ngamma\ndelta\n" + "x\n" * 5 + "alpha\nbeta\nomega\n"
-    found = facts(text, "alpha\nbeta\ngamma\nother\n")
-    assert (found["near"], found["line"], found["others"]) == (1, 4, [10])
+    actual = facts(text, "alpha\nbeta\ngamma\nother\n")
+    assert (actual["near"], actual["line"], actual["others"]) == (1, 4, [10])
 
 
 def test_without_an_equal_line_the_most_alike_one_is_shown() -> None:

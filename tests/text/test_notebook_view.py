@@ -18,9 +18,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
 def seen(content: Any, **limits: int) -> NotebookView:
-    found = view(json.dumps(content), NotebookLimits(**limits))
-    assert found
-    return found
+    actual = view(json.dumps(content), NotebookLimits(**limits))
+    assert actual
+    return actual
 
 
 def output(*outputs: Any, **limits: int) -> Any:
@@ -32,9 +32,9 @@ def displayed(**data: Any) -> dict[str, Any]:
 
 
 def test_cells_are_numbered_and_named_with_their_sources_and_outputs() -> None:
-    found = seen(book(prose(["# Title\n", "more"]), RAN))
-    assert (found.major, found.language) == (4, "python")
-    assert list(iterate_rows(found)) == [
+    actual = seen(book(prose(["# Title\n", "more"]), RAN))
+    assert (actual.major, actual.language) == (4, "python")
+    assert list(iterate_rows(actual)) == [
         ("[0]", "m1 (markdown)"),
         ("1", "# Title"),
         ("2", "more"),
@@ -82,41 +82,41 @@ def test_a_traceback_comes_without_colours_and_a_bare_error_by_its_name() -> Non
 
 
 def test_an_escape_without_an_end_hides_nothing() -> None:
-    (found,) = output({"output_type": "stream", "name": "stdout", "text": "a\x1b]8;;b c"})
-    assert "b c" in found.text
+    (actual,) = output({"output_type": "stream", "name": "stdout", "text": "a\x1b]8;;b c"})
+    assert "b c" in actual.text
 
 
 def test_a_picture_is_mentioned_with_its_size_and_handed_on() -> None:
     packed = base64.encodebytes(PNG).decode("ascii").splitlines(keepends=True)
-    (found,) = output(displayed(**{"image/png": packed, "text/plain": "<Figure>", "text/html": "<b>"}))
-    assert found.text == f"<Figure>\n[image/png, {len(PNG)} bytes]"
-    assert found.pictures == (("image/png", PNG),)
+    (actual,) = output(displayed(**{"image/png": packed, "text/plain": "<Figure>", "text/html": "<b>"}))
+    assert actual.text == f"<Figure>\n[image/png, {len(PNG)} bytes]"
+    assert actual.pictures == (("image/png", PNG),)
 
 
 def test_pictures_beyond_the_limits_or_broken_are_mentioned_only() -> None:
     packed = base64.b64encode(PNG).decode("ascii")
-    found = seen(book(code("x", outputs=[displayed(**{"image/png": packed})] * 3)), pictures=2)
-    assert len(found.pictures) == 2
-    assert found.cells[0].outputs[2].text == f"[image/png, {len(PNG)} bytes, not shown]"
+    actual = seen(book(code("x", outputs=[displayed(**{"image/png": packed})] * 3)), pictures=2)
+    assert len(actual.pictures) == 2
+    assert actual.cells[0].outputs[2].text == f"[image/png, {len(PNG)} bytes, not shown]"
     assert output(displayed(**{"image/png": packed}), picture_bytes=10)[0].pictures == ()
     assert output(displayed(**{"image/png": "***"}))[0].text == "[image/png, broken]"
 
 
 def test_other_types_are_mentioned() -> None:
-    (found,) = output(displayed(**{"image/svg+xml": "<svg/>", "application/vnd.plotly.v1+json": {"a": 1}}))
-    assert found.text == "[image/svg+xml, 6 bytes]\n[application/vnd.plotly.v1+json, 8 bytes]"
+    (actual,) = output(displayed(**{"image/svg+xml": "<svg/>", "application/vnd.plotly.v1+json": {"a": 1}}))
+    assert actual.text == "[image/svg+xml, 6 bytes]\n[application/vnd.plotly.v1+json, 8 bytes]"
 
 
 def test_a_long_output_keeps_its_head_and_tail_and_says_what_is_left_out() -> None:
-    (found,) = output({"output_type": "stream", "name": "stdout", "text": "a" * 60 + "b" * 60}, output_chars=100)
-    assert found.left == 20
-    assert found.text == "a" * 50 + "\n[20 characters left out]\n" + "b" * 50
+    (actual,) = output({"output_type": "stream", "name": "stdout", "text": "a" * 60 + "b" * 60}, output_chars=100)
+    assert actual.left == 20
+    assert actual.text == "a" * 50 + "\n[20 characters left out]\n" + "b" * 50
 
 
 def test_what_was_printed_in_pieces_is_one_output_and_many_outputs_are_counted() -> None:
     piece = {"output_type": "stream", "name": "stdout", "text": ["x"]}
-    (found,) = output(*[piece] * 1000)
-    assert found.text == "x" * 1000
+    (actual,) = output(*[piece] * 1000)
+    assert actual.text == "x" * 1000
     errors = {**piece, "name": "stderr"}
     content = book(code("", outputs=[piece, errors] * 30))
     cell = seen(content).cells[0]
@@ -125,8 +125,8 @@ def test_what_was_printed_in_pieces_is_one_output_and_many_outputs_are_counted()
 
 
 def test_a_progress_bar_is_shown_as_it_ended() -> None:
-    (found,) = output({"output_type": "stream", "name": "stderr", "text": "0%\r50%\r100%\ndone\r\n"})
-    assert (found.kind, found.text) == ("stderr", "100%\ndone\n")
+    (actual,) = output({"output_type": "stream", "name": "stderr", "text": "0%\r50%\r100%\ndone\r\n"})
+    assert (actual.kind, actual.text) == ("stderr", "100%\ndone\n")
 
 
 def test_format_3_is_shown() -> None:
@@ -154,9 +154,9 @@ def test_format_3_is_shown() -> None:
             }
         ],
     }
-    found = seen(old)
-    assert (found.major, found.language) == (3, "python")
-    assert list(iterate_rows(found)) == [
+    actual = seen(old)
+    assert (actual.major, actual.language) == (3, "python")
+    assert list(iterate_rows(actual)) == [
         ("[0]", "cell-0 (heading)"),
         ("1", "Title"),
         ("[1]", "cell-1 (code, run 3)"),
@@ -173,9 +173,9 @@ def test_format_3_is_shown() -> None:
     "broken", [None, 7, [], "text", {}, {"cell_type": "code"}, {"cell_type": 5, "source": ""}, {"source": [1]}]
 )
 def test_a_broken_cell_is_shown_as_it_stands_beside_the_others(broken: Any) -> None:
-    found = seen(book(broken, code("fine")))
-    assert [cell.kind for cell in found.cells] == ["broken", "code"]
-    assert json.loads(found.cells[0].source) == broken
+    actual = seen(book(broken, code("fine")))
+    assert [cell.kind for cell in actual.cells] == ["broken", "code"]
+    assert json.loads(actual.cells[0].source) == broken
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_what_is_no_notebook_is_none(text: str) -> None:
 
 
 def test_numbers_without_end_and_half_characters_do_no_harm() -> None:
-    found = view('{"nbformat": 4, "cells": [{"cell_type": "code", "source": "\\ud800", "n": ' + "9" * 10_000 + "}]}")
-    assert found
-    assert found.cells[0].source == "\ufffd"
+    actual = view('{"nbformat": 4, "cells": [{"cell_type": "code", "source": "\\ud800", "n": ' + "9" * 10_000 + "}]}")
+    assert actual
+    assert actual.cells[0].source == "\ufffd"
 
 
 _KEYS = ["cell_type", "source", "input", "outputs", "output_type", "data", "text", "name", "id", "execution_count"]
@@ -211,8 +211,8 @@ _JSON = st.recursive(
 
 @given(st.lists(_JSON, max_size=4), st.booleans())
 def test_any_cells_at_all_can_be_viewed(cells: list[Any], old: bool) -> None:
-    found = seen({"nbformat": 3, "worksheets": [{"cells": cells}]} if old else {"nbformat": 4, "cells": cells})
-    assert len(found.cells) == len(cells)
-    for label, line in iterate_rows(found):
+    actual = seen({"nbformat": 3, "worksheets": [{"cells": cells}]} if old else {"nbformat": 4, "cells": cells})
+    assert len(actual.cells) == len(cells)
+    for label, line in iterate_rows(actual):
         assert label and "\n" not in line and "\x1b" not in label
         line.encode("utf-8")

@@ -14,20 +14,20 @@ from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.occurrences import Occurrence, compile_search, shorten, show_window
 
 
-def found(text: str, pattern: str, replacement: str = "", **options: Any) -> list[Occurrence]:
+def find(text: str, pattern: str, replacement: str = "", **options: Any) -> list[Occurrence]:
     return list(compile_search(pattern, replacement, **options).find(text, 10.0))
 
 
 def replaced(text: str, pattern: str, replacement: str, **options: Any) -> str:
-    made = found(text, pattern, replacement, **options)
-    return apply_splices(text, [Splice(one.start, one.end, one.new) for one in made])
+    occurrences = find(text, pattern, replacement, **options)
+    return apply_splices(text, [Splice(one.start, one.end, one.new) for one in occurrences])
 
 
 # What is found.
 
 
 def test_a_literal_is_found_with_its_line() -> None:
-    assert found("a\nb a\n\na", "a", "x") == [
+    assert find("a\nb a\n\na", "a", "x") == [
         Occurrence(0, 1, "x", 1),
         Occurrence(4, 5, "x", 2),
         Occurrence(7, 8, "x", 4),
@@ -35,7 +35,7 @@ def test_a_literal_is_found_with_its_line() -> None:
 
 
 def test_occurrences_do_not_overlap() -> None:
-    assert [(one.start, one.end) for one in found("aaaaa", "aa")] == [(0, 2), (2, 4)]
+    assert [(one.start, one.end) for one in find("aaaaa", "aa")] == [(0, 2), (2, 4)]
 
 
 def test_a_literal_means_every_sign_as_it_is() -> None:
@@ -81,7 +81,7 @@ def test_every_line_ending_counts_as_a_line_feed(ending: str) -> None:
     assert replaced(text, "one\ntwo", "1\n2") == ending.join(["1", "2", "three", ""])
     assert replaced(text, "^(t.*)$", r"<\1>", regex=True) == ending.join(["one", "<two>", "<three>", ""])
     assert replaced(text, r"two\n", "", regex=True) == ending.join(["one", "three", ""])
-    assert [one.line for one in found(text, "t")] == [2, 3]
+    assert [one.line for one in find(text, "t")] == [2, 3]
 
 
 def test_new_lines_take_the_ending_of_their_place() -> None:
@@ -94,7 +94,7 @@ def test_who_spells_a_carriage_return_means_the_endings() -> None:
     assert replaced("a\r\nb\r\n", r"\r\n", r"\n", regex=True) == "a\nb\n"
     assert replaced("a\nb\n", "\n", "\r\n") == "a\r\nb\r\n"
     assert replaced("a\nb\n", r"\n", r"\r\n", regex=True) == "a\r\nb\r\n"
-    assert [one.line for one in found("a\r\nb\r\nc", r"\n(?#\r)", regex=True)] == [1, 2]
+    assert [one.line for one in find("a\r\nb\r\nc", r"\n(?#\r)", regex=True)] == [1, 2]
 
 
 def test_a_backslash_before_an_r_is_no_carriage_return() -> None:
@@ -103,11 +103,11 @@ def test_a_backslash_before_an_r_is_no_carriage_return() -> None:
 
 def test_an_endless_line_with_many_occurrences_is_not_looked_at_again_for_each() -> None:
     text = "{1},2" * 10_000 + "x" * 5_000_000
-    made = found(text, "},", "},\n")
-    assert len(made) == 10_000
-    assert all(len(show_window(text, one, 60)[1]) < 200 for one in made)
-    assert made[-1].new == "},\n"
-    assert found(text + "\r\n", "},", "},\n")[-1].new == "},\r\n"
+    occurrences = find(text, "},", "},\n")
+    assert len(occurrences) == 10_000
+    assert all(len(show_window(text, one, 60)[1]) < 200 for one in occurrences)
+    assert occurrences[-1].new == "},\n"
+    assert find(text + "\r\n", "},", "},\n")[-1].new == "},\r\n"
 
 
 # What is refused.
@@ -139,14 +139,14 @@ def test_usual_repeats_are_no_reason_to_refuse() -> None:
 @pytest.mark.parametrize("replacement", [r"\2", r"\g<nope>", r"\q", "\\", r"\g<"])
 def test_a_replacement_that_cannot_be_used_is_refused(replacement: str) -> None:
     with pytest.raises(BadReplacement) as error:
-        found("a", "(a)", replacement, regex=True)
+        find("a", "(a)", replacement, regex=True)
     assert error.value.facts["why"]
 
 
 @pytest.mark.parametrize(("pattern", "line"), [("x*", 1), ("^", 1), (r"\s*$", 1), ("b*(?=c)", 2)])
 def test_a_match_of_nothing_is_refused_with_its_line(pattern: str, line: int) -> None:
     with pytest.raises(EmptyMatch) as error:
-        found("a\nc\n", pattern, regex=True)
+        find("a\nc\n", pattern, regex=True)
     assert error.value.facts == {"line": line}
 
 
@@ -161,14 +161,14 @@ def test_a_catastrophic_pattern_ends_in_time() -> None:
 
 def test_the_window_shows_the_line_before_and_after() -> None:
     text = "one\n  two three\nfour\n"
-    assert show_window(text, found(text, "two", "2")[0], 60) == ("  two three", "  2 three")
-    assert show_window(text, found(text, "three\nfour", "3\n4")[0], 60) == ("  two three⏎four", "  two 3⏎4")
-    assert show_window(text, found(text, "one\n", "")[0], 60) == ("one⏎", "")
+    assert show_window(text, find(text, "two", "2")[0], 60) == ("  two three", "  2 three")
+    assert show_window(text, find(text, "three\nfour", "3\n4")[0], 60) == ("  two three⏎four", "  two 3⏎4")
+    assert show_window(text, find(text, "one\n", "")[0], 60) == ("one⏎", "")
 
 
 def test_a_long_line_is_cut_around_the_occurrence() -> None:
     text = "a" * 100 + "X" + "b" * 100
-    assert show_window(text, found(text, "X", "Y")[0], 5) == ("…aaaaaXbbbbb…", "…aaaaaYbbbbb…")
+    assert show_window(text, find(text, "X", "Y")[0], 5) == ("…aaaaaXbbbbb…", "…aaaaaYbbbbb…")
     assert shorten("abcdefgh", 4) == "ab…gh"
 
 
@@ -189,7 +189,7 @@ def test_a_literal_is_replaced_as_python_does(text: str, pattern: str, replaceme
 @given(ENDED, st.text(st.sampled_from("ab \n"), min_size=1, max_size=3))
 def test_occurrences_are_in_order_apart_and_on_the_lines_they_say(text: str, pattern: str) -> None:
     last = 0
-    for one in found(text, pattern, "x"):
+    for one in find(text, pattern, "x"):
         assert last <= one.start < one.end
         there = text[one.start : one.end]
         assert there.replace("\r\n", "\n").replace("\r", "\n") == pattern
@@ -201,10 +201,10 @@ def test_occurrences_are_in_order_apart_and_on_the_lines_they_say(text: str, pat
 @given(ENDED, st.text(st.sampled_from("ab \n"), min_size=1, max_size=3), st.text(st.sampled_from("xy\n"), max_size=4))
 def test_apart_from_endings_the_result_is_pythons(text: str, pattern: str, replacement: str) -> None:
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    made = replaced(text, pattern, replacement)
-    assert made.replace("\r", "").replace("\n", "") == plain.replace(pattern, replacement).replace("\n", "")
+    result = replaced(text, pattern, replacement)
+    assert result.replace("\r", "").replace("\n", "") == plain.replace(pattern, replacement).replace("\n", "")
     if "\r" not in text:
-        assert made == text.replace(pattern, replacement)
+        assert result == text.replace(pattern, replacement)
 
 
 @given(st.text(st.sampled_from("ab()[]{}*+?|\\^$.<>=!:P#12,xr-"), max_size=15), TEXT, TEXT)

@@ -60,8 +60,8 @@ def test_classes_functions_and_methods_have_their_lines_decorators_included() ->
 @pytest.mark.parametrize("module", ["argparse", "typing", "_pydecimal", "inspect", "dataclasses", "tokenize", "ast"])
 def test_real_modules_have_the_lines_that_the_parser_finds(module: str) -> None:
     text = Path(sysconfig.get_paths()["stdlib"], f"{module}.py").read_text(encoding="utf-8")
-    found = [(symbol.first, symbol.last, symbol.level) for symbol in list_symbols(text, "m.py", most=10_000)]
-    assert found == sorted(by_parser(ast.parse(text).body))
+    actual = [(symbol.first, symbol.last, symbol.level) for symbol in list_symbols(text, "m.py", most=10_000)]
+    assert actual == sorted(by_parser(ast.parse(text).body))
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
@@ -124,10 +124,10 @@ def test_headings_last_until_the_next_one_of_their_depth() -> None:
     st.text(st.sampled_from("#-=`~ ab\n\r\t\"'()[]{}\\:@def class"), max_size=300), st.sampled_from(["a.py", "a.md"])
 )
 def test_any_text_gives_symbols_in_order_and_inside_the_file(text: str, name: str) -> None:
-    found = list_symbols(text, name)
+    actual = list_symbols(text, name)
     total = max(1, text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1)
-    assert [symbol.first for symbol in found] == sorted(symbol.first for symbol in found)
-    assert all(1 <= symbol.first <= symbol.last <= total and symbol.label for symbol in found)
+    assert [symbol.first for symbol in actual] == sorted(symbol.first for symbol in actual)
+    assert all(1 <= symbol.first <= symbol.last <= total and symbol.label for symbol in actual)
 
 
 def test_a_file_of_no_known_language_is_refused_with_a_way_to_go_on() -> None:

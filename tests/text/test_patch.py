@@ -154,8 +154,8 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
     ],
 )
 def test_a_bad_patch_is_refused_with_its_line(text: str, line: int, part: str) -> None:
-    found = why(text)
-    assert found[0] == line and part in found[1], found
+    actual = why(text)
+    assert actual[0] == line and part in actual[1], actual
 
 
 def test_a_diff_of_git_is_the_same_operations() -> None:
@@ -203,10 +203,10 @@ def test_a_folder_called_a_is_not_taken_for_a_prefix_of_git() -> None:
 @given(st.lists(st.integers(0, len(EXAMPLE)), max_size=6))
 def test_a_patch_that_arrives_in_pieces_is_the_same_patch(cuts: list[int]) -> None:
     places = sorted({0, *cuts, len(EXAMPLE)})
-    reader, found = PatchReader(), list[FileOp]()
+    reader, collected = PatchReader(), list[FileOp]()
     for start, end in pairwise(places):
-        found += reader.feed(EXAMPLE[start:end])
-    assert found + reader.close() == parse_patch(EXAMPLE)
+        collected += reader.feed(EXAMPLE[start:end])
+    assert collected + reader.close() == parse_patch(EXAMPLE)
 
 
 def test_an_operation_comes_out_as_soon_as_the_next_begins() -> None:

@@ -20,8 +20,8 @@ NEW = st.text(st.sampled_from("abx\n"), max_size=8)
 
 def edit(text: str, old: str, new: str) -> str:
     (span,) = find_spans(text, old).spans
-    made = splice(text, *span, old, new)
-    return apply_splices(text, [made] if made else [])
+    change = splice(text, *span, old, new)
+    return apply_splices(text, [change] if change else [])
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_a_model_sees_afterwards_is_what_it_asked_for(text: str, data: st.D
     spans = [at for at in range(len(text) + 1) if text[max(0, at - 1) : at + 1] != "\r\n"]
     start, end = sorted(data.draw(st.tuples(st.sampled_from(spans), st.sampled_from(spans))))
     new = data.draw(NEW)
-    made = keep_endings(text, start, end, new)
-    assert lines.to_feeds(made) == new
+    change = keep_endings(text, start, end, new)
+    assert lines.to_feeds(change) == new
     if "\n" in new and not (text[:start].endswith("\r") and text[end:].startswith("\n")):
         # Endings that meet are still apart. (Deleting all that stands between a "\r" and a "\n" joins them: only bytes
         # outside of the span could prevent that.)
         seen = lines.to_feeds(text[:start]) + new + lines.to_feeds(text[end:])
-        assert lines.to_feeds(text[:start] + made + text[end:]) == seen
+        assert lines.to_feeds(text[:start] + change + text[end:]) == seen
 
 
 @settings(deadline=None, max_examples=sizes.pick(50, 200))
@@ -80,8 +80,8 @@ def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: s
     old = data.draw(st.text(st.sampled_from("ab\n"), min_size=1, max_size=3))
     new = data.draw(NEW)
     for span in find_spans(text, old).spans[:1]:
-        made = splice(text, *span, old, new)
-        after = apply_splices(text, [made] if made else [])
+        change = splice(text, *span, old, new)
+        after = apply_splices(text, [change] if change else [])
         assert {lines.get_ending(line) for line in lines.split(after)} <= {end, ""}
 
 
@@ -93,8 +93,8 @@ def test_a_line_that_stays_keeps_its_ending(ends: list[str], data: st.DataObject
     wanted = []
     for number in kept:
         wanted += [f"new {number}"] * data.draw(st.integers(0, 2)) + [f"line {number}"]
-    made = keep_endings(text, 0, len(text), "".join(line + "\n" for line in wanted))
-    endings = {lines.strip_ending(line): lines.get_ending(line) for line in lines.split(made)}
+    change = keep_endings(text, 0, len(text), "".join(line + "\n" for line in wanted))
+    endings = {lines.strip_ending(line): lines.get_ending(line) for line in lines.split(change)}
     assert all(endings[f"line {number}"] == ends[number] for number in kept)
 
 
@@ -109,13 +109,13 @@ def test_lines_that_stay_keep_their_endings_in_a_long_file_too() -> None:
 @given(st.text(st.sampled_from("ab\r\n"), max_size=12), st.text(st.sampled_from("ab\r\n"), max_size=12), st.data())
 def test_narrowing_changes_nothing_but_the_size_of_the_splice(text: str, new: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
-    made = minimize(text, start, end, new)
+    change = minimize(text, start, end, new)
     wanted = text[:start] + new + text[end:]
-    if made is None:
+    if change is None:
         assert wanted == text
         return
-    assert apply_splices(text, [made]) == wanted != text
-    assert start <= made.start <= made.end <= end
-    for edge in (made.start, made.end):
+    assert apply_splices(text, [change]) == wanted != text
+    assert start <= change.start <= change.end <= end
+    for edge in (change.start, change.end):
         if start < edge < end:
             assert text[edge - 1 : edge + 1] != "\r\n"

@@ -27,8 +27,8 @@ def test_line_endings_are_taken_as_equal_and_kept() -> None:
 
 
 def test_only_the_trimmed_part_is_replaced() -> None:
-    made = plan_edit("x = (one + two)\n", "\n  one + two  \n", "\n  one - two  \n", matching="trimmed")
-    assert (made.level, spliced("x = (one + two)\n", made)) == ("trimmed", "x = (one - two)\n")
+    plan = plan_edit("x = (one + two)\n", "\n  one + two  \n", "\n  one - two  \n", matching="trimmed")
+    assert (plan.level, spliced("x = (one + two)\n", plan)) == ("trimmed", "x = (one - two)\n")
 
 
 def test_a_block_without_its_indentation_is_found_and_put_back_indented() -> None:

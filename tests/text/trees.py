@@ -27,12 +27,12 @@ class Tree:
 
     def rows(self, nodes: Sequence[Node] | None = None, depth: int = 0) -> list[tuple[int, str]]:
         """The lines of some nodes, each with its depth."""
-        found: list[tuple[int, str]] = []
+        collected: list[tuple[int, str]] = []
         for node in self.nodes if nodes is None else nodes:
-            found.append((depth, node.text))
-            found += self.rows(node.children, depth + 1)
-            found += [(depth, node.closing)] if node.closing else []
-        return found
+            collected.append((depth, node.text))
+            collected += self.rows(node.children, depth + 1)
+            collected += [(depth, node.closing)] if node.closing else []
+        return collected
 
     def text(self, nodes: Sequence[Node] | None = None, depth: int = 0) -> str:
         return "".join(self.unit * level + row + "\n" for level, row in self.rows(nodes, depth))

@@ -135,11 +135,11 @@ def test_the_journal_gets_all_changes_with_what_was_there_before(make_session: M
     for name in ("a.txt", "b.txt", "c.txt"):
         session.call("Read", {"file_path": name})
     assert apply(session, UPDATE_A, MOVE_B, DELETE_C, "*** Add File: e.txt\n+x").status == "ok"
-    told = [
+    notes = [
         (change.path.named, change.before and change.before.raw, change.after, change.moved_from is not None)
         for change in journal.records[-1].changes
     ]
-    assert told == [
+    assert notes == [
         ("a.txt", b"one\ntwo\n", b"one\n2\n", False),
         ("sub/d.txt", None, b"one\n2\n", True),
         ("b.txt", b"one\ntwo\n", None, False),
@@ -411,16 +411,16 @@ def test_a_set_that_was_complete_stays(make_session: Make, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["a", "n"])
 def test_what_a_stranger_wrote_into_a_new_file_is_not_taken_back(name: str, make_session: Make, tmp_path: Path) -> None:
     left_behind("swaps", *swapped(tmp_path, name))
-    found = mended(make_session(), tmp_path)
-    assert found[name] == b"a stranger's" and found["d"] == b"gone"
-    assert not any(path.startswith(".handrail-") for path in found)
+    actual = mended(make_session(), tmp_path)
+    assert actual[name] == b"a stranger's" and actual["d"] == b"gone"
+    assert not any(path.startswith(".handrail-") for path in actual)
 
 
 def test_a_deleted_file_whose_name_was_taken_is_kept_under_another(make_session: Make, tmp_path: Path) -> None:
     left_behind("swaps", *swapped(tmp_path, "d"))
-    found = mended(make_session(), tmp_path)
-    assert found.pop("d") == b"a stranger's"
-    assert sorted(found.values()) == [b"g", b"gone", b"old"] and any(name.startswith("d.kept-") for name in found)
+    actual = mended(make_session(), tmp_path)
+    assert actual.pop("d") == b"a stranger's"
+    assert sorted(actual.values()) == [b"g", b"gone", b"old"] and any(name.startswith("d.kept-") for name in actual)
 
 
 def test_a_stranger_caught_in_a_delete_gets_his_file_back(make_session: Make, tmp_path: Path) -> None:

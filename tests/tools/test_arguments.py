@@ -25,7 +25,7 @@ def generated(args: type[Arguments], seed: str) -> list[dict[str, Any]]:
     """Arguments with right and wrong names and values; for each name also one that is often right."""
     rng = random.Random(seed)
     names = list(args.declared())
-    found: list[dict[str, Any]] = []
+    collected: list[dict[str, Any]] = []
     for _ in range(300):
         given = [name for name in names if args.declared()[name].is_required or rng.random() < 0.3]
         given += ["unknown"] if rng.random() < 0.1 else []
@@ -33,8 +33,8 @@ def generated(args: type[Arguments], seed: str) -> list[dict[str, Any]]:
         for name in values:
             if name in names and rng.random() < 0.7:
                 values[name] = rng.choice([value for value in VALUES if type(value) in _likely(args, name)])
-        found.append(values)
-    return found
+        collected.append(values)
+    return collected
 
 
 def _likely(args: type[Arguments], name: str) -> tuple[type, ...]:

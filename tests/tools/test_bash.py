@@ -74,7 +74,7 @@ def test_a_command_that_prints_nothing_says_so(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "said"),
+    ("command", "code", "expected"),
     [
         ("exit 3", 3, "(exit code 3)"),
         ("echo out; false", 1, "out\n(exit code 1)"),
@@ -88,9 +88,9 @@ def test_a_command_that_prints_nothing_says_so(session: Session) -> None:
         ("timeout 0.1 sleep 60", 124, "(exit code 124: the time given to `timeout` was over)"),
     ],
 )
-def test_an_exit_code_is_told_with_what_it_means(session: Session, command: str, code: int, said: str) -> None:
+def test_an_exit_code_is_told_with_what_it_means(session: Session, command: str, code: int, expected: str) -> None:
     result = _bash(session, command)
-    assert (result.text, result.data["exit_code"], result.status) == (said, code, "ok")
+    assert (result.text, result.data["exit_code"], result.status) == (expected, code, "ok")
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV", "SIGTERM", "SIGHUP"])
@@ -282,7 +282,7 @@ def test_a_workspace_that_goes_away_under_the_command_is_no_trouble(make_session
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected"),
     [
         ("", "Invalid arguments for Bash"),
         (" \n\t", "Not run: it is empty."),
@@ -293,10 +293,10 @@ def test_a_workspace_that_goes_away_under_the_command_is_no_trouble(make_session
     ],
 )
 def test_what_is_no_command_is_refused_and_nothing_runs(
-    session: Session, tmp_path: Path, command: str, said: str
+    session: Session, tmp_path: Path, command: str, expected: str
 ) -> None:
     result = _bash(session, command)
-    assert result.status == "error" and result.text.startswith(said)
+    assert result.status == "error" and result.text.startswith(expected)
     assert not (tmp_path / "ran").exists()
     assert _bash(session, "echo on").text == "on"
 

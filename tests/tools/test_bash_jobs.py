@@ -58,8 +58,8 @@ def test_a_job_is_told_with_its_name_and_its_log(session: Session) -> None:
     assert result.data["job"] == "job-1" and result.data["log"].startswith("/large_tool_results/")
     pid, log = result.data["pid"], result.data["log"]
     assert result.text == f"Started job-1 (pid {pid}). Read its output with BashOutput; the log is {log}."
-    said = _output(session, "job-1", wait=SOON)
-    assert said.text == f"one\n(job-1 has ended, exit code 0; log: {result.data['log']})"
+    output = _output(session, "job-1", wait=SOON)
+    assert output.text == f"one\n(job-1 has ended, exit code 0; log: {result.data['log']})"
 
 
 def test_each_line_is_read_once_unless_all_are_asked_for(session: Session, tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_each_line_is_read_once_unless_all_are_asked_for(session: Session, tmp_p
 
 def test_a_filter_lets_lines_through_and_says_how_many(session: Session) -> None:
     _start(session, "seq 1000")
-    found = _output(session, "job-1", filter="^99", wait=SOON)
-    assert found.data["output"].split() == ["99", *(str(n) for n in range(990, 1000))] and found.data["matched"] == 11
+    actual = _output(session, "job-1", filter="^99", wait=SOON)
+    assert actual.data["output"].split() == ["99", *(str(n) for n in range(990, 1000))] and actual.data["matched"] == 11
     bad = _output(session, "job-1", filter="(")
     assert bad.status == "error" and bad.error is not None and bad.error.code == "bad_filter"
 
@@ -85,8 +85,8 @@ def test_long_output_is_shown_as_its_beginning_and_its_end_and_the_log_holds_all
     log = _start(session, "seq 100000").data["log"]
     shown = _output(session, "job-1", wait=SOON)
     assert shown.data["truncated"] and shown.text.startswith("1\n2\n") and "\n100000\n" in shown.text
-    found = session.call("Grep", {"pattern": "^54321$", "path": log, "output_mode": "content"})
-    assert found.data["matches"][0]["line"] == 54321
+    result = session.call("Grep", {"pattern": "^54321$", "path": log, "output_mode": "content"})
+    assert result.data["matches"][0]["line"] == 54321
 
 
 def test_something_can_be_typed_and_the_input_be_closed(session: Session) -> None:
@@ -132,8 +132,8 @@ def test_jobs_end_with_the_session(make_session: Make) -> None:
 
 def test_a_job_has_a_timeout_only_if_it_was_given_one(session: Session) -> None:
     _start(session, "echo first; sleep 600", timeout=0.3)
-    said = _output(session, "job-1", wait=SOON)
-    assert said.data["timed_out"] and ", timed out" in said.text
+    output = _output(session, "job-1", wait=SOON)
+    assert output.data["timed_out"] and ", timed out" in output.text
 
 
 def test_a_command_whose_time_is_up_may_run_on_as_a_job(session: Session, tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_a_command_whose_time_is_up_may_run_on_as_a_job(session: Session, tmp_pa
     assert kept.text.startswith("before\n(Still running after 3 s, now in the background as job-1. ")
     assert kept.data["job"] == "job-1"
     (tmp_path / "go").touch()
-    said = _output(session, "job-1", wait=SOON)
-    assert said.data["output"] == "after\n" and said.data["exit_code"] == 0
+    output = _output(session, "job-1", wait=SOON)
+    assert output.data["output"] == "after\n" and output.data["exit_code"] == 0
 
 
 def test_where_there_are_too_many_jobs_a_command_is_ended_when_its_time_is_up(

@@ -118,8 +118,8 @@ def without(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatc
     """A PATH on which there is bash and no bubblewrap."""
     folder = tmp_path_factory.mktemp("bin")
     for name in ("bash", "touch", "ls"):
-        found = next(Path(place, name) for place in os.environ["PATH"].split(":") if Path(place, name).exists())
-        (folder / name).symlink_to(found)
+        program = next(Path(place, name) for place in os.environ["PATH"].split(":") if Path(place, name).exists())
+        (folder / name).symlink_to(program)
     monkeypatch.setenv("PATH", str(folder))
 
 

@@ -172,8 +172,8 @@ def test_boundary_and_rules_hold_for_a_file_argument(tmp_path: Path) -> None:
 def test_a_function_without_files_is_judged_as_a_call(tmp_path: Path, mode: Any, statuses: str) -> None:
     quiet = tool(name="quiet", description="Say nothing.", read_only=True)(lambda: "")
     with Session(tmp_path, mode=mode, tools=[greet, quiet]) as session:
-        found = [session.call("say-hello", {"name": "Ada"}), session.call("quiet")]
-    assert [one.status for one in found] == statuses.split()
+        actual = [session.call("say-hello", {"name": "Ada"}), session.call("quiet")]
+    assert [one.status for one in actual] == statuses.split()
 
 
 def test_rules_name_a_function(tmp_path: Path) -> None:

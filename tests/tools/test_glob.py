@@ -46,14 +46,14 @@ def test_pages_hold_every_path_once(make_session: MakeSession, tmp_path: Path) -
     names = [f"f{number:02}.py" for number in range(25)]
     aged(tmp_path, *names)
     session = make_session()
-    found: list[str] = []
+    collected: list[str] = []
     offset: int | None = 0
     while offset is not None:
         result = session.call("Glob", {"pattern": "*.py", "offset": offset, "limit": 10})
-        found += result.data["paths"]
+        collected += result.data["paths"]
         assert (result.status, result.data["total"]) == ("partial" if result.data["next_offset"] else "ok", 25)
         offset = result.data["next_offset"]
-    assert found == names
+    assert collected == names
     assert "No results at this offset" in session.call("Glob", {"pattern": "*.py", "offset": 25}).text
 
 

@@ -47,15 +47,15 @@ def test_directories_come_first_and_names_without_regard_to_case(make_session: M
 def test_pages_hold_every_entry_once(make_session: MakeSession, tmp_path: Path) -> None:
     put(tmp_path, *(f"f{number:02}" for number in range(25)))
     session = make_session()
-    found: list[str] = []
+    collected: list[str] = []
     offset: int | None = 0
     while offset is not None:
         result = session.call("LS", {"offset": offset, "limit": 10})
-        found += [entry["path"] for entry in result.data["entries"]]
+        collected += [entry["path"] for entry in result.data["entries"]]
         assert result.status == ("partial" if result.data["next_offset"] else "ok")
         assert result.data["total"] == 25
         offset = result.data["next_offset"]
-    assert found == [f"f{number:02}" for number in range(25)]
+    assert collected == [f"f{number:02}" for number in range(25)]
     past = session.call("LS", {"offset": 25})
     assert "No results at this offset" in past.text
     assert past.data["entries"] == []

@@ -21,9 +21,9 @@ from tests.journal.wired import tree
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    return made
+    directory = tmp_path / "project"
+    directory.mkdir()
+    return directory
 
 
 @pytest.fixture

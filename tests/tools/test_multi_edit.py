@@ -17,9 +17,9 @@ RAW = b"one\r\ntwo\nthree\n"
 @pytest.fixture
 def session(make_session: Make, tmp_path: Path) -> Session:
     (tmp_path / "a.txt").write_bytes(RAW)
-    made = make_session(durable=False)
-    made.call("Read", {"file_path": "a.txt"})
-    return made
+    opened = make_session(durable=False)
+    opened.call("Read", {"file_path": "a.txt"})
+    return opened
 
 
 def edits(session: Session, *pairs: tuple[Any, ...], name: str = "a.txt") -> Result:

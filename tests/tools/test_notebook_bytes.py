@@ -215,13 +215,13 @@ def _expected_cells(cells: list[Any], index: int, arguments: dict[str, Any], nam
 
 def _after_endings(text: str) -> list[str]:
     """Lines by the house's rule, in the plainest way: a line ends behind each of CR LF, LF and CR."""
-    found, line = [], ""
+    collected, line = [], ""
     for number, char in enumerate(text):
         line += char
         if char == "\n" or (char == "\r" and text[number + 1 : number + 2] != "\n"):
-            found.append(line)
+            collected.append(line)
             line = ""
-    return [*found, line] if line else found
+    return [*collected, line] if line else collected
 
 
 ODD = """\

@@ -21,21 +21,25 @@ def bench(make_session: Make, tmp_path: Path) -> Callable[..., Bench]:
 
 def test_all_mistakes_in_the_arguments_are_named_at_once(bench: Callable[..., Bench]) -> None:
     it = bench(book(code(["a"])))
-    said = it.refused("bad_arguments")
-    assert "cell_id: missing" in said and "new_source: missing" in said
-    said = it.refused("bad_arguments", edit_mode="insert", sourc="x")
-    assert "new_source: missing" in said and "cell_type: missing" in said and "sourc: unknown argument" in said
-    said = it.refused("bad_arguments", edit_mode="delete", new_source="x", cell_type="graph")
-    assert "cell_id: missing" in said and "delete takes no source" in said and "cell_type: input should be" in said
-    said = it.refused("bad_arguments", edit_mode="move", cell_id=["a1"])
-    assert "edit_mode: input should be" in said and "cell_id: input should be" in said
+    message = it.refused("bad_arguments")
+    assert "cell_id: missing" in message and "new_source: missing" in message
+    message = it.refused("bad_arguments", edit_mode="insert", sourc="x")
+    assert "new_source: missing" in message and "cell_type: missing" in message and "sourc: unknown argument" in message
+    message = it.refused("bad_arguments", edit_mode="delete", new_source="x", cell_type="graph")
+    assert (
+        "cell_id: missing" in message
+        and "delete takes no source" in message
+        and "cell_type: input should be" in message
+    )
+    message = it.refused("bad_arguments", edit_mode="move", cell_id=["a1"])
+    assert "edit_mode: input should be" in message and "cell_id: input should be" in message
 
 
 def test_an_unknown_cell_is_answered_with_the_cells_that_there_are(bench: Callable[..., Bench]) -> None:
     it = bench(book(*(code(["a"], f"id{n}") for n in range(40)), prose(["z"])))
-    said = it.refused("no_such_cell", cell_id="nope", new_source="x")
-    assert "no cell nope" in said and "0: id0 (code), 1: id1 (code)" in said and "and 31 more" in said
-    assert len(said) < 400
+    message = it.refused("no_such_cell", cell_id="nope", new_source="x")
+    assert "no cell nope" in message and "0: id0 (code), 1: id1 (code)" in message and "and 31 more" in message
+    assert len(message) < 400
     for name in ("cell-41", "41", "-1", "cell-", "cell-1x", "١"):
         it.refused("no_such_cell", cell_id=name, new_source="x")
 
@@ -56,7 +60,7 @@ def test_an_id_that_two_cells_have_names_neither_and_an_index_leads_out(bench: C
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         ('{"cells": [', "not valid JSON"),
         ("", "not valid JSON"),
@@ -74,9 +78,11 @@ def test_an_id_that_two_cells_have_names_neither_and_an_index_leads_out(bench: C
         ('{"nbformat": 5, "nbformat_minor": 0, "cells": []}', "format 5"),
     ],
 )
-def test_what_is_not_a_notebook_of_format_4_is_refused(bench: Callable[..., Bench], content: str, said: str) -> None:
+def test_what_is_not_a_notebook_of_format_4_is_refused(
+    bench: Callable[..., Bench], content: str, expected: str
+) -> None:
     it = bench(content)
-    assert said in it.refused("bad_notebook", edit_mode="insert", cell_type="code", new_source="x")
+    assert expected in it.refused("bad_notebook", edit_mode="insert", cell_type="code", new_source="x")
 
 
 def test_a_notebook_that_was_not_read_is_not_changed(make_session: Make, tmp_path: Path) -> None:
@@ -114,8 +120,8 @@ def test_half_a_character_is_refused_also_where_it_could_be_escaped(bench: Calla
 
 def test_an_edit_that_would_make_a_valid_notebook_invalid_is_refused(bench: Callable[..., Bench]) -> None:
     it = bench(book(prose(["a"], metadata={"format": 3})))
-    said = it.refused("bad_notebook", cell_id="m1", new_source="x", cell_type="raw")
-    assert "3 is not of type 'string'" in said
+    message = it.refused("bad_notebook", cell_id="m1", new_source="x", cell_type="raw")
+    assert "3 is not of type 'string'" in message
 
 
 def test_a_notebook_that_was_invalid_before_is_edited_and_that_is_noted(bench: Callable[..., Bench]) -> None:
@@ -131,8 +137,8 @@ def test_of_a_long_notebook_only_the_edited_cell_is_checked(bench: Callable[...,
     bad = {"cell_type": "code", "id": "bad", "source": 5}
     odd = prose(["a"], "odd", metadata={"format": 3})
     it = bench(book(bad, odd, *(code(["a"], f"id{n}") for n in range(1200))))
-    said = it.refused("bad_notebook", cell_id="odd", new_source="x", cell_type="raw")
-    assert "cells[1]" in said and "3 is not of type 'string'" in said
+    message = it.refused("bad_notebook", cell_id="odd", new_source="x", cell_type="raw")
+    assert "cells[1]" in message and "3 is not of type 'string'" in message
     assert it.edit(cell_id="id1100", new_source="x").status == "ok"
     assert it.edit(edit_mode="delete", cell_id="id1101").status == "ok"
     assert it.edit(edit_mode="insert", cell_id="id1102", cell_type="code", new_source="y").status == "ok"

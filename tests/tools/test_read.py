@@ -43,9 +43,9 @@ def test_every_line_is_reached_by_following_the_named_offset(make_session: Make,
     lines = bodies(result)
     while result.status == "partial":
         (note,) = result.notes
-        found = re.search(r"offset=(\d+)", note.text)
-        assert found and int(found[1]) == result.data["next_offset"] == len(lines) + 1
-        result = read(session, "a.txt", offset=int(found[1]))
+        match = re.search(r"offset=(\d+)", note.text)
+        assert match and int(match[1]) == result.data["next_offset"] == len(lines) + 1
+        result = read(session, "a.txt", offset=int(match[1]))
         lines += bodies(result)
     assert lines == [f"line {n}" for n in range(1, 5001)]
 
@@ -102,9 +102,9 @@ def test_a_long_line_is_read_to_its_end_by_following_the_named_column(make_sessi
         parts.append(re.sub(r" \[line cut.*", "", row))
         if not result.notes:
             break
-        found = re.search(r"offset=(\d+), limit=(\d+), column=(\d+)", result.notes[0].text)
-        assert found
-        result = read(session, "a.txt", offset=int(found[1]), limit=int(found[2]), column=int(found[3]))
+        match = re.search(r"offset=(\d+), limit=(\d+), column=(\d+)", result.notes[0].text)
+        assert match
+        result = read(session, "a.txt", offset=int(match[1]), limit=int(match[2]), column=int(match[3]))
     assert "".join(parts) == line
     assert len(parts) == 3
 
@@ -168,9 +168,9 @@ def test_the_nearest_names_can_be_used_as_they_stand(make_session: Make, tmp_pat
     (tmp_path / "link").symlink_to("a/b")
     session = make_session()
     for wrong in ("a/b/mian.py", "./a/b/mian.py", "a/../a/b/mian.py", "link/mian.py", "a//b/mian.py", "a/b/mian.py/"):
-        found = re.search(r"Did you mean: (\S+)\?", read(session, wrong).text)
-        assert found, wrong
-        assert read(session, found[1]).status == "ok", (wrong, found[1])
+        match = re.search(r"Did you mean: (\S+)\?", read(session, wrong).text)
+        assert match, wrong
+        assert read(session, match[1]).status == "ok", (wrong, match[1])
 
 
 def test_a_binary_file_is_refused_with_its_size(make_session: Make, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from handrail import Result, Session
 from tests.media.test_images import noise, saved
-from tests.media.test_pdf import made
+from tests.media.test_pdf import make_pdf
 
 pytestmark = pytest.mark.slow  # starts many processes
 
@@ -99,7 +99,7 @@ def test_an_image_that_was_looked_at_may_be_written_over_but_not_if_it_changed(
 
 
 def test_pages_of_a_pdf_have_text_and_a_picture_each(read: Read) -> None:
-    raw = made(*(f"Page number {number}" for number in range(1, 8)))
+    raw = make_pdf(*(f"Page number {number}" for number in range(1, 8)))
     result = read("a.pdf", raw, pages="2-3")
     assert result.data == {"pages": [2, 3], "total_pages": 7}
     assert "Page number 2" in result.text and "Page number 3" in result.text and "Page number 4" not in result.text
@@ -110,16 +110,16 @@ def test_pages_of_a_pdf_have_text_and_a_picture_each(read: Read) -> None:
 
 
 def test_without_pages_the_first_are_shown_and_the_way_on_is_named(read: Read) -> None:
-    result = read("a.pdf", made(*("x" for _ in range(7))))
+    result = read("a.pdf", make_pdf(*("x" for _ in range(7))))
     assert result.status == "partial"
     assert result.data["pages"] == [1, 2, 3, 4, 5]
     assert 'pages="6-7"' in result.text
-    assert read("b.pdf", made("only")).status == "ok"
+    assert read("b.pdf", make_pdf("only")).status == "ok"
 
 
 @pytest.mark.parametrize("pages", ["0", "3-2", "1-21", "x", "9", ""])
 def test_pages_that_cannot_be_are_refused(read: Read, pages: str) -> None:
-    result = read("a.pdf", made("one", "two"), pages=pages)
+    result = read("a.pdf", make_pdf("one", "two"), pages=pages)
     assert result.error and result.error.code == "bad_pages"
 
 

@@ -44,11 +44,11 @@ def ids(result: Result) -> list[str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
+    directory = tmp_path / "project"
     for name, raw in FILES.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_bytes(raw)
-    return made
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(raw)
+    return directory
 
 
 @pytest.fixture
@@ -459,7 +459,7 @@ def test_who_is_asked_sees_all_changes_first(make_session: Make, root: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "expected"),
     [
         ({"files": 2}, "more than 2 files"),
         ({"occurrences": 4}, "more than 4 occurrences"),
@@ -467,12 +467,12 @@ def test_who_is_asked_sees_all_changes_first(make_session: Make, root: Path) -> 
     ],
 )
 def test_too_much_is_refused_as_a_whole(
-    make_session: Make, root: Path, tmp_path: Path, limits: dict[str, int], told: str
+    make_session: Make, root: Path, tmp_path: Path, limits: dict[str, int], expected: str
 ) -> None:
     session = make_session(root, own(tmp_path, **limits))
     for more in ({"expected": 5}, {"dry_run": True}):
         result = swap(session, **more)
-        assert code(result) == "too_many_occurrences" and told in result.text and "glob" in result.text
+        assert code(result) == "too_many_occurrences" and expected in result.text and "glob" in result.text
     assert tree(root) == FILES
 
 
@@ -632,9 +632,9 @@ def test_the_result_is_pythons_file_by_file(
         taken = iter(chosen)
         finder = re.compile(pattern if regex else re.escape(pattern))
 
-        def put(found: re.Match[str]) -> str:
-            return (found.expand(replacement) if regex else replacement) if next(taken) else found[0]
+        def put(actual: re.Match[str]) -> str:
+            return (actual.expand(replacement) if regex else replacement) if next(taken) else actual[0]
 
-        found = [one["path"] for one in dry.data["files"]]  # the picks are in this order
-        after = {name: finder.sub(put, files[name]).encode() for name in found}
+        actual = [one["path"] for one in dry.data["files"]]  # the picks are in this order
+        after = {name: finder.sub(put, files[name]).encode() for name in actual}
         assert tree(root) == {name: text.encode() for name, text in files.items()} | after
