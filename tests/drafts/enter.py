@@ -21,6 +21,14 @@ def write(path: str, text: str) -> None:
 
 
 def enter(workspace: str, upper: str, work: str) -> None:
+    """Show this process an overlay in the place of a workspace."""
+    enter_namespaces()
+    mount_overlay(workspace, workspace, upper, work)
+    os.chdir(workspace)
+
+
+def enter_namespaces() -> None:
+    """Give this process mounts of its own."""
     user, group = os.getuid(), os.getgid()
     if user == 0:
         check(libc.unshare(NEW_MOUNTS), "unshare")
@@ -30,9 +38,15 @@ def enter(workspace: str, upper: str, work: str) -> None:
         write("/proc/self/uid_map", f"{user} {user} 1")
         write("/proc/self/gid_map", f"{group} {group} 1")
     check(libc.mount(b"none", b"/", None, PRIVATE | RECURSIVE, None), "make mounts private")
-    options = f"lowerdir={workspace},upperdir={upper},workdir={work},userxattr"
-    check(libc.mount(b"overlay", os.fsencode(workspace), b"overlay", 0, os.fsencode(options)), "mount overlay")
-    os.chdir(workspace)
+
+
+def mount_overlay(target: str, lower: str, upper: str, work: str) -> None:
+    options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
+    check(libc.mount(b"overlay", os.fsencode(target), b"overlay", 0, os.fsencode(options)), "mount overlay")
+
+
+def unmount(target: str) -> None:
+    check(libc.umount2(os.fsencode(target), 2), "unmount")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def _find_obstacle() -> str:
         os.mkdir(workspace)
         try:
             store = DraftStore.open(os.path.join(folder, "state"), workspace)
-            boundary = NamespaceBoundary(Confinement((workspace,), drafts=store.path))
+            boundary = NamespaceBoundary(Confinement((workspace,), drafts=store.layers_directory))
         except OSError as error:
             return str(error)
         draft = store.create()

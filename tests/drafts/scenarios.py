@@ -1,6 +1,7 @@
-"""Random programs in drafts, run as a script so that another user can run them: `scenarios.py NAME FOLDER FIRST COUNT`.
+"""Random programs in drafts, run as a script so that another user can run them.
 
-One process runs all seeds, and forks the programs: to start Python for each of them takes longer than the programs.
+`scenarios.py NAME FOLDER FIRST COUNT [overlay]`; with the last word the workspaces lie on an overlay of their own. One
+process runs all seeds, and forks the programs: to start Python for each of them takes longer than the programs.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from pathlib import Path
 
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory, remove_tree
-from tests.drafts.enter import enter
-from tests.drafts.trees import describe, fill, make_searchable, run_program
+from tests.drafts.enter import enter, enter_namespaces, mount_overlay, unmount
+from tests.drafts.trees import Program, describe, fill, make_searchable, run_program
 
 ENTER = str(Path(__file__).with_name("enter.py"))
 
@@ -55,8 +56,33 @@ def wait_for(children: list[int]) -> None:
     assert not any(endings), f"a program failed: {endings}"
 
 
+TOP = "top"
+"""The directory of a folder on which an overlay is mounted, if it exists."""
+
+
+def mount_top(folder: str) -> str:
+    """Mount an overlay over `top`; returns that path. What is in `lower` is a lower layer, as in a container."""
+    for name in ("lower/workspace", "upper", "work", TOP, "layers"):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+    top = os.path.join(folder, TOP)
+    mount_overlay(top, *(os.path.join(folder, name) for name in ("lower", "upper", "work")))
+    return top
+
+
+def start_on_overlay(folder: str, seed: int) -> DraftDirectory:
+    """A workspace on an overlay, with files of its lower and of its upper layer, and an open draft of it."""
+    os.makedirs(os.path.join(folder, "lower", "workspace"))
+    fill(os.path.join(folder, "lower", "workspace"), seed, 60)
+    top = mount_top(folder)
+    workspace = os.path.join(top, "workspace")
+    Program(workspace, seed).run(20)
+    return DraftDirectory.create(os.path.join(top, "draft"), workspace, layers=os.path.join(folder, "layers", "draft"))
+
+
 def start(folder: str, seed: int) -> DraftDirectory:
     """A workspace of random files and an open draft of it, in an empty folder."""
+    if os.path.basename(folder).startswith("overlay"):
+        return start_on_overlay(folder, seed)
     workspace = os.path.join(folder, "workspace")
     os.mkdir(workspace)
     fill(workspace, seed, 60)
@@ -85,6 +111,11 @@ def inodes(root: str) -> dict[str, int]:
     return {path: os.lstat(os.path.join(root, path)).st_ino for path in describe(root, times=False)}
 
 
+def is_single_file(path: str) -> bool:
+    status = os.lstat(path)
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
 def require_same(now: dict[str, tuple[object, ...]], expected: dict[str, tuple[object, ...]]) -> None:
     """Fail with the entries that differ, the names of files aside."""
     trees = [{path: (*entry[:4], *entry[5:]) for path, entry in tree.items()} for tree in (now, expected)]
@@ -97,6 +128,7 @@ def keep_and_undo(folder: str, seed: int) -> None:
     draft = start(folder, seed)
     workspace = draft.info.workspace
     before, numbers = describe(workspace, times=True), inodes(workspace)
+    single = [path for path in before if is_single_file(os.path.join(workspace, path))]
     view = run_random_programs(draft, folder, seed)
     assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
     # A view does not tell which names belong to one file: for an ordinary user overlayfs gives them several numbers.
@@ -106,10 +138,17 @@ def keep_and_undo(folder: str, seed: int) -> None:
     require_same(now, view)
     for path, entry in now.items():
         assert kept[path] == numbers.get(path) or entry[4] == upper[path][4], (path, entry[4], upper[path][4])
+    is_copied = draft.copies
     undo(draft)
-    assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
+    if is_copied:  # removed directories are created anew, and an overlay splits the names of a file of a lower layer
+        require_same(describe(workspace, times=True), before)
+        again = inodes(workspace)
+        assert {path: again[path] for path in single} == {path: numbers[path] for path in single}
+    else:
+        assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
     draft.drop()
-    assert set(os.listdir(folder)) <= {"workspace", "view", "own-periods"}
+    assert set(os.listdir(os.path.dirname(workspace))) <= {"workspace", "view", "own-periods"}
+    assert not is_copied or not os.listdir(os.path.join(folder, "layers"))
 
 
 def drop(folder: str, seed: int) -> None:
@@ -197,19 +236,23 @@ SCENARIOS: dict[str, Callable[[str, int], None]] = {
 }
 
 
-def main(name: str, folder: str, first: int, count: int) -> None:
+def main(name: str, folder: str, first: int, count: int, place: str = "plain") -> None:
     """Run a scenario with many seeds, each in a folder of its own."""
+    if place == "overlay":
+        enter_namespaces()
     for seed in range(first, first + count):
         faulthandler.dump_traceback_later(300, exit=True)  # one that hangs says where
-        inner = os.path.join(folder, f"{name}-{seed}")
+        inner = os.path.join(folder, f"{place}-{name}-{seed}")
         os.mkdir(inner)
         try:
             SCENARIOS[name](inner, seed)
         except BaseException:
             print(f"{name}, seed {seed}:", file=sys.stderr)
             raise
+        if place == "overlay":
+            unmount(os.path.join(inner, TOP))
         remove_tree(inner)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])

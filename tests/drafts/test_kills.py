@@ -19,7 +19,8 @@ import pytest
 
 from handrail.drafts.keep import keep, recover, undo
 from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
-from tests.drafts.scenarios import fork, run_in_draft
+from tests.drafts.enter import enter_namespaces, mount_overlay, unmount
+from tests.drafts.scenarios import TOP, fork, run_in_draft
 from tests.drafts.trees import describe
 from tests.sizes import pick, spread
 
@@ -57,6 +58,45 @@ class Scene:
         shutil.rmtree(draft.upper)
         subprocess.run(["cp", "-a", "--preserve=all", self.upper, draft.upper], check=True)
         return draft
+
+
+class SceneOnOverlay(Scene):
+    """The same on an overlay, whose lower layer is the template: changes are copied before they are kept."""
+
+    def draft(self) -> DraftDirectory:
+        top = self.folder / TOP
+        if top.exists():
+            unmount(str(top))
+            for name in ("upper-of-top", "work", "layers"):
+                remove_tree(str(self.folder / name))
+        for name in ("lower", "upper-of-top", "work", "layers", TOP):
+            (self.folder / name).mkdir(exist_ok=True)
+        if not (self.folder / "lower" / "workspace").exists():
+            subprocess.run(["cp", "-a", self.template, self.folder / "lower" / "workspace"], check=True)
+        mount_overlay(str(top), *(str(self.folder / name) for name in ("lower", "upper-of-top", "work")))
+        layers = str(self.folder / "layers" / "draft")
+        draft = DraftDirectory.create(str(top / "draft"), str(top / "workspace"), layers=layers)
+        shutil.rmtree(draft.upper)
+        subprocess.run(["cp", "-a", "--preserve=all", self.upper, draft.upper], check=True)
+        return draft
+
+
+def run_in_namespaces(work: Callable[[], object]) -> None:
+    """Do something in a process with mounts of its own; skips where the kernel does not allow that."""
+
+    def run() -> None:
+        try:
+            enter_namespaces()
+        except OSError as error:
+            print(error, file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(77)
+        work()
+
+    ending = os.waitstatus_to_exitcode(os.waitpid(fork(run), 0)[1])
+    if ending == 77:
+        pytest.skip("no namespaces can be entered here: the reason is in the output of this test")
+    assert ending == 0
 
 
 def is_counted(event: str, function: object) -> bool:
@@ -105,12 +145,33 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
+    check_killed_keeps(scene, 12)
+
+
+def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
+    check_killed_undos(scene, 8)
+
+
+def test_kills_where_changes_are_copied(scene: Scene, tmp_path: Path) -> None:
+    """A workspace on an overlay, as in a container: directories cannot be renamed there."""
+
+    def work() -> None:
+        on_overlay = SceneOnOverlay.__new__(SceneOnOverlay)
+        on_overlay.folder, on_overlay.template, on_overlay.upper = tmp_path, scene.template, scene.upper
+        check_killed_keeps(on_overlay, 10)
+        check_killed_undos(on_overlay, 5)
+
+    run_in_namespaces(work)
+    remove_tree(str(tmp_path))
+
+
+def check_killed_keeps(scene: Scene, count: int) -> None:
     draft = scene.draft()
     before = describe(draft.info.workspace, times=True)
     calls = count_calls(partial(keep, draft))
     after = describe(draft.info.workspace, times=True)
     states = set[str]()
-    for call in spread(range(calls), 12):
+    for call in spread(range(calls), count):
         tried = scene.draft()
         kill_at(partial(keep, tried), call)
         state = tried.state
@@ -120,12 +181,12 @@ def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
     assert states >= {"open", "keeping"}
 
 
-def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
+def check_killed_undos(scene: Scene, count: int) -> None:
     first = scene.draft()
     keep(first)
     calls = count_calls(partial(undo, first))
     states = set[str]()
-    for call in spread(range(calls), 8):
+    for call in spread(range(calls), count):
         draft = scene.draft()
         before = describe(draft.info.workspace, times=True)
         keep(draft)

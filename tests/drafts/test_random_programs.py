@@ -21,6 +21,7 @@ from tests.sizes import pick
 PROJECT = Path(__file__).parents[2]
 NOBODY = 65534
 SEEDS = {"keep_and_undo": 1_050, "drop": 250, "foreign_writer": 250}
+SEEDS_ON_OVERLAY = {"keep_and_undo": 250, "drop": 50, "foreign_writer": 100}
 """For each user and file system: as root 5,200 programs in all, and 1,000 runs with a foreign writer."""
 AT_ONCE = 25
 
@@ -89,11 +90,20 @@ run_in_draft(DraftDirectory.create({probe!r} + "/draft", {probe!r} + "/workspace
 
 @pytest.mark.parametrize("scenario", sorted(SCENARIOS))
 def test_random_programs(scenario: str, folder: str, user: int | None) -> None:
+    run_seeds(scenario, folder, user, pick(2, SEEDS[scenario]))
+
+
+@pytest.mark.parametrize("scenario", sorted(SCENARIOS))
+def test_random_programs_in_a_workspace_on_an_overlay(scenario: str, folder: str, user: int | None) -> None:
+    """As in a container: the changes are copied before they are kept."""
+    run_seeds(scenario, folder, user, pick(1, SEEDS_ON_OVERLAY[scenario]), "overlay")
+
+
+def run_seeds(scenario: str, folder: str, user: int | None, count: int, *place: str) -> None:
     python = find_python(user)
     require_overlays(python, folder, user)
     first = int(os.environ.get("HANDRAIL_SEED", "0"))
-    count = pick(2, SEEDS[scenario])
     for start in range(first, first + count, AT_ONCE):
         seeds = min(AT_ONCE, first + count - start)
-        tried = run(python, user, "-m", "tests.drafts.scenarios", scenario, folder, str(start), str(seeds))
+        tried = run(python, user, "-m", "tests.drafts.scenarios", scenario, folder, str(start), str(seeds), *place)
         assert tried.returncode == 0, tried.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.drafts import layout, store
+from handrail.drafts.places import get_mount
 from handrail.drafts.store import DraftStore, NoDraft
 
 
@@ -33,8 +34,8 @@ def test_there_is_no_draft_with_files_of_other_users(tmp_path: Path, monkeypatch
 def test_the_directory_of_drafts_is_out_of_sight_for_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workspace may be a part of a larger repository, and the state directory on another mount."""
     (tmp_path / "workspace").mkdir()
-    place = store._mount_of
-    monkeypatch.setattr(store, "_mount_of", lambda path: "other" if "state" in path else place(path))
+    place = get_mount
+    monkeypatch.setattr(store, "get_mount", lambda path: "other" if "state" in path else place(path))
     try:
         drafts = DraftStore.open(str(tmp_path / "state"), str(tmp_path / "workspace"))
     except NoDraft as error:

@@ -287,6 +287,8 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
         warn(f"{len(missed)} of these changes cannot be undone{f': {warning}' if warning else ''}")
     counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
     write(f"{counts}: kept; `handrail undo` takes it back\n")
+    if changes.copied_megabytes:
+        warn(f"{changes.copied_megabytes} MB were copied for that, because the workspace lies on an overlay")
     if changes.draft.is_open:
         changes.draft.drop()
 

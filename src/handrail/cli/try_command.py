@@ -196,6 +196,8 @@ def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> N
         raise _Failed(f"nothing was kept: {error.strerror}") from None
     if missed:
         warn(f"{len(missed)} of these changes cannot be undone: they are too large or too many for the journal")
+    if changes.copied_megabytes:
+        warn(f"{changes.copied_megabytes} MB were copied for that, because the workspace lies on an overlay")
     if warning:
         warn(f"the changes cannot be undone: the journal could not be written ({warning})")
 

@@ -92,13 +92,20 @@ class ChangeReader:
 
     def list(self, comparison: Comparison) -> list[DraftChange]:
         """All changes in the order of their paths. A directory in which names changed is not one of them."""
-        changes = [change for step in comparison.steps for change in self._expand(step)]
-        return sorted(changes, key=lambda change: change.path)
+        changes: dict[str, DraftChange] = {}
+        for step in comparison.steps:
+            for change in self._expand(step):
+                first = changes.get(change.path)  # a directory that is deleted for something else of its name
+                changes[change.path] = DraftChange(change.path, first.before, change.after) if first else change
+        return [changes[path] for path in sorted(changes)]
 
     def _expand(self, step: Step) -> Iterator[DraftChange]:
         if step.action == "set":
             if step.before and step.after and stat.S_IMODE(step.before.mode) != stat.S_IMODE(step.after.mode):
                 yield DraftChange(step.path, step.before, step.after)
+            return
+        if not step.whole:
+            yield DraftChange(step.path, step.before, None)
             return
         before = dict(self._walk(self._root, step.path, step.before))
         after = dict(self._walk(self._upper, step.path, step.after))

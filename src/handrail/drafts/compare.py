@@ -84,6 +84,8 @@ class Step:
     after: Entry | None = None
     times: bool = True
     """Whether `set` changes the times too: not of a directory that something else changes at the same time."""
+    whole: bool = True
+    """Whether a directory is deleted with everything in it: else other steps delete that before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +122,13 @@ class _Comparer:
     result: Comparison = field(default_factory=Comparison)
 
     def compare(self) -> Comparison:
-        stack = [("", os.fstat(self.root))]
+        stack = [("", os.fstat(self.root), False)]
         directories: list[Step] = []
         while stack:
-            path, lower = stack.pop()
+            path, lower, opaque = stack.pop()
             count = len(self.result.steps)
             with self._open_directory(path) as directory:
-                stack += self._compare_entries(path, directory, changed_outside=self._is_late(lower))
+                stack += self._compare_entries(path, directory, self._is_late(lower), opaque)
                 before = Entry.of(lower, read_attributes(directory))
             upper = os.path.join(self.upper, path)
             after = Entry.of(os.lstat(upper), read_attributes(upper))
@@ -140,11 +142,18 @@ class _Comparer:
         return self.result
 
     def _compare_entries(
-        self, path: str, directory: int, changed_outside: bool
-    ) -> Iterator[tuple[str, os.stat_result]]:
-        """Compare the entries of a directory that both layers have; yields the directories to compare in turn."""
+        self, path: str, directory: int, changed_outside: bool, opaque: bool
+    ) -> Iterator[tuple[str, os.stat_result, bool]]:
+        """Compare the entries of a directory that both layers have; yields the directories to compare in turn.
+
+        ``opaque``: whether the names that only the workspace has are deleted.
+        """
         with os.scandir(os.path.join(self.upper, path)) as entries:
             names = sorted(entry.name for entry in entries)
+        for name in sorted(set(os.listdir(directory)) - set(names)) if opaque else ():
+            lower = stat_at(name, directory)
+            if lower is not None:
+                self._delete(directory, name, f"{path}/{name}", lower)
         for name in names:
             inner = f"{path}/{name}" if path else name
             upper_path = os.path.join(self.upper, inner)
@@ -152,15 +161,16 @@ class _Comparer:
             lower = stat_at(name, directory)
             if is_whiteout(upper):
                 if lower is not None:
-                    self._check_tree(directory, name, inner, lower)
-                    self._add("delete", inner, lower, None)
+                    self._delete(directory, name, inner, lower)
             elif lower is None:
                 if "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode)):
                     self._conflict(inner, "deleted outside the draft")
                 else:
                     self._add("create", inner, None, upper)
             elif stat.S_ISDIR(upper.st_mode) and stat.S_ISDIR(lower.st_mode) and not _is_opaque(upper_path):
-                yield inner, lower
+                yield inner, lower, opaque
+            elif stat.S_ISDIR(upper.st_mode) and stat.S_ISDIR(lower.st_mode) and self.draft.copies:
+                yield inner, lower, True
             else:
                 self._compare_entry(directory, name, inner, upper, lower)
 
@@ -183,8 +193,29 @@ class _Comparer:
         self._replace(directory, name, path, upper, lower)
 
     def _replace(self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result) -> None:
+        if stat.S_ISDIR(lower.st_mode) and self.draft.copies:
+            self._delete(directory, name, path, lower)
+            self._add("create", path, None, upper)
+            return
         self._check_tree(directory, name, path, lower)
         self._add("replace", path, lower, upper)
+
+    def _delete(self, directory: int, name: str, path: str, lower: os.stat_result) -> None:
+        self._check_tree(directory, name, path, lower)
+        if not (stat.S_ISDIR(lower.st_mode) and self.draft.copies):
+            self._add("delete", path, lower, None)
+            return
+        # An overlay does not rename its directories: the workspace lies on one.
+        directories: list[Step] = []
+        for inner, child, above, last in walk_tree(directory, name, path):
+            if child is None:
+                continue
+            if stat.S_ISDIR(child.st_mode):
+                directories.append(_remove_directory(above, last, inner, child))
+            else:
+                self._add("delete", inner, child, None)
+        self.result.steps += sorted(directories, key=lambda step: step.path.count("/"), reverse=True)
+        self.result.steps.append(_remove_directory(directory, name, path, lower))
 
     def _check_tree(self, directory: int, name: str, path: str, lower: os.stat_result) -> None:
         """Report a conflict if an entry that is to be taken away, or anything below it, was changed outside."""
@@ -213,6 +244,11 @@ class _Comparer:
             yield fd
         finally:
             os.close(fd)
+
+
+def _remove_directory(directory: int, name: str, path: str, status: os.stat_result) -> Step:
+    attributes = read_attributes(f"/proc/self/fd/{directory}/{name}")
+    return Step("delete", path, Entry.of(status, attributes), None, whole=False)
 
 
 def find_late(

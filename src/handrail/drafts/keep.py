@@ -4,6 +4,9 @@ The plan is on the disk before the first step. After a kill the remaining steps 
 conflict the finished ones are taken back. A replaced entry is exchanged with the new one and a deleted one is moved
 aside, so that the draft then holds the old versions: `undo` carries the plan out backwards.
 
+Where the layers of a draft lie on another file system, its changes are copied to the mount of the workspace first
+(`staging.py`), and renamed from there.
+
 A foreign writer is never overwritten. Before a file is exchanged, a lease makes writers wait, and the file is looked at
 again; a directory is looked through again after it was taken away, and put back if anything in it has changed.
 """
@@ -11,6 +14,7 @@ again; a directory is looked through again after it was taken away, and put back
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -35,6 +39,7 @@ from handrail.drafts.compare import (
     walk_tree,
 )
 from handrail.drafts.layout import DraftDirectory, read_clock, save_index
+from handrail.drafts.staging import stage_changes
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -60,15 +65,16 @@ def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[St
     comparison = comparison or compare(draft)
     if comparison.conflicts:
         raise DraftConflict(comparison.conflicts)
-    plan = {"steps": [asdict(step) for step in comparison.steps]}
-    draft.write_plan("keeping.json", plan, _list_new_files(draft, comparison.steps))
-    _Keeper.run(draft, comparison.steps, recovering=False)
-    return comparison.steps
+    steps = stage_changes(draft, comparison.steps) if draft.copies else comparison.steps
+    plan = {"steps": [asdict(step) for step in steps]}
+    draft.write_plan("keeping.json", plan, _list_new_files(draft, steps))
+    _Keeper.run(draft, steps, recovering=False)
+    return steps
 
 
 def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
-    """The regular files of the upper layer that are carried over."""
-    upper = os.open(draft.upper, READABLE_DIRECTORY)
+    """The regular files that are carried over."""
+    upper = os.open(draft.stage, READABLE_DIRECTORY)
     try:
         for step in steps:
             if step.action not in ("create", "replace") or step.after is None:
@@ -136,7 +142,7 @@ def _read_steps(draft: DraftDirectory, name: str) -> list[Step]:
         return Entry(**{**fields, "owner": tuple(fields["owner"]), "attributes": attributes})
 
     return [
-        Step(step["action"], step["path"], entry(step["before"]), entry(step["after"]), step["times"])
+        Step(**{**step, "before": entry(step["before"]), "after": entry(step["after"])})
         for step in draft.read(name)["steps"]
     ]
 
@@ -146,13 +152,14 @@ def _find_changes_since(
 ) -> Iterator[ChangedOutside]:
     """The kept entries that something else has changed since. To take back a later draft is no such change."""
     own = draft.read_own_periods()
+    created = {step.path for step in steps if step.action == "create"}
     for step in steps:
         if step.action == "set":
             continue
         parent, _, name = step.path.rpartition("/")
         status = None
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            directory = open_beneath(root, parent, DIRECTORY) if parent else os.dup(root)
+            directory = _open_directory(root, parent) if parent else os.dup(root)
             try:
                 with contextlib.suppress(FileNotFoundError):
                     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -164,9 +171,19 @@ def _find_changes_since(
                     continue
             finally:
                 os.close(directory)
-        if step.action == "delete" and status is None:
+        if step.action == "delete" and (status is None or step.path in created):
             continue
         yield ChangedOutside(step.path, "changed since it was kept")
+
+
+def _open_directory(tree: int, path: str) -> int:
+    """Open a directory below another one; raises `NotADirectoryError` also if there is a link in its place."""
+    try:
+        return open_beneath(tree, path, DIRECTORY)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+        raise
 
 
 @dataclass(slots=True)
@@ -184,7 +201,7 @@ class _Trees:
         with contextlib.ExitStack() as stack:
             root = draft.open_workspace()
             stack.callback(os.close, root)
-            upper = os.open(draft.upper, READABLE_DIRECTORY)
+            upper = os.open(draft.stage, READABLE_DIRECTORY)
             stack.callback(os.close, upper)
             old = os.open(draft.old, READABLE_DIRECTORY)
             stack.callback(os.close, old)
@@ -196,6 +213,12 @@ class _Trees:
         while self._open:
             os.close(self._open.popitem()[1])
 
+    def forget(self, tree: int, path: str) -> None:
+        """Close the directory at a path, which is removed."""
+        fd = self._open.pop((tree, path), None)
+        if fd is not None:
+            os.close(fd)
+
     def parent(self, tree: int, path: str) -> tuple[int, str]:
         """The directory of a path and the last part of it."""
         above, _, name = path.rpartition("/")
@@ -205,7 +228,7 @@ class _Trees:
         if fd is None:
             if len(self._open) >= _MOST_OPEN:
                 os.close(self._open.pop(next(iter(self._open))))
-            fd = self._open[tree, above] = open_beneath(tree, above, DIRECTORY)
+            fd = self._open[tree, above] = _open_directory(tree, above)
         return fd, name
 
 
@@ -229,6 +252,7 @@ class _Keeper:
         # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
         draft.write(_KEPT_AT, read_clock(draft.path), sync=False)
         draft.rename("keeping.json", "kept.json", sync=False)
+        draft.drop_layers()
 
     def carry_out(self, recovering: bool) -> None:
         finished: list[Step] = []
@@ -261,8 +285,12 @@ class _Keeper:
         for step in reversed(steps):
             if step.action == "set":
                 continue
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 self._undo(numbers[id(step)], step)
+        for step in self.steps:
+            if not step.whole:
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    self._set(step, step.before)
         for step in reversed(self.steps):  # the deepest come first in the plan, and are needed last here
             if step.action == "set":
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -270,6 +298,11 @@ class _Keeper:
 
     def _is_done(self, number: int, step: Step) -> bool:
         """Whether a step was carried out before the kill."""
+        if not step.whole:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                here = stat_at(*self._in(self.trees.root, step.path))
+                return here is None or not stat.S_ISDIR(here.st_mode)
+            return True
         if step.action == "delete":
             return stat_at(str(number), self.trees.old) is not None
         here = stat_at(*self._in(self.trees.root, step.path))
@@ -289,6 +322,9 @@ class _Keeper:
                 raise DraftConflict([ChangedOutside(step.path, "created outside the draft")]) from None
             return
         assert step.before
+        if not step.whole:
+            self._remove_directory(workspace, name, step)
+            return
         with self._held(workspace, name, step):
             if step.action == "delete":
                 taken, taken_name = self.trees.old, str(number)
@@ -302,6 +338,21 @@ class _Keeper:
                 else:
                     _exchange(name, taken, workspace)
                 raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")])
+
+    def _remove_directory(self, workspace: int, name: str, step: Step) -> None:
+        """Remove a directory that is empty now, if nobody else uses it."""
+        assert step.before
+        status = stat_at(name, workspace)
+        if status is None or (status.st_mode | stat.S_IRWXU) != (step.before.mode | stat.S_IRWXU):
+            raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
+        self.trees.forget(self.trees.root, step.path)
+        try:
+            with _writable((workspace, ".")):
+                os.rmdir(name, dir_fd=workspace)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):
+                raise
+            raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")]) from None
 
     @contextlib.contextmanager
     def _held(self, directory: int, name: str, step: Step) -> Iterator[None]:
@@ -341,7 +392,8 @@ class _Keeper:
         """Whether what was just taken away is not what was looked at before."""
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         assert step.before
-        if status.st_ino != step.before.inode:
+        # An overlay gives a file of one of its lower layers with several names a new inode when it is renamed.
+        if status.st_ino != step.before.inode and not (self.draft.copies and step.before.links > 1):
             return True
         if not stat.S_ISDIR(status.st_mode):
             return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
@@ -364,6 +416,11 @@ class _Keeper:
     def _undo(self, number: int, step: Step) -> None:
         workspace, name = self.trees.parent(self.trees.root, step.path)
         here = stat_at(name, workspace)
+        if not step.whole:
+            if here is None:
+                with _writable((workspace, ".")):
+                    os.mkdir(name, 0o700, dir_fd=workspace)
+            return
         if step.action == "delete":
             if here is None and stat_at(str(number), self.trees.old) is not None:
                 _rename(str(number), self.trees.old, name, workspace)
@@ -419,7 +476,8 @@ class _Keeper:
         directory, name = self.trees.parent(self.trees.root, step.path)
         status = stat_at(name, directory)
         if status and step.after and status.st_ino == step.after.inode:
-            remove_marks(f"/proc/self/fd/{directory}/{name}")
+            if not self.draft.copies:
+                remove_marks(f"/proc/self/fd/{directory}/{name}")
             _restore_directory(name, directory, step.after)
 
 

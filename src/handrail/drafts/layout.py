@@ -1,7 +1,8 @@
 """The directory of one draft: its layers, its plan, and the state that follows from the files in it.
 
 An overlay mount reads the workspace (the lower layer) and writes to `upper`. All of it lies on the mount of the
-workspace, because changes are kept by renaming them into place.
+workspace, because changes are kept by renaming them into place. Where that mount cannot hold an upper layer, as an
+overlay cannot, the layers lie elsewhere, and changes are copied to `stage` first.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class DraftInfo:
     name: str = ""
     left: bool = False
     """Whether a command worked in it whose changes could not be kept. The last few of these stay."""
+    layers: str = ""
+    """The directory of the layers, if they lie on another file system than the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +76,27 @@ class DraftDirectory:
     info: DraftInfo
 
     @classmethod
-    def create(cls, path: str, workspace: str, name: str = "") -> DraftDirectory:
-        """Create an empty draft of ``workspace`` at ``path``, whose parent exists; raises `OSError`."""
+    def create(cls, path: str, workspace: str, name: str = "", layers: str = "") -> DraftDirectory:
+        """Create an empty draft of ``workspace`` at ``path``, whose parent exists; raises `OSError`.
+
+        ``layers``: where the layers lie, if not there. Its parent exists.
+        """
         os.mkdir(path, 0o700)
         try:
-            for part in ("upper", "work", "old"):
-                os.mkdir(os.path.join(path, part), 0o700)
-            save_index(workspace, path)
+            if layers:
+                os.mkdir(layers, 0o700)
             directory = os.stat(workspace)
-            upper = os.path.join(path, "upper")
-            shutil.copystat(workspace, upper)
-            copy_owner(directory, upper)
-            info = DraftInfo(workspace, directory.st_dev, directory.st_ino, read_clock(path), name)
-            draft = cls(path, info)
-            draft.write(_INFO, asdict(info), sync=bool(name))
+            draft = cls(path, DraftInfo(workspace, directory.st_dev, directory.st_ino, 0, name, layers=layers))
+            for part in (draft.upper, draft.work, draft.old):
+                os.mkdir(part, 0o700)
+            save_index(workspace, path)
+            shutil.copystat(workspace, draft.upper)
+            copy_owner(directory, draft.upper)
+            draft = cls(path, replace(draft.info, start=read_clock(path)))
+            draft.write(_INFO, asdict(draft.info), sync=bool(name))
         except BaseException:
-            remove_tree(path)
+            for each in filter(os.path.isdir, (layers, path)):
+                remove_tree(each)
             raise
         return draft
 
@@ -116,17 +124,27 @@ class DraftDirectory:
 
     def allow_mounts(self) -> None:
         """Write the draft of a command to the disk, so that it can be mounted again: the kernel refuses that else."""
-        sync_file_system(self.path)
+        sync_file_system(self.upper)
         remove_tree(self.work)
         os.mkdir(self.work, 0o700)
 
     @property
+    def copies(self) -> bool:
+        """Whether changes are copied to the mount of the workspace before they are kept."""
+        return bool(self.info.layers)
+
+    @property
     def upper(self) -> str:
-        return os.path.join(self.path, "upper")
+        return os.path.join(self.info.layers or self.path, "upper")
 
     @property
     def work(self) -> str:
-        return os.path.join(self.path, "work")
+        return os.path.join(self.info.layers or self.path, "work")
+
+    @property
+    def stage(self) -> str:
+        """The directory from which changes are renamed into the workspace, and which then holds the old versions."""
+        return os.path.join(self.path, "stage") if self.copies else self.upper
 
     @property
     def old(self) -> str:
@@ -157,13 +175,13 @@ class DraftDirectory:
             _sync(self.path)
 
     def write_plan(self, name: str, plan: Any, files: Iterable[str]) -> None:
-        """Write a plan, and wait until it is on the disk, with the files of the upper layer that it carries over.
+        """Write a plan, and wait until it is on the disk, with the files of `stage` that it carries over.
 
         Not even what a command has synced is there yet: in drafts of commands the kernel waits for no disk.
         """
         temporary = self._write_temporary(name, plan)
         paths = [temporary, os.path.join(self.path, _INFO)]
-        paths += (os.path.join(self.upper, path) for path in islice(files, _MOST_SYNCED))
+        paths += (os.path.join(self.stage, path) for path in islice(files, _MOST_SYNCED))
         if len(paths) < _MOST_SYNCED:
             sync_files(paths)
         else:
@@ -247,7 +265,14 @@ class DraftDirectory:
         """Delete the draft and everything in it. A draft whose keep was interrupted must be finished first."""
         if self.state in ("keeping", "undoing"):
             raise OSError(errno.EBUSY, "an interrupted keep must be finished before the draft is dropped", self.path)
+        self.drop_layers()
         remove_tree(self.path)
+
+    def drop_layers(self) -> None:
+        """Delete the layers, if they lie elsewhere: a kept draft does not need them any more."""
+        if self.copies:
+            with contextlib.suppress(FileNotFoundError):
+                remove_tree(self.info.layers)
 
 
 def _read_state(path: str) -> State:
@@ -272,7 +297,7 @@ def copy_owner(source: os.stat_result, target: str) -> None:
     """Give a file the owner of another one, where that is allowed."""
     if (source.st_uid, source.st_gid) != (os.geteuid(), os.getegid()):
         with contextlib.suppress(PermissionError):  # a user cannot give files away; the owner is restored at keep
-            os.chown(target, source.st_uid, source.st_gid)
+            os.chown(target, source.st_uid, source.st_gid, follow_symlinks=False)
 
 
 def read_clock(directory: str) -> int:

@@ -1,7 +1,8 @@
 """The directory in which the drafts of a user lie, one directory each, on the mount of their workspace.
 
 Changes are kept by renaming them into the workspace, and a rename does not leave a mount. So the state directory is
-used if it lies on the same mount, else a hidden directory beside the workspace or further up.
+used if it lies on the same mount, else a hidden directory beside the workspace or further up. Of a workspace on an
+overlay, as in containers, the layers of drafts lie elsewhere (`layers_place.py`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handrail.drafts.keep import DraftConflict, recover
+from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
+from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
 from handrail.system_calls import READABLE_DIRECTORY
 
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
-_MOST_MOUNTS = 4 << 20
 _MOST_LOOKED_AT = 50_000
-
-
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
 
@@ -89,31 +88,44 @@ class DraftStore:
     workspace: str
     budget: int = 1 << 30
     """How many bytes kept drafts may take, which are there to be taken back."""
+    layers: str = ""
+    """The directory in which the layers of drafts lie, if not in the drafts themselves."""
     _created: int = field(default=0)
 
     @classmethod
     def open(cls, state: str, workspace: str, budget: int = 1 << 30) -> DraftStore:
         """The store for a workspace; raises `NoDraft` if there can be none."""
         workspace = os.path.realpath(workspace)
-        _require_suitable(workspace)
-        wanted = _mount_of(workspace)
+        on_overlay = _check_mounts(workspace)
+        wanted = get_mount(workspace)
         places = [os.path.join(os.path.realpath(state), "drafts")]
         above = workspace
-        while (above := os.path.dirname(above)) != "/" and _mount_of(above) == wanted:
+        while (above := os.path.dirname(above)) != "/" and get_mount(above) == wanted:
             places.append(os.path.join(above, f".handrail-drafts-{os.geteuid()}"))
         for place in places:
             if f"{place}/".startswith(f"{workspace.rstrip('/')}/"):
                 continue  # a layer cannot lie inside of the one below it
             with contextlib.suppress(OSError):
-                _make_private(place)
-                if _mount_of(place) == wanted:
+                make_private(place)
+                if get_mount(place) == wanted:
                     if place != places[0]:
                         _hide_from_git(place)
-                    return cls(place, workspace, budget)
+                    break
                 os.rmdir(place)
-        raise NoDraft(
-            errno.EXDEV, "no directory beside the workspace can be written that is on the same mount", workspace
-        )
+        else:
+            raise NoDraft(
+                errno.EXDEV, "no directory beside the workspace can be written that is on the same mount", workspace
+            )
+        try:
+            layers = find_layers_place(state, place, workspace) if on_overlay else ""
+        except OSError as error:
+            raise NoDraft(error.errno, error.strerror, workspace) from None
+        return cls(place, workspace, budget, layers)
+
+    @property
+    def layers_directory(self) -> str:
+        """The directory with a directory of layers for each draft."""
+        return self.layers or self.path
 
     def require_own_files(self) -> None:
         """Raise `NoDraft` if commands of this user could not change all files of the workspace in a draft."""
@@ -128,7 +140,9 @@ class DraftStore:
             self._created += 1
             if name and any(one.info.name == name for one in self.list_named()):
                 raise FileExistsError(errno.EEXIST, "there is a draft of this name", name)
-            directory = DraftDirectory.create(os.path.join(self.path, secrets.token_hex(8)), self.workspace, name)
+            key = secrets.token_hex(8)
+            layers = os.path.join(self.layers, key) if self.layers else ""
+            directory = DraftDirectory.create(os.path.join(self.path, key), self.workspace, name, layers)
             return OpenDraft(directory, _lock(directory.path))
 
     def list_named(self) -> list[DraftDirectory]:
@@ -137,7 +151,8 @@ class DraftStore:
         for entry in os.listdir(self.path):
             with contextlib.suppress(OSError, ValueError, TypeError):
                 draft = DraftDirectory.open(os.path.join(self.path, entry))
-                if draft.info.name and draft.info.workspace == self.workspace and draft.state == "open":
+                is_mine = draft.info.workspace == self.workspace and draft.state == "open"
+                if draft.info.name and is_mine and os.path.isdir(draft.upper):  # layers in memory end with the system
                     drafts.append(draft)
         return sorted(drafts, key=lambda draft: draft.info.start)
 
@@ -167,6 +182,9 @@ class DraftStore:
                     left.append((draft.info.start, path))
                 elif not is_interrupted(path) and not (draft and draft.info.name and draft.state == "open"):
                     remove_tree(path)
+        for name in os.listdir(self.layers) if self.layers else ():
+            if not os.path.lexists(os.path.join(self.path, name)):
+                remove_tree(os.path.join(self.layers, name))
         room = self.budget
         for number, (_, path) in enumerate(sorted(kept, reverse=True)):
             room -= _read_size(path)
@@ -235,30 +253,10 @@ def _lock(path: str, name: str = "") -> int:
     return fd
 
 
-def _make_private(path: str) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    status = os.lstat(path)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise PermissionError(errno.EACCES, "it belongs to another user", path)
-    if stat.S_IMODE(status.st_mode) != 0o700:
-        os.chmod(path, 0o700)
-
-
 def _hide_from_git(path: str) -> None:
     """Have git ignore the directory, which may lie in the repository of a larger project."""
     with contextlib.suppress(FileExistsError), open(os.path.join(path, ".gitignore"), "x", encoding="ascii") as file:
         file.write("*\n")
-
-
-def _mount_of(path: str) -> str:
-    """The number of the mount that a directory lies on; empty if it cannot be told."""
-    fd = os.open(path, READABLE_DIRECTORY)
-    try:
-        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
-            return os.fsdecode(file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0])
-    finally:
-        os.close(fd)
 
 
 def _require_own_files(workspace: str) -> None:
@@ -280,21 +278,16 @@ def _require_own_files(workspace: str) -> None:
                     stack.append(entry.path)
 
 
-def _require_suitable(workspace: str) -> None:
-    """Raise `NoDraft` for a workspace with mounts inside it, or on a file system that cannot be a lower layer."""
+def _check_mounts(workspace: str) -> bool:
+    """Whether a workspace lies on an overlay; raises `NoDraft` for one with mounts inside it."""
     if workspace == "/":
         raise NoDraft(errno.EINVAL, "the workspace is the root directory", workspace)
     try:
-        mount = _mount_of(workspace)
-        with open("/proc/self/mountinfo", "rb") as file:
-            rows = [line.split(b" ") for line in file.read(_MOST_MOUNTS).splitlines()]
+        mount = get_mount(workspace)
+        mounts = read_mounts()
     except OSError as error:
         raise NoDraft(error.errno, f"the mounts of this machine cannot be read: {error.strerror}", workspace) from None
-    for row in rows:
-        point = os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8) & 0xFF]), row[4]))
-        if point.startswith(workspace + "/"):
-            raise NoDraft(errno.EBUSY, f"there is a mount inside the workspace: {point}", workspace)
-        if os.fsdecode(row[0]) == mount and row[row.index(b"-") + 1] == b"overlay":
-            raise NoDraft(
-                errno.EINVAL, "the workspace lies on an overlay, as in a container; put it on a volume", workspace
-            )
+    for one in mounts:
+        if one.point.startswith(workspace + "/"):
+            raise NoDraft(errno.EBUSY, f"there is a mount inside the workspace: {one.point}", workspace)
+    return any(one.number == mount and one.kind == OVERLAY for one in mounts)

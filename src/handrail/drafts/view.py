@@ -41,7 +41,8 @@ def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     layers = (("lowerdir", workspace), ("upperdir", draft.upper), ("workdir", draft.work))
     options = ",".join(f"{name}={_escape(path)}" for name, path in layers)
     _mount("overlay", workspace, "overlay", _NO_SET_USER, f"{options},userxattr")
-    _mount("tmpfs", os.path.dirname(draft.path), "tmpfs", _READ_ONLY | _NO_SET_USER | _NO_DEVICES, "mode=000,size=4k")
+    for covered in {os.path.dirname(draft.path), *([os.path.dirname(draft.info.layers)] if draft.copies else [])}:
+        _mount("tmpfs", covered, "tmpfs", _READ_ONLY | _NO_SET_USER | _NO_DEVICES, "mode=000,size=4k")
     os.chdir(workspace)
     _start_refreshing()
 

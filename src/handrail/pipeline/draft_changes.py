@@ -34,7 +34,7 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import LinksSplit, NoteFacts, NotKept
+from handrail.tools.notes import KeptByCopying, LinksSplit, NoteFacts, NotKept
 
 TRY, DRAFT = "Try", "Draft"
 """The names under which `handrail try` and `handrail draft keep` are in the journal."""
@@ -44,6 +44,8 @@ MOST_RETAINED_BYTES = 1 << 30
 """More than this of old contents is not left on the disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
 _MOST_NAMED = 30
+_MUCH_COPIED = 50 << 20
+"""Bytes from which on an answer says that changes were copied."""
 _NO_TEXT = b"\xff"
 """In the place of contents that are not shown as text."""
 
@@ -190,6 +192,15 @@ class DraftChanges:
     @property
     def _replaced_bytes(self) -> int:
         return sum(change.before.size for change in self.changes if change.before)
+
+    @property
+    def copied_megabytes(self) -> int:
+        """How much is copied to keep the changes, if it is much: new files, and old ones of a lower layer."""
+        if not self.draft.directory.copies:
+            return 0
+        sides = (entry for change in self.changes for entry in (change.before, change.after))
+        size = sum(entry.size for entry in sides if entry and entry.type == "file")
+        return size >> 20 if size >= _MUCH_COPIED else 0
 
     def judged_changes(self) -> Iterator[DraftChange]:
         """The changes that a policy judges one by one; those inside a repository count as one of its directory.
@@ -440,6 +451,8 @@ class CallDraft:
         lost = changes.retain(token.seq if token else 0, missed)
         if lost and token and token.seq:
             self.notes += (NotKept(paths=", ".join(map(escape, lost[:_MOST_NAMED]))),)
+        if changes.copied_megabytes:
+            self.notes += (KeptByCopying(megabytes=changes.copied_megabytes),)
         split = changes.list_split()
         if split:
             self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:_MOST_NAMED]))),)

@@ -206,10 +206,11 @@ class CommandHost:
                 if options.protects or missing:
                     self._guard = ProtectedFiles(self._roots, options.protects, missing)
                 store = self._open_store()
+                places = {store.path, store.layers_directory} if store else ()
                 confinement = Confinement(
                     self._roots,
-                    hidden=find_all_names(map(os.path.realpath, (*own, *([store.path] if store else [])))),
-                    drafts=store.path if store else "",
+                    hidden=find_all_names(map(os.path.realpath, (*own, *places))),
+                    drafts=store.layers_directory if store else "",
                     in_draft=bool(os.environ.get(IN_DRAFT)),
                     masked=self._list_masked if options.hidden else None,
                     denied=options.denied,

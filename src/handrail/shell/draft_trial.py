@@ -37,7 +37,7 @@ def check_drafts(state: str, workspace: str) -> str:
     """
     store = DraftStore.open(state, workspace)
     store.require_own_files()
-    boundary = NamespaceBoundary(Confinement((store.workspace,), drafts=store.path))
+    boundary = NamespaceBoundary(Confinement((store.workspace,), drafts=store.layers_directory))
     name = f".handrail-{secrets.token_hex(8)}"
     with contextlib.closing(boundary):
         draft = store.create()
@@ -48,7 +48,17 @@ def check_drafts(state: str, workspace: str) -> str:
             raise NoDraft(errno.EBUSY, f"the workspace was changed during the trial: {error}", workspace) from None
         finally:
             draft.drop()
-        return "" if boundary.renames_directories else "directories of the workspace cannot be renamed in them"
+        remarks = [] if boundary.renames_directories else ["directories of the workspace cannot be renamed in them"]
+        if store.layers:
+            remarks.append(_describe_layers(store.layers))
+        return "; ".join(remarks)
+
+
+def _describe_layers(layers: str) -> str:
+    free = os.statvfs(layers)
+    room = free.f_bavail * free.f_frsize >> 20
+    place = os.path.dirname(layers)
+    return f"the workspace lies on an overlay: changes are in {place} ({room:,} MB free) until they are kept by copying"
 
 
 def _run(words: Sequence[str], draft: OpenDraft, boundary: NamespaceBoundary) -> None:

@@ -287,6 +287,13 @@ class LinksSplit(NoteFacts):
     paths: str
 
 
+class KeptByCopying(NoteFacts):
+    """Changes that were copied to be kept, because the workspace lies on an overlay: many bytes."""
+
+    code = "kept_by_copying"
+    megabytes: int
+
+
 class NotKept(NoteFacts):
     """Files whose old contents could not be saved, so that undo cannot restore them."""
 

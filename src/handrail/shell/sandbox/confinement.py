@@ -85,7 +85,7 @@ class Confinement:
     aliases: tuple[tuple[str, str], ...] = ()
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     drafts: str = ""
-    """The directory of drafts, on the mount of the workspace; empty if commands run in none."""
+    """The directory with the layers of drafts; empty if commands run in none."""
     in_draft: bool = False
     """Whether this process itself sees a named draft in the place of the workspace."""
     network: Network = "off"
