@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
@@ -126,6 +127,76 @@ def test_an_unknown_method_and_an_unknown_version_are_named_so(served: Served) -
     assert answer.json()["error"]["code"] == -32601
     wrong = served.post(call("LS"), **{**envelope("LS"), "MCP_Protocol_Version": "1999-01-01"})
     assert wrong.status_code == 400 and "error" in wrong.json()
+
+
+def open_session(served: Served, token: str = TOKEN) -> dict[str, str]:
+    """The headers of the calls in a session of the protocol."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+    opened = served.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}, token=token)
+    headers = {"Mcp_Session_Id": opened.headers["mcp-session-id"], "MCP_Protocol_Version": "2025-11-25"}
+    served.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, token=token, **headers)
+    return headers
+
+
+def read_message(answer: httpx2.Response) -> dict[str, Any]:
+    """The one message of a response, without the times of the call."""
+    rows = [row.removeprefix("data:") for row in answer.text.splitlines() if row.startswith(("data:", "{"))]
+    message: dict[str, Any] = json.loads(rows[-1])
+    message.get("result", {}).get("_meta", {}).get("handrail/result", {}).pop("time_ms", None)
+    return message
+
+
+PLAIN = [
+    ("Read", {"file_path": "plain.txt"}),
+    ("Read", {"file_path": "missing.txt"}),
+    ("Read", {"file_path": 7, "wait_for_previous": True}),
+    ("LS", {}),
+    ("Edit", {"file_path": "plain.txt", "old_string": "nowhere", "new_string": "x"}),
+    ("Dance", {}),
+]
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("tool", "arguments"), PLAIN)
+def test_a_plain_call_gets_the_answer_that_the_sdk_would_give(
+    served: Served, shared: Path, era: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    (shared / "plain.txt").write_text("one\n\u00e9 \U0001f600\n", encoding="utf-8")
+    made = call(tool, **arguments)
+    if era == "legacy":
+        headers = open_session(served)
+        del made["params"]["_meta"]
+        served.post(made, **headers)  # the first call of a session is never a plain one
+    else:
+        headers = envelope(tool)
+    plain = served.post(made, **headers)
+    other = served.post(made, Accept="*/*", **headers)
+    assert plain.status_code == other.status_code
+    assert read_message(plain) == read_message(other)
+    assert plain.headers.get("mcp-session-id") == other.headers.get("mcp-session-id")
+    if tool != "Dance":
+        assert plain.headers["content-type"] == "application/json"
+        made["id"] = "text"
+        assert read_message(served.post(made, **headers))["id"] == "text"
+
+
+def test_no_call_is_made_in_a_session_that_has_ended(served: Served) -> None:
+    headers, made = open_session(served), call("LS")
+    del made["params"]["_meta"]
+    assert [served.post(made, **headers).status_code for _ in range(2)] == [200, 200]
+    sent = {"Authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    assert httpx2.request("DELETE", served.url, headers=sent).status_code == 200
+    assert served.post(made, **headers).status_code == 404
+
+
+def test_a_call_needs_a_session_of_its_own_principal(two: tuple[Served, Path, Path]) -> None:
+    door, made = two[0], call("LS")
+    del made["params"]["_meta"]
+    headers = open_session(door, "token-of-ann-0123456789")
+    assert [door.post(made, "token-of-ann-0123456789", **headers).status_code for _ in range(2)] == [200, 200]
+    assert door.post(made, "token-of-bob-0123456789", **headers).status_code == 404
+    assert door.post(made, "token-of-ann-0123456789", Mcp_Session_Id="invented").status_code == 404
+    assert door.post(made, "token-of-ann-0123456789").status_code == 400
 
 
 # Several principals.

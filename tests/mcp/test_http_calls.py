@@ -57,6 +57,7 @@ def test_a_person_is_asked_through_the_client(
 
     async def use() -> Any:
         async with asks.client(era, elicitation_callback=person) as client:
+            assert not (await client.call_tool("LS", {"path": "."})).is_error  # the next call is a plain one
             return await client.call_tool("Write", {"file_path": target.name, "content": "made\n"})
 
     result = asyncio.run(use())

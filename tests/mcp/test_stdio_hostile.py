@@ -21,7 +21,7 @@ import pytest
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
-from handrail.mcp.stdio.workers import WorkerPool
+from handrail.mcp.workers import WorkerPool
 from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, text_of
 

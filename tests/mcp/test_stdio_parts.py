@@ -10,7 +10,7 @@ import pytest
 
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.stdio.workers import WorkerPool
+from handrail.mcp.workers import WorkerPool
 from tests.command import TIMEOUT
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 
+from handrail.version import __version__
+
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +30,7 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
 
 _MOST_NAME = 100
 _HALF = "\\ud"
@@ -159,6 +162,13 @@ def read_handshake(params: Mapping[str, Any]) -> ClientInfo:
         raise ProtocolError(INVALID_PARAMS, "capabilities is not an object")
     known = version if version in HANDSHAKE else HANDSHAKE[-1]
     return ClientInfo(known, capabilities, info=params.get("clientInfo"))
+
+
+def complete_result(result: dict[str, Any]) -> dict[str, Any]:
+    """Complete a result for the envelope generation: its type and the server."""
+    result.setdefault("resultType", "complete")
+    result["_meta"] = {**result.get("_meta", {}), SERVER_KEY: SERVER}
+    return result
 
 
 def make_result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """Make the calls that arrive over HTTP, each in a worker thread; a call is cancelled when its client has gone.
 
-A session serves one principal and one conversation; the call that runs in it is known by a context variable, which
-the worker thread inherits, so that the question of an `ask` verdict goes to the client that made the call.
+A session serves one principal and one conversation; the call that runs in a worker thread is known by a context
+variable, so that the question of an `ask` verdict goes to the client that made the call.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -77,10 +78,21 @@ class PrincipalService:
             raise MCPError(BUSY, "the server is shutting down")
         if self.busy:
             raise MCPError(BUSY, "too many calls at once; send it again when some have been answered")
-        call = HttpCall(self, ctx, params)
+        call = StreamedCall(self, ctx)
+        with self.track(call):
+            return await call.perform()
+
+    @property
+    def accepts(self) -> bool:
+        """Whether a call can begin now."""
+        return not self._ending and not self.busy
+
+    @contextmanager
+    def track(self, call: HttpCall) -> Iterator[None]:
+        """Count a call as running."""
         self.running.add(call)
         try:
-            return await call.perform()
+            yield
         finally:
             self.running.discard(call)
 
@@ -91,33 +103,67 @@ class PrincipalService:
             call.leave()
 
 
-class HttpCall:
+def read_client(ctx: ServerRequestContext[Any, Any]) -> ClientInfo:
+    """The client of a request that the SDK has let in."""
+    declared, known = ctx.session.client_capabilities, ctx.session.client_params
+    capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
+    info = get_meta(ctx.params or {}).get(CLIENT_KEY) or (known.client_info.model_dump() if known else None)
+    return ClientInfo(ctx.protocol_version, capabilities, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS, info)
+
+
+class HttpCall(ABC):
     """One running call."""
 
-    def __init__(
-        self, service: PrincipalService, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
-    ) -> None:
+    def __init__(self, service: PrincipalService, sent: Mapping[str, Any], client: ClientInfo) -> None:
+        """``sent``: the params of the request, as they came."""
         self.service = service
-        self.ctx = ctx
-        self.params = params
-        self.sent: Mapping[str, Any] = ctx.params or {}
-        self.meta = get_meta(self.sent)
+        self.sent = sent
+        self.client = client
+        self.meta = get_meta(sent)
         self.thread = get_conversation(self.meta)
-        declared = ctx.session.client_capabilities
-        capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
-        known = ctx.session.client_params
-        info = self.meta.get(CLIENT_KEY) or (known.client_info.model_dump() if known else None)
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        self.client = ClientInfo(ctx.protocol_version, capabilities, modern, info)
         self.cancel = threading.Event()
-        self.gone = anyio.Event()
-        self.fault: MCPError | None = None
-        self.session: Session | None = None
         self.progress: CallProgress | None = None
+        self.session: Session | None = None
 
     def leave(self) -> None:
         """Cancel the call, because nobody waits for its result. Called from the thread of the event loop."""
         self.cancel.set()
+
+    def run(self) -> dict[str, Any]:
+        """Make the call, in a worker thread; raises `Unanswered` if it ends because of a question."""
+        before = _current.set(self)
+        try:
+            with self.service.sessions.use(self.thread) as session:
+                return self._run_call(session)
+        except CannotOpen as error:
+            return mcp.build_failed_result(str(error), "no_session")
+        finally:
+            _current.reset(before)
+
+    def _run_call(self, session: Session) -> dict[str, Any]:
+        self.session = session
+        session.name_source(self.client.name, read_model(self.meta))
+        arguments = mcp.drop_client_arguments(self.sent.get("arguments"))
+        listener = self.progress.take_event if self.progress else None
+        result = session.call(self.sent["name"], arguments, cancel=self.cancel, on_event=listener)
+        return mcp.call_result(result, self.service.structured)
+
+    @abstractmethod
+    def answer(self, question: Question) -> Answer:
+        """In the worker thread: ask the person behind the client; raises `Unanswered` if the call ends without one."""
+
+
+class StreamedCall(HttpCall):
+    """A call that the SDK has let in, with a stream to its client for progress and questions."""
+
+    def __init__(self, service: PrincipalService, ctx: ServerRequestContext[Any, Any]) -> None:
+        super().__init__(service, ctx.params or {}, read_client(ctx))
+        self.ctx = ctx
+        self.gone = anyio.Event()
+        self.fault: MCPError | None = None
+
+    def leave(self) -> None:
+        super().leave()
         self.gone.set()
 
     async def perform(self) -> dict[str, Any]:
@@ -125,9 +171,8 @@ class HttpCall:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             if self.meta.get("progressToken") is not None:
-                self.progress = CallProgress(self.params.name)
+                self.progress = CallProgress(self.sent["name"])
                 group.start_soon(self._report, self.progress)
-            _current.set(self)  # this task is the call's own, and the thread inherits it
             result = await anyio.to_thread.run_sync(self._run, limiter=self.service.limiter)
             group.cancel_scope.cancel()
         if self.fault:  # raised here, for a group of tasks would wrap it
@@ -150,10 +195,7 @@ class HttpCall:
     def _run(self) -> dict[str, Any]:
         """In the worker thread."""
         try:
-            with self.service.sessions.use(self.thread) as session:
-                result = self._run_call(session)
-        except CannotOpen as error:
-            result = mcp.build_failed_result(str(error), "no_session")
+            result = self.run()
         except elicitation.InputRequired as asked:
             result = asked.result()
         except elicitation.ForgedToken as forged:
@@ -163,16 +205,7 @@ class HttpCall:
             result = mcp.build_failed_result("the call was cancelled while waiting for approval", "cancelled")
         return replace_half_characters(result)
 
-    def _run_call(self, session: Session) -> dict[str, Any]:
-        self.session = session
-        session.name_source(self.client.name, read_model(self.meta))
-        arguments = mcp.drop_client_arguments(self.params.arguments)
-        listener = self.progress.take_event if self.progress else None
-        result = session.call(self.params.name, arguments, cancel=self.cancel, on_event=listener)
-        return mcp.call_result(result, self.service.structured)
-
     def answer(self, question: Question) -> Answer:
-        """In the worker thread: ask the person behind the client; raises `Unanswered` if the call ends without one."""
         assert self.session
         ask = elicitation.Elicitation(
             self.client.version,

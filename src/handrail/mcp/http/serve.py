@@ -19,18 +19,19 @@ from handrail.mcp import protocol
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
-from handrail.version import __version__
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from handrail.mcp.http.calls import PrincipalService
+    from handrail.mcp.http.direct_calls import DirectCalls
     from handrail.pipeline.session import Session
 
 _GRACE = 5
 _MOST_SESSIONS = 128
 """Sessions of the protocol that one principal may have open; unused ones end after half an hour."""
+_SESSION = "mcp-session-id"
 _NOT_SEPARATE = (
     "commands of {name} could read the files of the other principals: that needs namespaces or bubblewrap "
     "(`handrail doctor` names what is missing); give each principal `tools` without commands, or start a server for "
@@ -97,10 +98,12 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
     from handrail.mcp.http.access import MOST_BYTES, AccessCheck
     from handrail.mcp.http.connections import TimedConnection
+    from handrail.mcp.http.direct_calls import DirectCalls
     from handrail.wire.http_server import configure_server
 
     services = _build_services(options)
-    server = _build_server(services)
+    apps: dict[str, DirectCalls] = {}
+    server = _build_server(services, apps)
     managers = {
         name: StreamableHTTPSessionManager(server, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS)
         for name in services
@@ -108,7 +111,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
     port = sock.getsockname()[1]
     hosts = _list_hosts(options, port)
     origins = [f"http://{host}" for host in hosts] + list(options.origins)
-    apps: dict[str, ASGIApp] = {name: manager.handle_request for name, manager in managers.items()}
+    apps.update((name, DirectCalls(services[name], manager.handle_request)) for name, manager in managers.items())
     app: ASGIApp = AccessCheck(apps, options.principals, hosts, origins, lambda name: services[name].busy)
     if options.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
@@ -231,7 +234,7 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Ses
     return opened
 
 
-def _build_server(services: dict[str, PrincipalService]) -> Any:
+def _build_server(services: dict[str, PrincipalService], apps: dict[str, DirectCalls]) -> Any:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
     from mcp_types import (
@@ -243,25 +246,39 @@ def _build_server(services: dict[str, PrincipalService]) -> Any:
     )
 
     from handrail.mcp.http.access import PRINCIPAL
+    from handrail.mcp.http.calls import read_client
     from handrail.wire import mcp
 
-    def service_of(ctx: ServerRequestContext[Any, Any]) -> PrincipalService:
+    def name_of(ctx: ServerRequestContext[Any, Any]) -> str:
         assert ctx.request is not None
-        return services[ctx.request.scope[PRINCIPAL].name]
+        name: str = ctx.request.scope[PRINCIPAL].name
+        return name
 
     async def listed(ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult.model_validate({"tools": service_of(ctx).tools, **mcp.FRESHNESS})
+        return ListToolsResult.model_validate({"tools": services[name_of(ctx)].tools, **mcp.FRESHNESS})
 
     async def called(
         ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        result = await service_of(ctx).call(ctx, params)
+        assert ctx.request is not None
+        client = read_client(ctx)
+        if not client.enveloped and (session := ctx.request.headers.get(_SESSION)):
+            apps[name_of(ctx)].learn(session, client)
+        result = await services[name_of(ctx)].call(ctx, params)
         if "inputRequests" in result:
             return InputRequiredResult.model_validate(result)
         return CallToolResult.model_validate(result)
 
     about = protocol.describe_server()
-    return Server("handrail", version=__version__, instructions=about, on_list_tools=listed, on_call_tool=called)
+    server = protocol.SERVER
+    return Server(
+        server["name"],
+        title=server["title"],
+        version=server["version"],
+        instructions=about,
+        on_list_tools=listed,
+        on_call_tool=called,
+    )
 
 
 def _list_hosts(options: HttpOptions, port: int) -> list[str]:

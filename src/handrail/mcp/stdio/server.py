@@ -12,7 +12,6 @@ import sys
 from handrail.mcp import protocol
 from handrail.mcp.protocol import Message, ProtocolError
 from handrail.mcp.stdio.channel import Channel
-from handrail.version import __version__
 from handrail.wire.mcp import FRESHNESS, build_definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from handrail.model import Approve
     from handrail.pipeline.session import Session
 
-_SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -100,7 +98,7 @@ class StdioServer:
         method, params = message.method, message.params
         if method == "initialize":
             self._client = protocol.read_handshake(params)
-            return {"protocolVersion": self._client.version, **self._introduce(), "serverInfo": _SERVER}
+            return {"protocolVersion": self._client.version, **self._introduce(), "serverInfo": protocol.SERVER}
         client = protocol.read_client(params) if protocol.has_envelope(params) else self._client
         if method == "ping" and not (client and client.enveloped):
             return {}
@@ -114,11 +112,11 @@ class StdioServer:
             return None
         if method == "server/discover":
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
-            return _complete({"supportedVersions": spoken, **self._introduce(), **FRESHNESS})
+            return protocol.complete_result({"supportedVersions": spoken, **self._introduce(), **FRESHNESS})
         if params.get("cursor") is not None:
             raise ProtocolError(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
         listed = {"tools": self._tools}
-        return _complete({**listed, **FRESHNESS}) if client.enveloped else listed
+        return protocol.complete_result({**listed, **FRESHNESS}) if client.enveloped else listed
 
     def _call(self, id: int | str, params: dict[str, Any], client: protocol.ClientInfo) -> None:
         name, arguments = params.get("name"), params.get("arguments")
@@ -146,11 +144,4 @@ class StdioServer:
 
 
 def _finish_result(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
-    return _complete(result) if call.client.enveloped else result
-
-
-def _complete(result: dict[str, Any]) -> dict[str, Any]:
-    """Complete a result for the envelope generation: its type and the server."""
-    result.setdefault("resultType", "complete")
-    result["_meta"] = {**result.get("_meta", {}), protocol.SERVER_KEY: _SERVER}
-    return result
+    return protocol.complete_result(result) if call.client.enveloped else result

@@ -27,7 +27,7 @@ from handrail.mcp.protocol import (
 )
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.running_calls import PendingForm, RunningCall, RunningCalls
-from handrail.mcp.stdio.workers import WorkerPool
+from handrail.mcp.workers import WorkerPool
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
