@@ -112,6 +112,46 @@ def test_a_no_with_a_reason_reaches_the_model(page: Chrome, client: RawClient, p
     assert "three" not in (project / "app.py").read_text(encoding="utf-8")
 
 
+def test_a_new_question_is_notified_while_another_tab_is_in_front(page: Chrome, client: RawClient) -> None:
+    start, first = page.current_url, page.current_window_handle
+    set_notifications(page, start, "prompt")
+    page.get(start + "approvals")
+    assert wait(page, lambda p: p.find_element(By.ID, "notify").is_displayed())  # the offer, before it is allowed
+    set_notifications(page, start, "granted")
+    added = page.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _RECORD_NOTIFICATIONS})
+    page.get(start)
+    page.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": False})
+    page.switch_to.new_window("tab")
+    page.get(start + "statistics")
+    ask_two_changes(client)
+    shown = wait(page, lambda p: p.execute_script("return localStorage.getItem('shown')"))
+    assert shown == "Handrail: A call waits for your answer"
+    page.close()
+    page.switch_to.window(first)
+    page.execute_script("window.notification.dispatchEvent(new Event('click'))")
+    wait(page, lambda p: p.current_url == start + "approvals" and p.find_elements(By.CSS_SELECTOR, ".question"))
+    assert not page.find_element(By.ID, "notify").is_displayed()
+    page.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def set_notifications(page: Chrome, start: str, setting: str) -> None:
+    """Answer the browser's question whether the page may notify, as a person would."""
+    command = {"permission": {"name": "notifications"}, "setting": setting, "origin": start.rstrip("/")}
+    page.execute_cdp_cmd("Browser.setPermission", command)
+
+
+_RECORD_NOTIFICATIONS = """
+window.Notification = class extends Notification {
+  constructor(title, options) {
+    super(title, options);
+    window.notification = this;
+    this.addEventListener("show", () => localStorage.setItem("shown", `${title}: ${options.body}`));
+  }
+};
+"""
+"""The tab in front reads what was shown: to look into another tab would bring that to the front."""
+
+
 def test_a_question_that_ends_elsewhere_says_so_and_takes_no_answer(page: Chrome, client: RawClient) -> None:
     page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
     number = ask_two_changes(client)
