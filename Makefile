@@ -61,8 +61,12 @@ test-conformance: $(READY)
 		HANDRAIL_CONFORMANCE="$$folder" $(BIN)/python -m pytest tests/mcp/test_http_conformance.py
 
 # Not in `make test`: needs npm, and installs real clients (about 1.3 GB) into a cache folder; docs/mcp.md says which.
+# The framework's tests of a sandbox come into a temporary folder, without the plugins for pytest that they name.
+SANDBOX_SUITE := langchain-tests==1.1.9
 test-clients: $(READY)
-	HANDRAIL_CLIENTS=1 $(BIN)/python -m pytest tests/clients
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target "$$folder" $(SANDBOX_SUITE) && \
+		HANDRAIL_CLIENTS=1 PYTHONPATH="$$folder" $(BIN)/python -m pytest tests/clients tests/integrations/test_deepagents_suite.py
 
 # Not in `make test`: needs the packages chromium and chromium-driver of the distribution (apt-get install them first).
 test-web: $(READY)

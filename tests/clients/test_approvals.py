@@ -19,7 +19,8 @@ from tests.clients.terminal import SCREENS, Terminal, has_tmux
 from tests.clients.test_real_clients import following
 
 EDIT = {"file_path": "a.txt", "old_string": "alpha\n", "new_string": "gamma\n"}
-COMMAND = "touch first.txt\n" + "".join(f"echo line {number}\n" for number in range(30))
+COMMAND = "touch first.txt\ngit push || true\n" + "".join(f"echo line {number}\n" for number in range(29))
+"""Asked about before it runs, also where commands run in drafts: it would use the network."""
 DONE = "It is done."
 NO_TOOLS = "A title"
 """What the model of these tests says to a request without our tools."""

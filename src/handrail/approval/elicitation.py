@@ -213,12 +213,13 @@ def _describe_file(file: FileDiff) -> str:
     removed, added = ([line[1:] for line in lines if line.startswith(sign)] for sign in "-+")
     if file.deleted:
         return f"{path}: delete"
-    if file.created:
+    if file.created and added:
         return f"{path}: new file, {len(added)} lines"
     shown = [f"{sign}{_shorten_line(of[0], _FRAGMENT)}" for sign, of in (("-", removed), ("+", added)) if of]
     total = f" ({len(removed)} lines removed, {len(added)} added)" if len(removed) > 1 or len(added) > 1 else ""
     if not shown:
-        return f"{path}: {_shorten_line((file.description.splitlines() or ['change'])[0], _HEADLINE)}"
+        about = (file.description.removeprefix(f"{file.path}: ").splitlines() or ["change"])[0]
+        return f"{path}: {_shorten_line(about, _HEADLINE)}"
     return f"{path}: {' '.join(shown)}{total}"
 
 
