@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
@@ -16,6 +19,7 @@ from handrail_demo.scripted_server import Line
 from tests.agent.test_chat import Start, start  # noqa: F401 - a fixture
 from tests.agent.test_run_cli import TODO
 from tests.command import TIMEOUT
+from tests.sizes import spread
 
 PROMPT = "› "
 
@@ -169,6 +173,71 @@ def test_a_terminal_that_is_closed_ends_what_runs(start: Start) -> None:
     chat.child.kill(signal.SIGHUP)
     chat.over()
     assert chat.child.exitstatus == 128 + signal.SIGHUP and not _running("61.25")
+
+
+STATES: dict[str, tuple[list[Line], str, str]] = {
+    "idle": ([], "", "% of "),
+    "half a message": ([], "half", "half"),
+    "an answer": ([Line("Slowly. " * 4000, delay=0.2)], "go\r", "Slowly"),
+    "a question": (TODO, "go\r", "[y]es"),
+    "a command": ([Line("", [("Bash", {"command": "echo begun; exec sleep 61.75"})])], "go\r", "begun"),
+}
+
+
+@pytest.mark.parametrize("state", spread(list(STATES), 2))
+def test_a_chat_whose_terminal_goes_away_ends(start: Start, state: str) -> None:
+    script, text, seen = STATES[state]
+    chat = start(script, "--mode", "full" if state == "a command" else "ask")
+    chat.ready()
+    chat.type(text)
+    chat.sees(*([seen] if text else []))
+    chat.child.ptyproc.fileobj.close()
+    _wait_until(lambda: not chat.child.isalive())
+    assert not _running("61.75")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("state", STATES)
+def test_a_chat_whose_parent_is_killed_ends_also_if_the_terminal_stays(start: Start, state: str) -> None:
+    script, text, seen = STATES[state]
+    chat = start(script, "--list")  # makes the project; the chat below is what is looked at
+    chat.over()
+    mode = "full" if state == "a command" else "ask"
+    inner = f'echo pid $$ end; exec "{sys.executable}" -m handrail chat --model m --mode {mode}'
+    middle = f"echo parent $$ end; sh -c '{inner}'; :"
+    words = ["-c", 'sh -c "$0"; exec sleep 600', middle]
+    environ = chat.place.environ(chat.place.serve(script), TERM="xterm-256color")
+    child = pexpect.spawn(
+        "sh", words, cwd=str(chat.place.project), env=environ, encoding="utf-8", timeout=TIMEOUT, dimensions=(40, 120)
+    )
+    try:
+        child.expect(r"parent (\d+) end")
+        parent = int(child.match.group(1))
+        child.expect(r"pid (\d+) end")
+        pid = int(child.match.group(1))
+        child.expect_exact("% of ")
+        child.send(text)
+        child.expect_exact(seen if text else "")
+        os.kill(parent, signal.SIGKILL)
+        _wait_until(lambda: not _lives(pid))
+        assert not _running("61.75")
+    finally:
+        child.close(force=True)
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_run_at_a_terminal_asks_there_also_when_its_output_is_json(start: Start, tmp_path: Path) -> None:

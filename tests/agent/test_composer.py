@@ -6,7 +6,9 @@ import asyncio
 import io
 import re
 import select
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,17 @@ def test_keys_become_messages(typist: Typist, steps: list[str], messages: list[s
 def test_four_hundred_lines_of_an_unmarked_paste_are_one_message(typist: Typist) -> None:
     lines = [f"{number} {'x' * (number % 90)}" for number in range(400)]
     assert typist.type(["\r".join(lines), "\r"]) == ["\n".join(lines)]
+
+
+@pytest.mark.parametrize("keys", ["\ry", "\r\r", " ok\rno", "\rgo\rand", "\r\t\r"])
+def test_a_few_keys_typed_ahead_do_not_turn_enter_into_a_new_line(tmp_path: Path, keys: str) -> None:
+    """A screen that is being drawn, or a slow connection, brings the keys of a fast typist together."""
+    ends = []
+    for steps in ([*keys], [keys]):
+        typist = Typist(tmp_path)
+        pause = partial(time.sleep, 0.03)
+        ends.append((typist.type(["first", pause, *(step for one in steps for step in (one, pause))]), typist.text))
+    assert ends[0] == ends[1] and "\n" not in ends[0][1]
 
 
 def test_ctrl_c_stops_the_run_holds_the_queue_and_keeps_what_is_typed(typist: Typist) -> None:

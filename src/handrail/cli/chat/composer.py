@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import contextvars
 import errno
+import fcntl
 import os
-import select
 import signal
+import struct
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -57,6 +59,10 @@ _TWICE = 1.0
 _GONE = (errno.EIO, errno.EBADF, errno.ENXIO, errno.EPIPE)
 _QUIET = 0.5
 """A question appears after this many seconds without a key, so that a word being typed does not answer it."""
+_BURST = 0.02
+"""Keys that follow each other within so many seconds have come together; a key held down repeats more slowly."""
+_PASTED_KEYS = 12
+"""So many keys that have come together are a paste. A person types fewer of them while the screen is being drawn."""
 _MENU_ROWS = 8
 _SHOWN_QUEUE = 5
 
@@ -83,7 +89,10 @@ class Composer(LiveScreen):
         """Called for Esc Esc on an empty line."""
         self._pending: list[str] = []
         self._printing = self._suspended = False
-        self._last_key = self._last_interrupt = float("-inf")
+        self._last_key = self._last_interrupt = self._last_press = float("-inf")
+        self._burst = 0
+        self._more_waits = False
+        self._parent = os.getppid()
         self._context = contextvars.copy_context()
         self._buffer = Buffer(multiline=True, history=FileHistory(history), complete_while_typing=True)
         self._app: Application[None] = Application(
@@ -96,6 +105,8 @@ class Composer(LiveScreen):
             output=output
             or Vt100_Output(out, self._get_size, os.environ.get("TERM"), ColorDepth.from_env(), enable_cpr=False),
         )
+        self._app.key_processor.before_key_press += self._count_press
+        self._app.key_processor.after_key_press += self._end_press
 
     def attach(self, completer: Completer, status: Callable[[], str]) -> None:
         """Set the completions and the line of figures."""
@@ -197,11 +208,11 @@ class Composer(LiveScreen):
         has_queue = Condition(lambda: bool(self._queue.waiting))
 
         @keys.add("enter")
-        def send(event: KeyPressEvent) -> None:
+        def send(_: KeyPressEvent) -> None:
             state = buffer.complete_state
             if state and state.current_completion:  # the menu is open, and something in it is chosen
                 buffer.apply_completion(state.current_completion)
-            elif self._is_pasting(event):
+            elif self._is_pasting():
                 buffer.insert_text("\n")
             elif buffer.document.text_before_cursor.endswith("\\"):
                 buffer.delete_before_cursor()
@@ -217,9 +228,9 @@ class Composer(LiveScreen):
             buffer.insert_text("\n")
 
         @keys.add("tab")
-        def complete(event: KeyPressEvent) -> None:
+        def complete(_: KeyPressEvent) -> None:
             word = buffer.document.get_word_before_cursor(WORD=True)
-            if self._is_pasting(event) or not word.startswith(("@", "/")):
+            if self._is_pasting() or not word.startswith(("@", "/")):
                 buffer.insert_text("\t")
             elif buffer.complete_state:
                 buffer.complete_next()
@@ -254,17 +265,32 @@ class Composer(LiveScreen):
         buffer.on_text_changed += self._note_key
         return keys
 
+    def _count_press(self, _: object) -> None:
+        """Count the keys that have come together, up to this one."""
+        together = self._more_waits or time.monotonic() - self._last_press < _BURST
+        self._burst = self._burst + 1 if together else 1
+
+    def _end_press(self, _: object) -> None:
+        self._last_press, self._more_waits = time.monotonic(), self._count_waiting() > 0
+
     def _note_key(self, _: Buffer) -> None:
         self._last_key = time.monotonic()
 
-    def _is_pasting(self, event: KeyPressEvent) -> bool:
-        """Whether more input is there already: lines that a terminal pastes without marking them."""
-        if event.app.key_processor.input_queue:
-            return True
+    def _is_pasting(self) -> bool:
+        """Whether this key is in the middle of a text that a terminal pastes without marking it.
+
+        More keys wait behind it, and all of them together are more than a person types ahead.
+        """
+        waiting = self._count_waiting()
+        return waiting > 0 and self._burst + waiting >= _PASTED_KEYS
+
+    def _count_waiting(self) -> int:
+        """Keys that were read and not handled yet, and bytes that were not read yet."""
         try:
-            return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
+            unread = fcntl.ioctl(self._app.input.fileno(), termios.FIONREAD, bytes(4))
         except (OSError, ValueError, NotImplementedError):
-            return False
+            unread = bytes(4)
+        return len(self._app.key_processor.input_queue) + int(struct.unpack("i", unread)[0])
 
     def _send(self) -> None:
         text = self._buffer.text
@@ -387,6 +413,9 @@ class Composer(LiveScreen):
     async def _tick_forever(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
+            if os.getppid() != self._parent:  # it was killed: nobody waits for this chat
+                self._end_by_signal(signal.SIGHUP)
+                return
             if self._queue.working:
                 tail = self._tail()
                 with self._lock:
