@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
 from handrail.drafts.changes import ChangeReader
+from handrail.drafts.store import DraftStore
+from handrail.files.locks import state_directory
 from tests.command import handrail
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
@@ -51,6 +54,14 @@ def test_several_drafts_of_one_project_are_compared_and_one_is_kept(project: Pat
     assert draft(project, "list") == ""
     assert handrail("undo", cwd=project).returncode == 0
     assert describe(str(project), times=True) == before
+
+
+def test_a_server_waits_for_the_one_before_it_to_leave_the_draft(project: Path) -> None:
+    draft(project, "new", "way")
+    earlier = DraftStore.open(state_directory(), str(project)).open_named("way")
+    assert b"end it first" in handrail("call", "LS", "--draft", "way", cwd=project).stderr
+    threading.Timer(0.3, earlier.close).start()
+    assert handrail("serve", "--stdio", "--draft", "way", ".", cwd=project).returncode == 0
 
 
 def test_a_command_of_a_session_renames_a_directory_of_a_draft(project: Path) -> None:

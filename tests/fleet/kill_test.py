@@ -7,16 +7,21 @@ there once, in order; every command at most once, and exactly once if it was ans
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
+import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from handrail import FleetWorkspace, Session
+from handrail.journal.postgres_reader import PostgresReader
+from handrail.journal.queries import JournalReader
+from tests.command import handrail
 
 EDITS = "end\n"
 STEPS = 6
@@ -90,3 +95,34 @@ def check_ledgers(ends: list[str], edits: list[str], commands: list[str]) -> Non
     for number, end in enumerate(ends[1::2]):
         assert end in ("done", "interrupted"), ends
         assert end != "done" or f"command {number}" in commands, (ends, commands)
+
+
+def check_records(database: str, cwd: Path, variables: Mapping[str, str], edits: int) -> None:
+    """Ship what is left: every record of every journal on this machine is in the database once, and no other is."""
+    assert handrail("journal", "ship", cwd=cwd, variables=variables).returncode == 0
+    status = json.loads(handrail("journal", "status", "--json", cwd=cwd, variables=variables).stdout)
+    assert status["outstanding"] == 0
+    with PostgresReader(database) as reader:
+        assert reader.verify() is None
+        for one in status["journals"]:
+            _check_journal(reader, one["journal"])
+        with reader.errors():
+            assert reader.db.execute("SELECT count(*) FROM journals").fetchone() == (len(status["journals"]),)
+            assert reader.db.execute("SELECT count(*) FROM calls WHERE tool = 'Edit'").fetchone()[0] >= edits
+
+
+def _check_journal(reader: JournalReader, path: str) -> None:
+    """Every call and every entry of a local journal is in the database once, and no other of that journal."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
+        calls = db.execute("SELECT seq, tool, arguments, status, output FROM calls ORDER BY seq").fetchall()
+        entries = db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n").fetchall()
+        digests = [digest for (digest,) in db.execute("SELECT hash FROM images")]
+    assert calls
+    with reader.errors():
+        where = "JOIN journals USING (journal) WHERE journals.id = ?"
+        query = f"SELECT number, tool, arguments, status, output FROM calls {where} ORDER BY number"
+        assert reader.db.execute(query, (name,)).fetchall() == calls
+        query = f"SELECT chain.n, number, stage, chain.hash FROM chain {where} ORDER BY chain.n"
+        assert reader.db.execute(query, (name,)).fetchall() == entries
+    assert reader.read_images(digests).keys() == set(digests)

@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks.postgres_server import PostgresServer, find_programs, wait_until
+from benchmarks.postgres_server import PostgresServer, wait_until
 from handrail import Access, AllowAll, Call, FleetWorkspace, Result, Session, Settings
 from handrail.files.locks import state_directory
 from handrail.fleet.work import work_in
-from handrail.journal import JournalFailed, Origin, Record, browse, retention
+from handrail.journal import JournalFailed, Origin, Record, browse, retention, shipper
 from handrail.journal import postgres as postgres_module
 from handrail.journal.browse import CallFilter
 from handrail.journal.postgres import VERSION, PostgresDatabase
@@ -34,21 +35,11 @@ from handrail.journal.shipping import CopiedJournal, LocalJournal, Shipment, shi
 from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.settings.journal_address import JournalAddress
 from tests.command import handrail, surroundings
-from tests.fleet.kill_test import STEPS, check_ledgers, make_steps, make_tree, read_ledgers
+from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers
 from tests.sizes import pick
 
 ROOT = Path(__file__).parents[2]
 _databases = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    if not os.environ.get("HANDRAIL_FLEET"):
-        pytest.skip("needs a real PostgreSQL server: `make test-fleet` installs and starts it")
-    assert find_programs(), "PostgreSQL is not installed: `make test-fleet` does that"
-    server = PostgresServer()
-    yield server
-    server.remove()
 
 
 @pytest.fixture
@@ -210,6 +201,36 @@ def test_a_database_that_is_down_fails_no_call_and_is_caught_up_with(
         postgres_server.start()
     assert ship(database) > 0
     assert_exactly_once(database)
+
+
+def test_an_hour_without_the_database_loses_nothing(
+    project: Path, database: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many attempts as there are in an hour, by a clock that does not wait."""
+    clock = SimpleNamespace(monotonic=time.monotonic, now=time.time())
+    clock.time = lambda: clock.now
+    monkeypatch.setattr(shipper, "time", clock)
+    first, second = (shipper.Shipper(local_path(), JournalAddress.parse(database)) for _ in range(2))
+    until, attempts, pauses = clock.now + 3600, 0, [0.0]
+    postgres_server.stop()
+    try:
+        with Session(project, policy=AllowAll()) as session:
+            while clock.now < until:
+                name = f"f{attempts % 3}.txt"
+                session.call("Read", {"file_path": name})
+                assert session.call("Write", {"file_path": name, "content": f"{attempts}\n"}).ok
+                pauses.append(first._try(False))
+                attempts += 1
+                assert second._try(False) == pytest.approx(pauses[-1])  # other processes wait as well
+                clock.now += pauses[-1]
+    finally:
+        postgres_server.start()
+    assert pauses == sorted(pauses) and pauses[-1] == pytest.approx(60)
+    assert 60 <= attempts <= 70
+    second._try(True)
+    assert_exactly_once(database)
+    with opened(database) as (local, _):
+        assert local.read_state().failure == ""
 
 
 def test_a_database_that_hangs_holds_up_neither_calls_nor_the_end_of_a_process(
@@ -406,35 +427,7 @@ def test_the_kill_test_leaves_every_record_of_every_workspace_once(
             postgres_server.restart("immediate")
     for workspace, end in zip(workspaces, ends, strict=True):
         check_ledgers(end.result(), *work_in(workspace, read_ledgers, "run", {"mode": "full"}).value)
-    variables = {"HANDRAIL_CONFIG": os.environ["HANDRAIL_CONFIG"]}
-    assert handrail("journal", "ship", cwd=tmp_path, variables=variables).returncode == 0
-    status = json.loads(handrail("journal", "status", "--json", cwd=tmp_path, variables=variables).stdout)
-    assert status["outstanding"] == 0
-    with PostgresReader(configured) as reader:
-        assert reader.verify() is None
-        for one in status["journals"]:
-            assert_arrived(reader, one["journal"])
-        with reader.errors():
-            assert reader.db.execute("SELECT count(*) FROM journals").fetchone() == (len(status["journals"]),)
-            edits = "SELECT count(*) FROM calls WHERE tool = 'Edit'"
-            assert reader.db.execute(edits).fetchone()[0] >= STEPS * count
-
-
-def assert_arrived(reader: JournalReader, path: str) -> None:
-    """Every call and every entry of a local journal is in the database once, and no other of that journal."""
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
-        calls = db.execute("SELECT seq, tool, arguments, status, output FROM calls ORDER BY seq").fetchall()
-        entries = db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n").fetchall()
-        digests = [digest for (digest,) in db.execute("SELECT hash FROM images")]
-    assert calls
-    with reader.errors():
-        where = "JOIN journals USING (journal) WHERE journals.id = ?"
-        query = f"SELECT number, tool, arguments, status, output FROM calls {where} ORDER BY number"
-        assert reader.db.execute(query, (name,)).fetchall() == calls
-        query = f"SELECT chain.n, number, stage, chain.hash FROM chain {where} ORDER BY chain.n"
-        assert reader.db.execute(query, (name,)).fetchall() == entries
-    assert reader.read_images(digests).keys() == set(digests)
+    check_records(configured, tmp_path, {"HANDRAIL_CONFIG": os.environ["HANDRAIL_CONFIG"]}, edits=STEPS * count)
 
 
 class WorkerDied(BaseException):

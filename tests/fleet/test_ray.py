@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.postgres_server import PostgresServer
 from handrail import Fleet, FleetWorkspace, Session
 from handrail_demo.scripted_server import Line, ScriptedServer, Seen
 from tests.command import handrail
 from tests.docs.pages import blocks_of
-from tests.fleet.kill_test import check_ledgers, make_steps, make_tree, read_ledgers
+from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers
 
 pytestmark = pytest.mark.skipif(not os.environ.get("HANDRAIL_FLEET"), reason="needs Ray: `make test-fleet` installs it")
 ROOT = Path(__file__).parents[2]
@@ -40,19 +44,36 @@ def reply(seen: Seen) -> Line:
     return REPLIES[len([one for one in seen.body["messages"] if one["role"] == "assistant"])]
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """A cluster of two nodes on this machine."""
+
+    address: str
+    database: str
+    """The journal that both nodes ship to."""
+    variables: dict[str, str]
+    """Where their state and their configuration are."""
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of two nodes on this machine, whose workers know a scripted model."""
+def cluster(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Its workers know a scripted model, and a common journal."""
     ray: Any = import_module("ray")
     nodes = import_module("ray.cluster_utils")
+    psycopg = import_module("psycopg")
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE fleet")
+    folder = tmp_path_factory.mktemp("nodes")
+    (folder / "config.toml").write_text(f'[settings]\njournal = "{postgres_server.url("fleet")}"\n', encoding="utf-8")
+    variables = {"HANDRAIL_STATE": str(folder / "state"), "HANDRAIL_CONFIG": str(folder / "config.toml")}
     with ScriptedServer(reply) as model, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
         patch.setenv("OPENAI_BASE_URL", model.url)
         patch.setenv("OPENAI_API_KEY", "x")
-        if config := os.environ.get("HANDRAIL_KILL_CONFIG"):
-            patch.setenv("HANDRAIL_CONFIG", config)
         patch.setenv("PYTHONPATH", str(ROOT))  # workers import the functions of these tests
         two = _start_cluster(ray, nodes)
-        yield two.address
+        yield Nodes(two.address, postgres_server.url("fleet"), variables)
         ray.shutdown()
         two.shutdown()
 
@@ -74,8 +95,8 @@ def _start_cluster(ray: Any, nodes: Any) -> Any:
 
 
 @pytest.fixture
-def fleet(cluster: str) -> Iterator[Fleet]:
-    with Fleet(cluster, mode="full") as one:
+def fleet(cluster: Nodes) -> Iterator[Fleet]:
+    with Fleet(cluster.address, mode="full") as one:
         yield one
 
 
@@ -132,8 +153,8 @@ def leave_a_file(session: Session, _: FleetWorkspace) -> str:
 
 
 @pytest.mark.slow
-def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
-    """HANDRAIL_KILL_WORKSPACES: how many. HANDRAIL_KILL_CONFIG: a config.toml for the nodes, with a common journal."""
+def test_the_kill_test(fleet: Fleet, cluster: Nodes, postgres_server: PostgresServer, tmp_path: Path) -> None:
+    """HANDRAIL_KILL_WORKSPACES: how many. The database is restarted all the time, as after a crash."""
     count = int(os.environ.get("HANDRAIL_KILL_WORKSPACES", "200"))
     folder = make_tree(tmp_path / "ledger")
     (tmp_path / "marks").mkdir()
@@ -142,15 +163,34 @@ def test_the_kill_test(fleet: Fleet, tmp_path: Path) -> None:
     workspaces = [
         FleetWorkspace(f"k{number}", folder=folder, data={**data, "dies": number in dying}) for number in range(count)
     ]
-    results = {one.workspace: one for one in fleet.map(make_steps, workspaces, concurrency=8)}
+    with restart_often(postgres_server):
+        results = {one.workspace: one for one in fleet.map(make_steps, workspaces, concurrency=8)}
     assert [one.error for one in results.values() if one.error] == []
     assert len(list((tmp_path / "marks").iterdir())) == len(dying)
     for one in fleet.map(read_ledgers, workspaces, concurrency=8):
         check_ledgers(results[one.workspace].value, *one.value)
+    check_records(cluster.database, tmp_path, cluster.variables, edits=STEPS * count)
     ends = [end for one in results.values() for end in one.value]
     print(
         f"{count} workspaces, {len(dying)} workers killed, {ends.count('interrupted')} of {len(ends)} calls interrupted"
     )
+
+
+@contextlib.contextmanager
+def restart_often(server: PostgresServer) -> Iterator[None]:
+    over = threading.Event()
+
+    def restart() -> None:
+        while not over.wait(5):
+            server.restart("immediate")
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.mark.slow
@@ -165,7 +205,7 @@ def test_the_example_of_the_page(
 
 
 @pytest.mark.slow
-def test_the_command_runs_tasks(cluster: str, tree: str, tmp_path: Path) -> None:
+def test_the_command_runs_tasks(cluster: Nodes, tree: str, tmp_path: Path) -> None:
     lines = [
         {
             "workspace": {"name": name, "folder": tree},
@@ -175,7 +215,7 @@ def test_the_command_runs_tasks(cluster: str, tree: str, tmp_path: Path) -> None
         for name, expected in (("good", "good"), ("bad", "other"))
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = handrail("fleet", "run", "tasks.jsonl", "--address", cluster, "--mode", "full", cwd=tmp_path)
+    done = handrail("fleet", "run", "tasks.jsonl", "--address", cluster.address, "--mode", "full", cwd=tmp_path)
     answers = {one["workspace"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert done.returncode == 1
     assert (answers["good"]["passed"], answers["bad"]["passed"]) == (True, False), done.stderr
@@ -184,13 +224,13 @@ def test_the_command_runs_tasks(cluster: str, tree: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_prompt_is_a_task(cluster: str, tree: str, tmp_path: Path) -> None:
+def test_a_prompt_is_a_task(cluster: Nodes, tree: str, tmp_path: Path) -> None:
     tasks = [
         {"workspace": {"name": name, "folder": tree}, "prompt": "make it two", "check": "grep -q two a.txt"}
         for name in ("p1", "p2")
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks))
-    words = ["--address", cluster, "--mode", "full", "--model", "scripted", "--api", "chat"]
+    words = ["--address", cluster.address, "--mode", "full", "--model", "scripted", "--api", "chat"]
     done = handrail("fleet", "run", "tasks.jsonl", *words, cwd=tmp_path)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(one["passed"], one["text"]) for one in answers] == [(True, "It says two.")] * 2, (answers, done.stderr)

@@ -48,6 +48,9 @@ examples:
 exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 
 _MOST_COUNT = 100
+_SERVER_PATIENCE = 20.0
+"""Seconds: longer than a server needs to end its commands and itself when its client has gone."""
+_LOOK = 0.05
 
 
 class _DraftParser(CommandParser):
@@ -97,16 +100,21 @@ def _open_store(workspace: str) -> DraftStore:
         raise Stop(f"there can be no draft here: {error.strerror}") from None
 
 
-def _open_draft(store: DraftStore, name: str) -> OpenDraft:
-    try:
-        return store.open_named(name)
-    except FileNotFoundError:
-        names = ", ".join(draft.info.name for draft in store.list_named())
-        raise UsageError(
-            f"there is no draft {escape(name)}; {f'there are {names}' if names else 'create one'}"
-        ) from None
-    except BlockingIOError:
-        raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
+def _open_draft(store: DraftStore, name: str, patience: float = 0.0) -> OpenDraft:
+    """Open a draft for this process alone; wait so many seconds for another one to leave it."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return store.open_named(name)
+        except FileNotFoundError:
+            names = ", ".join(draft.info.name for draft in store.list_named())
+            raise UsageError(
+                f"there is no draft {escape(name)}; {f'there are {names}' if names else 'create one'}"
+            ) from None
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
+        time.sleep(_LOOK)
 
 
 def _create(options: argparse.Namespace) -> int:
@@ -189,18 +197,22 @@ def _run(options: argparse.Namespace) -> int:
     return run_in_draft(options.name, options.workspace, options.command)
 
 
-def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
-    """Run this command line again in a process that sees the draft; returns its exit code."""
-    return run_in_draft(name, workspace, [sys.executable, "-P", "-m", "handrail.cli", *words])
+def run_again(name: str, workspace: str, words: Sequence[str], *, serves: bool = False) -> int:
+    """Run this command line again in a process that sees the draft; returns its exit code.
+
+    A server waits for the one before it: if the client of that one was killed, it needs a moment to end.
+    """
+    command = [sys.executable, "-P", "-m", "handrail.cli", *words]
+    return run_in_draft(name, workspace, command, _SERVER_PATIENCE if serves else 0.0)
 
 
-def run_in_draft(name: str, workspace: str, command: Sequence[str]) -> int:
+def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: float = 0.0) -> int:
     """Run a program in a named draft; returns its exit code."""
     import subprocess
 
     from handrail.drafts.view import enter_view
 
-    draft = _open_draft(_open_store(workspace), name)
+    draft = _open_draft(_open_store(workspace), name, patience)
     where = os.path.realpath(workspace)
     inside = os.path.realpath(os.getcwd())
     inside = inside if inside == where or inside.startswith(where.rstrip("/") + "/") else where
