@@ -34,8 +34,8 @@ class Mention(NamedTuple):
     """A path in the words of a command of which it is not known what it does with it."""
 
     path: str
-    kind: Literal["path", "name", "pattern"] = "path"
-    """`name`: only the last name is known. `pattern`: a pattern of the shell."""
+    kind: Literal["path", "name", "pattern", "program"] = "path"
+    """`name`: only the last name is known. `pattern`: a pattern of the shell. `program`: it is run."""
 
 
 @frozen

@@ -14,6 +14,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
+from handrail.model import Answer
 from handrail.shell.sandbox import Mode as Sandbox
 from tests.command import TIMEOUT
 from tests.sizes import LONG, spread
@@ -199,6 +200,22 @@ def test_everyday_commands_run_unasked_in_a_sandbox(repository: Path, tmp_path: 
             result = session.call("Bash", {"command": command, "timeout": 60})
             if result.status == "denied" or result.data.get("exit_code"):
                 wrong.append((command, result.text[:200]))
+    assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_everyday_commands_need_nothing_that_is_hidden_from_them_in_mode_ask(repository: Path, tmp_path: Path) -> None:
+    settings = Settings(state=str(tmp_path / "state"), sandbox="namespaces", raise_bugs=True)
+    wrong = []
+    with Session(repository, mode="ask", settings=settings, approve=lambda _: Answer(True)) as session:
+        if not session.command_host().drafts_of:
+            pytest.skip(f"there is no draft here: {session.command_host().no_drafts}")
+        for command in filter(_can_run, _commands()):
+            asked = session.prepare("Bash", {"command": command}).verdict
+            result = session.call("Bash", {"command": command, "timeout": 60})
+            if asked.decision != "allow" or result.data.get("exit_code"):
+                wrong.append((command, asked.why, result.text[:200]))
     assert wrong == []
 
 

@@ -194,8 +194,6 @@ def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
         state=str(tmp_path / "state"),
         sandbox=sandbox,
         sandbox_required=sandbox != "off",
-        # In a draft, a command whose effects are not known runs unasked, and reads outside but for the home directory.
-        drafts=mode == "accept-edits",
         raise_bugs=True,
     )
     # Not in /tmp: a boundary gives commands a directory of their own there.

@@ -7,6 +7,7 @@ not declare is a fault of the tool and fails closed.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from handrail.errors import (
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
-from handrail.model import NO_NETWORK, NetworkGrant
+from handrail.model import NO_NETWORK, Access, NetworkGrant
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text import lines
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from handrail.text.line_tags import ShownTags
 
 T = TypeVar("T")
+_MAGIC = re.compile(r"[*?\[{\\]")
 _MOST_SHOWN = 20
 """Lines of the current text in a conflict."""
 
@@ -83,6 +85,7 @@ class ToolContext:
         self._settings = services.settings
         self._rules = services.dialect.rules
         self._paths = judged.paths
+        self._accesses = judged.accesses
         self._dry = dry
         self._open: list[int] = []
         self._received = judged.received
@@ -158,6 +161,29 @@ class ToolContext:
 
     def _send(self, event: SessionEvent) -> None:
         self._services.events().send(event, self._received.on_event)
+
+    def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
+        list_trees = getattr(self._services.approvals.policy, "visible_trees", None)
+        trees: Sequence[str] | None = list_trees() if list_trees else None
+        # What runs neither in a draft nor is proven to only look was allowed by a person or a rule.
+        if trees is None or self.approved or not (proven or self.draft):
+            return None
+        allowed = (
+            one for one in self._accesses if one.action == "read" and one.by_command and (proven or one.sees != "names")
+        )
+        repository: Sequence[str] = ()
+        if proven and git:
+            from handrail.shell.sandbox.visible import list_looked_at  # only needed for commands
+
+            repository = list_looked_at(git)
+        return (*trees, *(self._locate_read(access) for access in allowed), *repository)
+
+    def _locate_read(self, access: Access) -> str:
+        """The path that a command reads, as it names it; of a pattern the directory that it begins in."""
+        named = os.path.expanduser(self._workspace.expand_alias(access.target))
+        if access.glob:
+            named = os.path.dirname(_MAGIC.split(named, maxsplit=1)[0])
+        return os.path.join(os.path.realpath(self._workspace.home), named)
 
     def real(self, named: str) -> str:
         return self._paths[named].real

@@ -395,14 +395,6 @@ class CallDraft:
         self.files, self.diff = tuple(picked.summaries()), picked.unified(shows)
         return picked
 
-    @property
-    def hides_home(self) -> bool:
-        """Whether the command sees nothing of the user's home directory but programs.
-
-        So it is where nobody was asked before it runs, and its changes are not kept unasked.
-        """
-        return not self.approved.by_person and self._judge_workspace() != "allow"
-
     def _judge_workspace(self) -> Decision:
         """The decision on a change of the workspace as such."""
         workspace = self.open_draft.directory.info.workspace

@@ -31,6 +31,7 @@ from handrail.policy.paths import (
     FOREIGN,
     HardLinks,
     NameTest,
+    PathPattern,
     PathSet,
     escape_glob,
     goes_through_process,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
+_MOST_MATCHED = 100
+"""Files that a command sees because they match the pattern of a rule."""
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 _ALLOWED = Verdict("allow")
 _DEFERRED = Verdict("allow", "it runs in a draft, and its changes are judged")
@@ -202,9 +205,35 @@ class RulePolicy:
         return HardLinks(lambda: [*self._list_unreadable_names(), *self.credentials()])
 
     @cached_property
-    def _system_trees(self) -> list[str]:
-        """Directories of the system and of toolchains, which commands read in every mode."""
-        return [os.path.realpath(place.replace("~", self._home, 1)) for place in load_defaults()["commands"]["system"]]
+    def _usual_trees(self) -> list[str]:
+        """The session's directories, and those of the system and of toolchains, which commands read in every mode."""
+        from handrail.shell.sandbox.visible import list_visible
+
+        return list_visible(load_defaults()["commands"]["system"], self._roots, self._home, os.environ)
+
+    @cached_property
+    def _real_usual_trees(self) -> list[str]:
+        return [os.path.realpath(tree) for tree in self._usual_trees]
+
+    def visible_trees(self) -> list[str] | None:
+        """The only trees that a command sees about which nobody was asked; None if the mode lets it read all."""
+        if self._defaults.tiers["outside_read"] == "allow":
+            return None
+        return [*self._usual_trees, *self._list_allowed_places()]
+
+    def _list_allowed_places(self) -> list[str]:
+        """Paths outside of the workspace that rules allow to read."""
+        places: list[str] = []
+        for rule in self._allow.all:
+            if "read" in rule.actions and not any(pattern.except_ for pattern in rule.paths):
+                for pattern in rule.paths:
+                    whole = PathPattern(pattern.text.removesuffix("**")) if pattern.text.endswith("/**") else pattern
+                    place = whole.place(self._home)
+                    if place:
+                        places.append(place)
+                    elif pattern.text.startswith(("/", "~/")):
+                        places += self._reach.matches(*self._start(pattern.text))[0][:_MOST_MATCHED]
+        return places
 
     @cached_property
     def _unreadable(self) -> DirectoryIndex[tuple[str, ...]]:
@@ -425,10 +454,12 @@ class RulePolicy:
 
         A rule of the user denies; about a secret a person is asked, because many programs only use it.
         """
+        worst = self._judge_mentioned_places(access) if access.deferred else None
         if self._masked():
-            return None
-        worst: Verdict | None = None
+            return worst
         for mention in access.mentions:
+            if mention.kind == "program":
+                continue
             if goes_through_process(mention.path, glob=mention.kind == "pattern"):
                 return self._judge_process_path(replace(access, target=mention.path))
             for path in self._find_mentioned_paths(mention):
@@ -441,6 +472,21 @@ class RulePolicy:
                 verdict = Verdict(decision, refused.rule, why, refused.source, refused.allow)
                 worst = take_stricter(worst, verdict) if worst else verdict
         return worst
+
+    def _judge_mentioned_places(self, access: Access) -> Verdict | None:
+        """Judge by their place the files that a command in a draft names: it would not see those outside."""
+        if self._defaults.tiers["outside_read"] == "allow":
+            return None
+        for mention in access.mentions:
+            for path in self._find_mentioned_paths(mention) if mention.kind != "name" else ():
+                real = os.path.realpath(path)
+                if not os.path.lexists(path) or any(is_within(real, root) for root in self._roots):
+                    continue
+                if not self._allow.file("read", real):
+                    verdict = self._judge_place(self._shorten_path(real), real)
+                    if verdict.decision != "allow":
+                        return verdict
+        return None
 
     def _find_mentioned_paths(self, mention: Mention) -> list[str]:
         """The real paths that a mention may mean; none for a file that does not exist."""
@@ -599,7 +645,9 @@ class RulePolicy:
 
     def _is_usual_read(self, path: str) -> bool:
         """Whether a command reads this without a question: it is of the session, or of the system."""
-        places = [*self._roots, *self._own_output, *self._system_trees]
+        if self._defaults.tiers["outside_read"] == "allow":
+            return True
+        places = [*self._real_usual_trees, *self._own_output]
         if self._masked():  # then commands have a directory of their own there
             places.append(os.path.realpath(_TEMPORARY[0]))
         return any(is_within(place, path) for place in places)

@@ -13,7 +13,7 @@ from handrail.model import Access, Verdict
 from handrail.policy.files import PolicyError, PolicyFile
 from handrail.policy.judge import RulePolicy
 from handrail.policy.modes import DEFAULT_MODE, Mode
-from handrail.policy.paths import NameTest
+from handrail.policy.paths import NameTest, is_within
 from handrail.policy.rules import STRICT
 
 
@@ -69,6 +69,14 @@ class StricterPolicy:
 
     def credentials(self) -> list[str]:
         return list(dict.fromkeys(path for one in self._both for path in one.credentials()))
+
+    def visible_trees(self) -> list[str] | None:
+        both = [trees for one in self._both if (trees := one.visible_trees()) is not None]
+        if len(both) < 2:
+            return both[0] if both else None
+        first, second = both
+        common = [one for one in first if any(is_within(other, one) for other in second)]
+        return list(dict.fromkeys([*common, *(one for one in second if any(is_within(other, one) for other in first))]))
 
     def denied_by_name(self) -> list[str]:
         return list(dict.fromkeys(path for one in self._both for path in one.denied_by_name()))

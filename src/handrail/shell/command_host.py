@@ -35,7 +35,6 @@ from handrail.shell.sandbox.confinement import (
     ResourceLimits,
     choose_maskable,
     is_inside,
-    list_private_home,
     list_usual_protected,
 )
 from handrail.shell.sandbox.environment import make_unattended, scrub_environment
@@ -110,8 +109,8 @@ class CommandOptions:
     """It is proven to change nothing."""
     draft: OpenDraft | None = None
     """The draft that it works in, instead of the workspace."""
-    hides_home: bool = False
-    """It sees nothing of the user's home directory but programs, and the workspace if that is there."""
+    visible: tuple[str, ...] | None = None
+    """The only trees that it sees beside its own, where a boundary can mount; None: all."""
     git_settings: bool = False
     """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
     on_end: Callable[[], bool] | None = None
@@ -520,12 +519,9 @@ class CommandHost:
         if given.ports:
             self._services.grant(given.ports)
         level: Protection = "nothing" if given.approved else protection
-        spawn = partial(boundary.spawn, network=network, protection=level, logins=logins)
+        spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=given.visible)
         if given.draft and isinstance(boundary, NamespaceBoundary):
-            layers = _get_layers(given.draft)
-            if given.hides_home:
-                layers = replace(layers, hidden=list_private_home(layers.workspace, env.get("PATH", "")))
-            spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, draft=layers)
+            spawn = partial(spawn, draft=_get_layers(given.draft))
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:

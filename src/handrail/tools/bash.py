@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar
 
 from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
@@ -24,6 +27,8 @@ from handrail.shell.patch_command import NAMES, SHELLS, PatchCall, as_patch
 from handrail.shell.runner.network_failure import find_unreachable
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import CommandEnd, Run
+from handrail.shell.sandbox.confinement import is_inside
+from handrail.shell.sandbox.mount_plan import OVERLAID
 from handrail.shell.sandbox.protected_files import PutBack
 from handrail.text.display import escape
 from handrail.tools import apply_patch
@@ -41,6 +46,7 @@ from handrail.tools.notes import (
     NoteFacts,
     NotHidden,
     NotSearched,
+    OutsideHidden,
     ProtectedChanged,
     ProtectedPutBack,
     Survivors,
@@ -56,6 +62,9 @@ if TYPE_CHECKING:
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
 """A way up behind a name, which may be a link."""
+_OUTSIDE = re.compile(r"(?:\.\.)?/[^\s'\"`:,;()<>\[\]]+")
+"""A path in the output of a command that may lead out of the workspace."""
+_MOST_PATHS = 200
 _MOST_NAMED = 20
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
@@ -345,8 +354,10 @@ def run_command(
         reads=reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
+    if command_host.boundary.namespaced:
+        options = replace(options, visible=ctx.list_visible(reads, where if args.effects.git else ""))
     if ctx.draft:
-        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle, hides_home=ctx.draft.hides_home)
+        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle)
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.name_log(job.run.order.log)
@@ -369,7 +380,11 @@ def run_command(
             facts = replace(shown.facts, job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             data = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
             return Outcome("kept", facts, data, (note,))
-    return _describe_end(args, ctx, command_host, show(done, limits, command_host), ended, _number(seconds), watch())
+    shown = show(done, limits, command_host)
+    outcome = _describe_end(args, ctx, command_host, shown, ended, _number(seconds), watch())
+    path = _find_unseen(shown.facts, where, options.visible) if ended.exit_code != 0 else ""
+    notes = (*outcome.notes, OutsideHidden(path=escape(path))) if path else outcome.notes
+    return replace(outcome, notes=notes)
 
 
 def _number(seconds: float) -> float | int:
@@ -516,6 +531,21 @@ def _describe_end(
         notes.append(Survivors(pids=pids))
     kind = "timed_out" if ended.timed_out else "evicted" if facts.head is not None else "failed" if failed else "done"
     return Outcome(kind, facts, data, tuple(notes), failed=failed and ctx.limits.failure_is_error)
+
+
+def _find_unseen(shown: CommandFacts, where: str, visible: Sequence[str] | None) -> str:
+    """A path in the output of a command that exists, and that the command could not see; empty if there is none."""
+    if visible is None:
+        return ""
+    trees = [os.path.realpath(tree) for tree in (*visible, *OVERLAID)]
+    output = "\n".join(text for text in (shown.output, shown.head, shown.tail) if text)
+    for match in islice(_OUTSIDE.finditer(output), _MOST_PATHS):
+        path = os.path.realpath(os.path.join(where, match[0]))
+        if not any(is_inside(one, other) for tree in trees for one, other in ((path, tree), (tree, path))):
+            with suppress(OSError):
+                os.lstat(path)
+                return path
+    return ""
 
 
 def _find_needed_network(

@@ -193,6 +193,13 @@ class NotHidden(NoteFacts):
     count: int
 
 
+class OutsideHidden(NoteFacts):
+    """A command failed, and named a path that it could not see because nobody was asked about it."""
+
+    code = "outside_hidden"
+    path: str
+
+
 class NotSearched(NoteFacts):
     """The workspace has so many directories that not all were searched for secrets and protected files."""
 

@@ -127,10 +127,6 @@ class CommandDraft(Protocol):
         """The draft itself."""
 
     @property
-    def hides_home(self) -> bool:
-        """Whether the command sees nothing of the user's home directory but programs: nobody has allowed it."""
-
-    @property
     def files(self) -> Sequence[FileSummary]:
         """The changes of the command, once they are settled."""
 
@@ -192,6 +188,12 @@ class Context(Protocol[L_co]):
 
     def unreached_host(self, command: str) -> str | None:
         """The host for which this command needed the network before, and had none; None if it did not."""
+
+    def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
+        """The only trees that the command of this call may see; None: all.
+
+        ``proven``: it is known to only look. ``git``: the directory in which it looks at a repository, if it does.
+        """
 
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""

@@ -40,7 +40,7 @@ from handrail.shell.sandbox.environment import redirect_temporary_files, require
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, get_version
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
-from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, plan_protections
+from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, Narrow, plan_narrow_view, plan_protections
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
 
@@ -133,6 +133,7 @@ class BubblewrapBoundary:
         network: Network | None = None,
         protection: Protection = "repositories",
         logins: Logins = NO_LOGINS,
+        visible: Sequence[str] | None = None,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given = redirect_temporary_files(how.get("env"), self.tmp)
@@ -157,7 +158,7 @@ class BubblewrapBoundary:
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                mounts = self._list_mounts(level, named, protection, logins)
+                mounts = self._list_mounts(level, named, protection, logins, visible)
                 return start_process([self._program, *mounts, *options, "--", *args], **how)
 
             started = thread.submit(start).result()
@@ -189,10 +190,13 @@ class BubblewrapBoundary:
         aliases: Sequence[tuple[str, str]],
         protection: Protection,
         logins: Logins,
+        visible: Sequence[str] | None,
     ) -> Iterator[str]:
         confinement = self.confinement
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
-        anew = bool(aliases) and "/" in confinement.readable and "/" not in confinement.writable
+        whole = "/" in confinement.readable and "/" not in confinement.writable
+        narrow = plan_narrow_view(confinement, self.tmp, (*visible, *logins.files)) if visible is not None else None
+        anew = whole and bool(aliases or narrow)
         yield from ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
         if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
             for capability in _FOR_ROOT:
@@ -200,7 +204,7 @@ class BubblewrapBoundary:
         if network != "on":
             yield "--unshare-net"
         if anew:
-            yield from _list_top()
+            yield from _list_top(narrow)
         elif "/" in (*confinement.readable, *confinement.writable):
             yield from ("--bind" if "/" in confinement.writable else "--ro-bind", "/", "/")
         else:
@@ -219,6 +223,8 @@ class BubblewrapBoundary:
         for pin in plan_protections(confinement, protection):
             yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
         for path in self._list_hidden(trees, logins):
+            if anew and narrow and not any(is_inside(path, tree) for tree in narrow.visible):
+                continue
             directory = is_directory(path)
             if directory:
                 yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
@@ -243,14 +249,21 @@ class BubblewrapBoundary:
         self._close.close()
 
 
-def _list_top() -> Iterator[str]:
-    """Everything at the top of the tree, one by one."""
+def _list_top(narrow: Narrow | None) -> Iterator[str]:
+    """Everything at the top of the tree, one by one, or the visible part of it."""
     with os.scandir("/") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_symlink():
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
-            elif entry.path not in OVERLAID:
+            elif entry.path not in OVERLAID and (narrow is None or entry.path in narrow.visible):
                 yield from ("--ro-bind-try", entry.path, entry.path)
+    if narrow:
+        for path in narrow.visible:
+            if path.count("/") > 1 and not is_inside(path, "/tmp"):  # noqa: S108 - a private one stands there
+                yield from ("--ro-bind-try", path, path)
+        for path, text in narrow.links:
+            if path.count("/") > 1:
+                yield from ("--symlink", text, path)
 
 
 def _list_links(readable: Sequence[str]) -> Iterator[str]:

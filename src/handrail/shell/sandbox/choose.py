@@ -53,12 +53,14 @@ class Boundary(Protocol):
         network: Network | None = None,
         protection: Protection = "repositories",
         logins: Logins = NO_LOGINS,
+        visible: Sequence[str] | None = None,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
 
         ``network``: replaces the level of the confinement for this command. ``protection``: the protected files that
-        it finds read-only, where the boundary can mount. ``logins``: the credentials that it may use.
+        it finds read-only, where the boundary can mount. ``logins``: the credentials that it may use. ``visible``: the
+        only trees that it sees beside its own, where the boundary can mount; None: all.
         """
 
     def serves(self, port: int) -> bool:
@@ -97,6 +99,7 @@ class Unconfined:
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
         protection: Protection = "repositories",  # noqa: ARG002
         logins: Logins = NO_LOGINS,
+        visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())

@@ -7,10 +7,8 @@ whoever may create files in a directory may do so everywhere below it. Each sand
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -153,6 +151,15 @@ def list_usual_protected(writable: Iterable[str], home: str | None = None) -> tu
     return tuple(path for path in paths if any(is_inside(os.path.realpath(path), root) for root in roots))
 
 
+def drop_nested(paths: Iterable[str]) -> list[str]:
+    """The paths that do not lie inside another one of them."""
+    kept: list[str] = []
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
+        if not kept or not is_inside(path, kept[-1]):
+            kept.append(path)
+    return kept
+
+
 def choose_maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
     """Real paths that can be hidden: none that holds a writable tree, and none that lies inside another one of them."""
     roots, kept = tuple(writable), list[str]()
@@ -160,23 +167,6 @@ def choose_maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
         if not any(is_inside(root, path) for root in roots) and not any(is_inside(path, other) for other in kept):
             kept.append(path)
     return kept
-
-
-def list_private_home(workspace: str, search_path: str) -> tuple[str, ...]:
-    """The entries of the user's home directory that lead neither to the workspace nor to programs.
-
-    Git's settings stay in sight: without a name and an address nobody can commit.
-    """
-    home = os.path.realpath(os.path.expanduser("~"))
-    programs = (*search_path.split(os.pathsep), sys.prefix, sys.base_prefix)
-    needed = [workspace, *(os.path.realpath(path) for path in programs if path)]
-    needed += [os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git")]
-    entries: list[str] = []
-    for place in (home, os.path.join(home, ".config")):
-        with contextlib.suppress(OSError):
-            entries += [os.path.join(place, name) for name in os.listdir(place)]
-    hidden = [path for path in entries if not any(is_inside(one, path) or is_inside(path, one) for one in needed)]
-    return tuple(sorted(path for path in hidden if os.path.dirname(path) not in hidden))
 
 
 class TooWide(ValueError):

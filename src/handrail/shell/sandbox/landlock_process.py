@@ -101,6 +101,7 @@ class LandlockBoundary:
         network: Network | None = None,
         protection: Protection = "repositories",  # noqa: ARG002 - Landlock cannot take away a part of a tree
         logins: Logins = NO_LOGINS,
+        visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given, pass_fds = redirect_temporary_files(how.get("env"), self.tmp), how.get("pass_fds", ())

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from handrail.shell.runner.process_tree import VARIABLE
-from handrail.shell.sandbox.mount_plan import Mount, as_data
+from handrail.shell.sandbox.mount_plan import CommandMount, Mount, as_data
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions, start_process
 
@@ -49,7 +49,7 @@ class NotBegun(OSError):
 class Start:
     """How a launcher treats one command."""
 
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[CommandMount] = ()
     """Mounts for this command alone, on top of the view."""
     limits: Sequence[tuple[int, int]] = ()
     """Resource limits: the kind, and the most."""

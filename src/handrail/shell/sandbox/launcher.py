@@ -212,6 +212,29 @@ def _pin(target: str, read_only: bool) -> None:
         return
 
 
+def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> None:
+    """Cover every directory at the top with an empty one, in which only the visible paths are."""
+    for name in os.listdir("/"):
+        top = "/" + name
+        if top in visible or os.path.islink(top):
+            continue
+        if not os.path.isdir(top):
+            _hide(top)
+            continue
+        kept = [path for path in visible if path.startswith(top + "/") and os.path.lexists(path)]
+        trees = [(path, os.path.isdir(path), _open_tree(path)) for path in kept]
+        _mount("tmpfs", top, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755", "hide")
+        for path, directory, fd in trees:
+            _make_place(path, directory)
+            _move(fd, path)
+            os.close(fd)
+        for path, text in links:
+            if path.startswith(top + "/") and not os.path.lexists(path):
+                _make_place(os.path.dirname(path), True)
+                os.symlink(text, path)
+        _set_attributes(_HERE, top, _ATTR_RDONLY, 0)
+
+
 _MOUNTS = {
     "Bind": _mount_bind,
     "Tmpfs": _mount_tmpfs,
@@ -221,6 +244,7 @@ _MOUNTS = {
     "Overlay": _mount_overlay,
     "Hide": _hide,
     "Pin": _pin,
+    "Narrow": _narrow,
 }
 
 

@@ -12,9 +12,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside
+from handrail.shell.sandbox.confinement import Confinement, Protection, drop_nested, is_inside
 
 OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
+_MOST_LINKS = 40
+"""As many links as the kernel follows on the way to one path."""
 DRAFTS = "/.handrail-drafts"
 """Where a view has the directory of drafts. It is covered before a command begins."""
 KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
@@ -87,8 +89,6 @@ class DraftLayers:
     """Its real path."""
     name: str
     """Of the draft's directory in the directory of drafts; it holds `upper` and `work`."""
-    hidden: tuple[str, ...] = ()
-    """Further paths outside of the workspace that the command does not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,21 @@ class Pin:
     read_only: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Nothing else stays to be seen of the view: all other directories at the top are empty but for these paths."""
+
+    visible: tuple[str, ...]
+    """Real paths, none inside another."""
+    links: tuple[tuple[str, str], ...]
+    """Links on the way to them: the path and the text of each."""
+
+
 Mount = Bind | Tmpfs | Symlink | Proc | Dev | Overlay | Hide | Pin
+CommandMount = Mount | Narrow
 
 
-def as_data(mounts: Iterable[Mount]) -> list[tuple[object, ...]]:
+def as_data(mounts: Iterable[CommandMount]) -> list[tuple[object, ...]]:
     """The records as tuples of plain values, each with its kind first."""
     return [
         (type(mount).__name__, *(getattr(mount, name) for name in type(mount).__dataclass_fields__)) for mount in mounts
@@ -140,8 +151,46 @@ def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[
     for path in confinement.hidden:
         if is_inside(path, draft.workspace):
             yield Hide(path)
-    for path in draft.hidden:
-        yield Hide(path)
+
+
+def plan_narrow_view(confinement: Confinement, tmp: str, visible: Iterable[str]) -> Narrow | None:
+    """The part of a view that a command sees which may not read everything: ``visible``, and what is the command's own.
+
+    A visible path that is reached through links is seen by that name as well. None if all of the view is visible.
+    """
+    links: dict[str, str] = {}
+    trees = [*OVERLAID, DRAFTS, tmp, *confinement.writable, *(alias for alias, _ in confinement.aliases)]
+    for path in visible:
+        passed, real = trace_links(path)
+        links |= passed
+        trees.append(real)
+    shown = drop_nested(trees)
+    if "/" in shown:
+        return None
+    outside = {path: text for path, text in links.items() if not any(is_inside(path, tree) for tree in shown)}
+    return Narrow(tuple(shown), tuple(outside.items()))
+
+
+def trace_links(path: str) -> tuple[dict[str, str], str]:
+    """The links on the way to an absolute path, each with its text, and the real path."""
+    links: dict[str, str] = {}
+    here, names, followed = "/", path.split("/")[::-1], 0
+    while names and followed <= _MOST_LINKS:
+        name = names.pop()
+        if name in ("", ".", ".."):
+            here = os.path.dirname(here) if name == ".." else here
+            continue
+        one = os.path.join(here, name)
+        try:
+            text = os.readlink(one)
+        except OSError:
+            here = one
+            continue
+        links[one] = text
+        followed += 1
+        here = "/" if text.startswith("/") else here
+        names += text.split("/")[::-1]
+    return links, here
 
 
 def _plan_system(confinement: Confinement) -> Iterator[Mount]:

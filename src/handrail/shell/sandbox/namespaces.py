@@ -38,11 +38,13 @@ from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import (
     DRAFTS,
+    CommandMount,
     DraftLayers,
     Hide,
     Mount,
     plan_base_view,
     plan_draft_mounts,
+    plan_narrow_view,
     plan_protections,
 )
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
@@ -120,6 +122,7 @@ class NamespaceBoundary:
         network: Network | None = None,
         protection: Protection = "repositories",
         logins: Logins = NO_LOGINS,
+        visible: Sequence[str] | None = None,
         draft: DraftLayers | None = None,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
@@ -131,7 +134,7 @@ class NamespaceBoundary:
         if agent:
             given[AGENT] = agent
         start = Start(
-            mounts=list(self._list_mounts(protection, logins, draft)),
+            mounts=list(self._list_mounts(protection, logins, visible, draft)),
             limits=_list_limits(self.confinement.limits),
             capabilities=self._capabilities,
             filter=self._filter(level, bool(agent)),
@@ -195,9 +198,13 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _list_mounts(self, protection: Protection, logins: Logins, draft: DraftLayers | None) -> Iterator[Mount]:
-        """Mounts of one command: its draft, read-only protected files, and paths that are hidden since the start."""
+    def _list_mounts(
+        self, protection: Protection, logins: Logins, visible: Sequence[str] | None, draft: DraftLayers | None
+    ) -> Iterator[CommandMount]:
+        """Mounts of one command: the visible part of the view, its draft, read-only protected files, hidden paths."""
         confinement = self.confinement
+        if visible is not None and (narrow := plan_narrow_view(confinement, self.tmp, (*visible, *logins.files))):
+            yield narrow
         if draft:
             yield from plan_draft_mounts(confinement, draft)
         yield from plan_protections(confinement, protection)

@@ -105,6 +105,9 @@ class _ContextBelow:
     def needs_port(self, port: int) -> bool:
         return self._ctx.needs_port(port)
 
+    def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
+        return self._ctx.list_visible(proven, git)
+
     def unreached_host(self, command: str) -> str | None:
         return self._ctx.unreached_host(command)
 

@@ -1,0 +1,153 @@
+"""The trees that a command sees if nobody was asked about it: the system, toolchains, and the project's repository.
+
+There is one list of them. The policy judges the names in a command by it (`RulePolicy.visible_trees`), and the mounts
+of a command show nothing else (`mount_plan.plan_narrow_view`). Files of the workspace have no say in it, since a
+project may be hostile: its links are not followed, and it names a repository elsewhere only if that names it as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from handrail.shell.sandbox.confinement import is_inside, iterate_parents
+
+_PROGRAMS = ("bin", "sbin", "shims", "condabin")
+"""How the directory of programs is called in the directory that a toolchain is installed in."""
+_PARTS = ("lib", "lib64", "libexec", "share", "include", "pkg", "versions")
+"""Of these, such a directory has at least one more."""
+_MOST_LINKS = 5_000
+"""Programs on the search path that are links, and are followed."""
+_MOST_BYTES = 4096
+_WORK_TREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+
+
+def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ: Mapping[str, str]) -> list[str]:
+    """Absolute paths of all visible trees; a link on the way to one is visible too.
+
+    ``listed``: trees of the system and of toolchains, as `defaults.toml` has them; `~` and `$NAME` are allowed at the
+    beginning. ``roots``: the real directories of the session.
+    """
+
+    def is_wide(path: str) -> bool:
+        """Whether a directory is too much to be the place of a toolchain alone."""
+        real = os.path.realpath(path)
+        return os.path.dirname(real) == "/" or is_inside(home, real) or any(is_inside(root, real) for root in roots)
+
+    named = [*_expand(listed, home, environ, is_wide), *_list_git_settings(home, environ)]
+    trees = [*roots, *named]
+    for prefix in (sys.prefix, sys.base_prefix):
+        trees += [prefix] if not is_wide(prefix) else []
+    followed = 0
+    for entry in dict.fromkeys(environ.get("PATH", os.defpath).split(os.pathsep)):
+        real = os.path.realpath(entry)
+        if not entry.startswith("/") or is_wide(real) or any(is_inside(real, root) for root in roots):
+            continue
+        trees += [entry, *_find_prefix(real, named, is_wide)]
+        known = [os.path.realpath(tree) for tree in trees]
+        for target in _follow_programs(real, _MOST_LINKS - followed):
+            followed += 1
+            if not any(is_inside(target, tree) for tree in known):
+                trees += _find_prefix(os.path.dirname(target), named, is_wide) or [target]
+                known.append(os.path.realpath(trees[-1]))
+    for root in roots:
+        trees += [path for path in _list_repository(root) if not is_inside(home, os.path.dirname(path))]
+    return list(dict.fromkeys(map(os.path.normpath, trees)))
+
+
+def list_looked_at(directory: str) -> list[str]:
+    """The trees that git compares in a directory, for a command that does nothing but look.
+
+    All files of the repository, also where the workspace is only a part of it, and repositories with further objects.
+    """
+    top = _find_repository(directory)
+    further = _read(os.path.join(top, ".git", "objects", "info", "alternates")).splitlines() if top else []
+    return [*([top] if top else []), *(path for path in further if path.startswith("/"))]
+
+
+def _find_repository(directory: str) -> str:
+    """The nearest directory with a `.git`, from this one upwards; empty if there is none."""
+    places = (directory, *iterate_parents(directory))
+    return next((place for place in places if os.path.lexists(os.path.join(place, ".git"))), "")
+
+
+def _expand(
+    listed: Iterable[str], home: str, environ: Mapping[str, str], is_wide: Callable[[str], bool]
+) -> Iterator[str]:
+    """The trees of the list. A variable may hold several paths, and is left out if one would show too much."""
+    for text in listed:
+        if not text.startswith("$"):
+            yield os.path.join(home, text[2:]) if text.startswith("~/") else text
+            continue
+        name, _, rest = text[1:].partition("/")
+        for value in environ.get(name, "").split(os.pathsep):
+            path = os.path.join(value, rest) if rest else value
+            if path.startswith("/") and not is_wide(path):
+                yield path
+
+
+def _list_git_settings(home: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Git's own settings of the user: without a name and an address nobody can commit."""
+    yield os.path.join(home, ".gitconfig")
+    yield os.path.join(environ.get("XDG_CONFIG_HOME", "") or os.path.join(home, ".config"), "git")
+
+
+def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], bool]) -> list[str]:
+    """The directory that a toolchain is installed in, by its directory of programs; empty if it does not look so.
+
+    Where the list names parts of that directory, these are meant, and not the rest.
+    """
+    prefix, name = os.path.split(programs)
+    if name not in _PROGRAMS or is_wide(prefix) or any(is_inside(os.path.realpath(one), prefix) for one in named):
+        return []
+    return [prefix] if any(os.path.isdir(os.path.join(prefix, part)) for part in _PARTS) else []
+
+
+def _follow_programs(directory: str, most: int) -> Iterator[str]:
+    """The files that links in a directory of programs lead to."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if most <= 0:
+                return
+            if entry.is_symlink() and "/" in os.readlink(entry.path):
+                most -= 1
+                real = os.path.realpath(entry.path)
+                if os.path.isfile(real):
+                    yield real
+
+
+def _list_repository(root: str) -> Iterator[str]:
+    """The directories outside of a workspace that its git repository is in."""
+    top = _find_repository(root)
+    git = os.path.join(top, ".git")
+    if not top:
+        return
+    if top != root:
+        yield git
+    if not os.path.isfile(git):
+        return
+    inside = os.path.realpath(os.path.join(top, _read(git).removeprefix("gitdir:").strip()))
+    if _names_work_tree(inside, git):
+        yield inside
+        yield os.path.realpath(os.path.join(inside, _read(os.path.join(inside, "commondir")).strip()))
+
+
+def _names_work_tree(directory: str, git: str) -> bool:
+    """Whether the directory of a work tree or a submodule names the `.git` that leads to it."""
+    back = _read(os.path.join(directory, "gitdir")).strip()
+    if back:
+        return os.path.realpath(os.path.join(directory, back)) == os.path.realpath(git)
+    tree = _WORK_TREE.search(_read(os.path.join(directory, "config")))
+    work = os.path.realpath(os.path.join(directory, tree[1])) if tree else ""
+    return work == os.path.realpath(os.path.dirname(git))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        return ""
