@@ -162,41 +162,41 @@ def test_a_plain_call_gets_the_answer_that_the_sdk_would_give(
     served: Served, shared: Path, era: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     (shared / "plain.txt").write_text("one\n\u00e9 \U0001f600\n", encoding="utf-8")
-    made = call(tool, **arguments)
+    request = call(tool, **arguments)
     if era == "legacy":
         headers = open_session(served)
-        del made["params"]["_meta"]
-        served.post(made, **headers)  # the first call of a session is never a plain one
+        del request["params"]["_meta"]
+        served.post(request, **headers)  # the first call of a session is never a plain one
     else:
         headers = envelope(tool)
-    plain = served.post(made, **headers)
-    other = served.post(made, Accept="*/*", **headers)
+    plain = served.post(request, **headers)
+    other = served.post(request, Accept="*/*", **headers)
     assert plain.status_code == other.status_code
     assert read_message(plain) == read_message(other)
     assert plain.headers.get("mcp-session-id") == other.headers.get("mcp-session-id")
     if tool != "Dance":
         assert plain.headers["content-type"] == "application/json"
-        made["id"] = "text"
-        assert read_message(served.post(made, **headers))["id"] == "text"
+        request["id"] = "text"
+        assert read_message(served.post(request, **headers))["id"] == "text"
 
 
 def test_no_call_is_made_in_a_session_that_has_ended(served: Served) -> None:
-    headers, made = open_session(served), call("LS")
-    del made["params"]["_meta"]
-    assert [served.post(made, **headers).status_code for _ in range(2)] == [200, 200]
+    headers, request = open_session(served), call("LS")
+    del request["params"]["_meta"]
+    assert [served.post(request, **headers).status_code for _ in range(2)] == [200, 200]
     sent = {"Authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}}
     assert httpx2.request("DELETE", served.url, headers=sent).status_code == 200
-    assert served.post(made, **headers).status_code == 404
+    assert served.post(request, **headers).status_code == 404
 
 
 def test_a_call_needs_a_session_of_its_own_principal(two: tuple[Served, Path, Path]) -> None:
-    door, made = two[0], call("LS")
-    del made["params"]["_meta"]
+    door, request = two[0], call("LS")
+    del request["params"]["_meta"]
     headers = open_session(door, "token-of-ann-0123456789")
-    assert [door.post(made, "token-of-ann-0123456789", **headers).status_code for _ in range(2)] == [200, 200]
-    assert door.post(made, "token-of-bob-0123456789", **headers).status_code == 404
-    assert door.post(made, "token-of-ann-0123456789", Mcp_Session_Id="invented").status_code == 404
-    assert door.post(made, "token-of-ann-0123456789").status_code == 400
+    assert [door.post(request, "token-of-ann-0123456789", **headers).status_code for _ in range(2)] == [200, 200]
+    assert door.post(request, "token-of-bob-0123456789", **headers).status_code == 404
+    assert door.post(request, "token-of-ann-0123456789", Mcp_Session_Id="invented").status_code == 404
+    assert door.post(request, "token-of-ann-0123456789").status_code == 400
 
 
 # Several principals.

@@ -32,12 +32,11 @@ import os
 import re
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from handrail.files.versions import hash_bytes
+from handrail.journal.packing import ImagePacker, Packed, unpack_image
 from handrail.journal.records import BEGIN, END, FILE, SCHEMA, VERSION, read_hashed_columns
 from handrail.journal.spool import (
     KEY,
@@ -482,24 +481,6 @@ def _parse_entry(raw: bytes) -> ChainEntry:
     return ChainEntry(int(match[1]), match[2].decode("ascii")) if match else ChainEntry(0, "unreadable")
 
 
-_FAST = 1
-
-
-class Packed(NamedTuple):
-    """Contents on their way into the journal."""
-
-    hash: str
-    size: int
-    data: bytes
-    packed: bool
-
-
-def pack_image(digest: str, raw: bytes) -> Packed:
-    """Compressed, if that makes it smaller."""
-    small = zlib.compress(raw, _FAST) if len(raw) > 64 else raw
-    return Packed(digest, len(raw), small, True) if len(small) < len(raw) else Packed(digest, len(raw), raw, False)
-
-
 def find_missing_images(db: sqlite3.Connection, hashes: Iterable[str]) -> list[str]:
     """Return the hashes that are not stored yet."""
     return [
@@ -508,14 +489,19 @@ def find_missing_images(db: sqlite3.Connection, hashes: Iterable[str]) -> list[s
 
 
 def store_images(
-    db: sqlite3.Connection, seq: int, contents: Mapping[str, bytes], ready: Mapping[str, Packed], most: int
+    db: sqlite3.Connection,
+    seq: int,
+    contents: Mapping[str, bytes],
+    ready: Mapping[str, Packed],
+    packer: ImagePacker,
+    most: int,
 ) -> int:
     """Inside a transaction: store the images; return the added bytes. Images beyond ``most`` are skipped."""
     added = 0
     for digest, raw in contents.items():
         if db.execute("UPDATE images SET used = ? WHERE hash = ?", (seq, digest)).rowcount:
             continue
-        one = ready.get(digest) or pack_image(digest, raw)  # gone since we looked
+        one = ready.get(digest) or packer.pack(digest, raw)  # gone since we looked
         if len(one.data) > most:
             continue
         row = (digest, one.size, len(one.data), seq, one.packed, one.data)
@@ -573,12 +559,3 @@ def load_images(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, byt
         if raw is not None:
             contents[digest] = raw
     return contents
-
-
-def unpack_image(digest: str, data: bytes, packed: bool) -> bytes | None:
-    """The contents of an image; None if they are not those of its hash."""
-    try:
-        raw = zlib.decompress(data) if packed else bytes(data)
-    except (zlib.error, TypeError):
-        return None
-    return raw if hash_bytes(raw) == digest else None

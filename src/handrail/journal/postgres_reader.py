@@ -8,7 +8,8 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.journal.database import GENESIS, BrokenEntry, ChainEntry, unpack_image
+from handrail.journal.database import GENESIS, BrokenEntry, ChainEntry
+from handrail.journal.packing import unpack_image
 from handrail.journal.postgres import PostgresDatabase
 from handrail.journal.queries import ADDED_CALL, ADDED_FILE, ChainWalk, JournalReader, StorageUse
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS

@@ -30,13 +30,12 @@ from handrail.journal.database import (
     WHOLE,
     Database,
     Head,
-    Packed,
     find_missing_images,
-    pack_image,
     read_shipped,
     store_images,
     trim_images,
 )
+from handrail.journal.packing import ImagePacker, Packed
 from handrail.journal.records import (
     BEGIN,
     END,
@@ -88,6 +87,7 @@ class SqliteJournal:
         self._most_calls = most_calls
         self._clock = clock
         self._writer = Writer(self.path)
+        self._packer = ImagePacker()
         self._named: dict[tuple[str, str], str] = {}
         self._unchecked = EVERY
         """Calls since the size of the journal was looked at; the first call of a process looks at it, too."""
@@ -235,7 +235,7 @@ class SqliteJournal:
         if not contents:
             return {}
         missing = self._use(lambda db: find_missing_images(db.connection, contents))
-        return {digest: pack_image(digest, contents[digest]) for digest in missing}
+        return {digest: self._packer.pack(digest, contents[digest]) for digest in missing}
 
     def _limit_image(self) -> int:
         """No single image may take more."""
@@ -244,7 +244,7 @@ class SqliteJournal:
     def _keep(self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, Packed]) -> None:
         if not contents:
             return
-        head.kept += store_images(db.connection, seq, contents, ready, self._limit_image())
+        head.kept += store_images(db.connection, seq, contents, ready, self._packer, self._limit_image())
         if head.kept > self.budget:
             head.trimmed = True
             shipped = read_shipped(db.connection)
