@@ -39,8 +39,6 @@ NEVER_ALONE = {
     "part of the first and last line",
 }
 """Alone these leave a text that is in the file by the letter."""
-RARE = {"final newline", "forms mixed", "dash for two hyphens", "dash for hyphen", "line wrapped"}
-"""Made files seldom have what these spoil; real ones do."""
 _SMALLEST, _LARGEST = 300, 60_000
 """Bytes of a real file that is edited."""
 _TRIES = 400

@@ -73,6 +73,8 @@ def _python_leaf(rng: Random) -> str:
             "...",
             "pass",
             f"{name}: dict[str, list[int]] = {{}}",
+            f'run("--{name}", "café", check={other})  # déjà vu',
+            f"{name}.setdefault({other}, []).append(compute({name}, {other}, {rng.randint(1, 99)}))",
         ]
     )
 
@@ -169,7 +171,12 @@ def typescript(rng: Random) -> Sample:
 def makefile(rng: Random) -> Sample:
     rows: list[str] = []
     for _ in range(rng.randint(2, 5)):
-        rows += [f"{rng.choice(_NAMES)}: {rng.choice(_NAMES)}", f'\techo "{rng.choice(_NAMES)}" \\', "\t  && true", ""]
+        rows += [
+            f"{rng.choice(_NAMES)}: {rng.choice(_NAMES)}",
+            f'\techo --all "{rng.choice(_NAMES)}" \\',
+            "\t  && true",
+            "",
+        ]
         rows += [f"{rng.choice(_NAMES).upper()} := {rng.randint(1, 9)}"] if rng.random() < 0.5 else []
     return _joined(rng, _repeated(rng, rows), "\t")
 

@@ -23,7 +23,7 @@ from handrail.errors import ManyLoose, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests import sizes
 from tests.text.edits import Case
-from tests.text.mangle import NEVER_ALONE, RARE, describe, make_case, make_literal_case, means, outcome, spliced
+from tests.text.mangle import NEVER_ALONE, describe, make_case, make_literal_case, means, outcome, spliced
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.mangle_rendered import SLIPS
 from tests.text.samples import SAMPLES, Sample
@@ -67,15 +67,23 @@ def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> 
     assert verdicts["right"] > 0.5 * verdicts.total(), verdicts
 
 
+def test_every_mistake_is_made_alone_and_with_another_one() -> None:
+    rng = Random(1)
+    kinds = list(MISTAKES)
+
+    def is_made(kind: str, others: list[str]) -> bool:
+        tries = ([kind, rng.choice(others)] if others else [kind] for _ in range(1000))
+        return any(make_case(rng, chosen) for chosen in tries)
+
+    assert {kind for kind in kinds if not is_made(kind, [])} == NEVER_ALONE
+    assert {kind for kind in kinds if not is_made(kind, [one for one in kinds if one != kind])} == set()
+
+
 @pytest.mark.slow
-def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgiven() -> None:
-    generated = [case for seed in range(sizes.pick(5, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
-    alone = Counter(case.kinds[0] for case in generated if len(case.kinds) == 1)
-    composed = Counter(kind for case in generated if len(case.kinds) > 1 for kind in case.kinds)
-    assert set(MISTAKES) - set(alone) <= NEVER_ALONE | RARE
-    assert len(set(MISTAKES) - set(composed) - RARE) <= 0.05 * len(MISTAKES)
-    verdicts = Counter(outcome(case)[0] for case in generated if not case.refuse and SLIPS.isdisjoint(case.kinds))
-    assert verdicts["right"] > 0.6 * verdicts.total(), verdicts
+def test_most_mistakes_are_forgiven() -> None:
+    drawn = [case for seed in range(sizes.pick(4, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
+    verdicts = Counter(outcome(case)[0] for case in drawn if not case.refuse and SLIPS.isdisjoint(case.kinds))
+    assert verdicts["right"] > 0.65 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
 
 
@@ -143,6 +151,31 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("x\n```py\na\n```\ny\n", "```py\nx\n```py\na\n```\n```", "```py\nb\n```", ToolError),
         # Is a line of the new text indented with the model's tab, or with one of the file's?
         ("\ta\n    b\n\tc\n    d\n", "\ta\n\tb", "\ta\n\te\n\tb", UnsureIndent),
+        # Has the new text lost its last line ending, or the blank line before it? Whatever sign that line has.
+        *(
+            (
+                "a\n\nb\n",
+                "".join(sign(row) + "\n" for row in ("a", "")),
+                "\n".join(sign(row) for row in ("c", "")),
+                ToolError,
+            )
+            for sign in (lambda row: ">" + row, lambda row: row + "$", lambda row: row + "␊")
+        ),
+        ("a\n\nb\n", "\ufeffa\n\ufeff\n", "\ufeffc\n\ufeff", ToolError),
+        # Is the blank behind the sign its own, or the line number's?
+        ("   a\n   b\n", "-      1\t   a\n-      2\t   b", "+    c\n+      2\t   b", UnsureIndent),
+        # Are the blanks before the numbers those of a shift, which the new text has too?
+        ("a\nb\n", "            1: a\n            2: b", "            c\n            d", ToolError),
+        # Is the line with blanks for its sign one that both texts should have?
+        ("    a\n\nb\n", "-    a\n\n", "+    a\n    c\n\n", ToolError),
+        # Did the first line lose its indentation in both texts, or does it move?
+        ("  a {\n    b\n  }\n  c {\n", "a {\n    b\n  }\nc {\n", "d {\n    b\n  }\n  c {\n", ToolError),
+        # Are the dots the file's own, at another place?
+        ("a()\nb()\nc()\n...\nd()\n", "a()\nb()\n...\nc()  ", "a()\nb()\n...\ne()", ToolError),
+        # Was the entity the file's own?
+        ('<a b="c">&nbsp;\n', "<a b=&quot;c&quot;>&nbsp；", "<a b=&quot;d&quot;>&nbsp;", ToolError),
+        # So many blanks stand for one in the old text: and in the line that is added?
+        ("a b\nc d\n", "a      b\nc d", "a      b\ne      f\nc d", UnsureIndent),
     ],
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:

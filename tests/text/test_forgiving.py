@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from handrail.errors import ManyLoose, ManyMatches, NoMatch, NothingToChange, Placeholder, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests import sizes
-from tests.text.mangle import MISTAKES, NEVER_ALONE, RARE, make_case, outcome, spliced
+from tests.text.mangle import MISTAKES, NEVER_ALONE, make_case, outcome, spliced
 
 CODE = "def f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"
 
@@ -28,7 +28,7 @@ def level(text: str, old: str, new: str, prose: bool = False) -> str:
 UNKNOWABLE = {"other unit", "spaces to tabs", "tabs to spaces"}
 
 
-@pytest.mark.parametrize("kind", sorted(set(MISTAKES) - UNKNOWABLE - NEVER_ALONE - RARE))
+@pytest.mark.parametrize("kind", sorted(set(MISTAKES) - UNKNOWABLE - NEVER_ALONE))
 @settings(max_examples=sizes.pick(13, 40), derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_an_edit_with_a_mistake_makes_the_right_file_or_none(kind: str, seed: int) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from handrail.text.matching.fold import ZERO_WIDTH
+
 Spoil = Callable[[str], str]
 Undo = Callable[[str], str]
 
@@ -20,10 +22,30 @@ class Repair:
     old: str
     new: str
     spoil: Spoil
+    is_closed: bool = False
+    """Whether the habit puts something behind the text, so that the end of what was sent is not the text's."""
 
     def is_inverse(self, sent: str) -> bool:
         """Whether the repaired old text, spoilt by the same habit, is what was sent."""
         return self.spoil(self.old) == sent
+
+    def is_unsure(self, old: str, new: str) -> bool:
+        """Whether the new text, sent as ``new``, may have lost the end of a blank line, or that blank line; or whether
+        it would bring something into the file that the old one, sent as ``old``, lost together with the habit:
+        characters of no width, or a backslash at the end of each line."""
+        lacks_end = old.endswith("\n") and new != "" and not new.endswith("\n") and not self.is_closed
+        if lacks_end and self.old.endswith("\n\n") and self.new.endswith("\n"):
+            return True
+        if "\\" in old and "\\" not in self.old and _ends_rows_in_backslash(self.new):
+            return True
+        return not old.isascii() and any(
+            char in old and char in self.new and char not in self.old for char in ZERO_WIDTH
+        )
+
+
+def _ends_rows_in_backslash(text: str) -> bool:
+    rows = [row for row in text.split("\n") if row.strip()]
+    return len(rows) > 1 and all(row.endswith("\\") for row in rows)
 
 
 def choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:

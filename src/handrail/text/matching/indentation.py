@@ -158,6 +158,8 @@ class IndentMap:
         (theirs, ours), *others = self._pairs
         if not known and not others and indent == ours and len(theirs) > len(ours):
             raise Unsure  # the one line that was quoted is too deep, and this one is where the file has it
+        if answer and not known and not others and theirs != ours and not self.is_on_grid(answer):
+            raise Unsure  # only the one line may be too deep, or not deep enough
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from handrail.text.matching.habits import Repair, Spoil, choose_new, prefix_rows, undo_throughout, wrap
+from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.omission import is_omission
 
 # The gutters of our own dialects and of others: `12<tab>`, `12→`, `12 | `, `12: `. Where the blank behind a mark may be
@@ -23,6 +24,7 @@ _GUTTERS += [re.compile(rf"^ *{_DIGITS}[:-]"), re.compile(rf"^[\w./\\][\w./\\-]*
 _AROUND = (rf"\[{_DIGITS}\]", rf"\({_DIGITS}\)", rf"<{_DIGITS}>", rf"[Ll]ine {_DIGITS}:")
 _GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in _AROUND]
 _NUMBER = re.compile(rf"\s*[Ll#(\[<]?{_DIGITS}(?:\W|$)")
+_PADDED_NUMBER = re.compile(r" +\d")
 _LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
 _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
@@ -68,8 +70,6 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         other_numbers = [int(match[1]) for row in others if (match := gutter.match(row))]
         if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
             continue  # the file's own lines are numbered: which numbers are whose?
-        if not rows[-1] and others[-1] and bare.endswith("\n\n") and undone.endswith("\n"):
-            continue  # whose is the blank line at the end?
         # What the model added itself may have no number, and what it kept may have lost it.
         meant = choose_new(old, bare, new, undone) or [undone]
         if any(gutter.match(row) for row in {*rows} & {*others}):
@@ -86,6 +86,8 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
             continue
         prefixes = [match[0] if (match := gutter.match(row)) else "" for row in rows]
         spoil = prefix_rows(prefixes)
+        if undone == new and _may_be_shifted(matches, bare, new):
+            continue
         if _is_cut_alike(matches, bare, new):
             meant = [one for one in meant if one != new]
         repairs += [Repair(bare, one, spoil) for one in meant if not _keeps_number(one, bare, numbers)]
@@ -98,6 +100,14 @@ def _keeps_number(text: str, bare: str, numbers: Sequence[int]) -> bool:
     return any(
         int(match[1]) in numbers for row in text.split("\n") if row not in known and (match := _NUMBER.match(row))
     )
+
+
+def _may_be_shifted(matches: Sequence[re.Match[str]], bare: str, new: str) -> bool:
+    """Whether the blanks before the numbers may be a shift that the new text, which has no numbers, has as well: no
+    line of it is as deep as an old one, and by no more than these blanks are they deeper."""
+    lead = min(match.start(1) for match in matches)
+    old, depths = ({len(indent_of(row)) for row in text.split("\n") if row.strip()} for text in (bare, new))
+    return old.isdisjoint(depths) and any(0 < min(depths) - depth <= lead for depth in old if depths)
 
 
 def _is_cut_alike(matches: Sequence[re.Match[str]], bare: str, new: str) -> bool:
@@ -141,15 +151,23 @@ def remove_diff_signs(old: str, new: str) -> list[Repair]:
     """The lines of a diff: `-` and context in the old text, `+` and context in the new one, at times below a header."""
     heads = [text[: text.find("\n") + 1] if text.startswith("@@") else "" for text in (old, new)]
     sides = ((old[len(heads[0]) :], "-"), (new[len(heads[1]) :], "+"))
-    if not all(_has_signs(text, sign) for text, sign in sides):
+    context = [[row for row in text.split("\n") if row[:1] == " " and row.strip()] for text, _ in sides]
+    if not all(_has_signs(text, sign) for text, sign in sides) or context[0] != context[1]:
         return []
     leads = [
         len(row[1:]) - len(row[1:].lstrip(" ")) for text, _ in sides for row in text.split("\n") if row[1:].strip()
     ]
-    width = 2 if leads and min(leads) == 1 else 1  # with a blank behind each sign
+    least = min(leads, default=0)
+    widths = [2 if least == 1 else 1]  # with a blank behind each sign
+    if least > 1 and all(_PADDED_NUMBER.match(row[1:]) for row in sides[0][0].split("\n")):
+        widths = [1, 2]  # that blank may be the sign's, or a line number's
+    return [_cut_signs(sides, heads[0], width) for width in widths]
+
+
+def _cut_signs(sides: Sequence[tuple[str, str]], head: str, width: int) -> Repair:
     bare, undone = ("\n".join(row[width:] for row in text.split("\n")) for text, _ in sides)
     signs = prefix_rows([row[:width] for row in sides[0][0].split("\n")])
-    return [Repair(bare, undone, lambda bare: heads[0] + signs(bare))]
+    return Repair(bare, undone, lambda bare: head + signs(bare))
 
 
 def _has_signs(text: str, sign: str) -> bool:

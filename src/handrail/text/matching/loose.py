@@ -48,6 +48,8 @@ _PARTLY = frozenset(
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
+_BESIDE = 4
+"""How many lines above and below a place may hold a line that the model moved."""
 _NEGATIONS = {"not", "no", "never", "none", "nor", "without", "cannot"}
 
 
@@ -70,9 +72,7 @@ class LooseSearch:
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
-        if any(
-            is_omission(row) and self._file.key(row) in self._file.key_counts for row in lines.to_feeds(old).split("\n")
-        ):
+        if any(self._has_own_dots(one.old) for group in groups for one in group):
             groups = [[one for one in group if "dots around" not in one.names] for group in groups]
         finders = (
             self._match_whole,
@@ -145,22 +145,22 @@ class LooseSearch:
                 raise self._report_ambiguous(places)
             if not places:
                 return None
-            if self._has_literal_dots(old, i, gap, places[0]):
-                return None
             parts.append(LineMatch(places[0], anchor, new[j:other]))
             floor, i, j = places[0] + len(anchor), gap + 1, other + 1
+        start, end = parts[0].at, parts[-1].span[1]
+        around = self._file.keys[max(0, start - _BESIDE) : end + _BESIDE]
+        if any(self._file.key(old[gap]) in around for gap in gaps):
+            return None  # they are a line of the file itself, which stands elsewhere
         evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
         parts = [replace(part, evidence=evidence) for part in parts]
-        fits = self._fits(edges, parts[0].at, parts[-1].span[1])
+        fits = self._fits(edges, start, end)
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
 
-    def _has_literal_dots(self, old: Sequence[str], first: int, gap: int, at: int) -> bool:
-        """Whether the dots below or above an anchor, which stands at ``at``, are a line of the file itself."""
-        below = next((key for key in self._file.keys[at + gap - first :] if key), None)
-        above = next((key for key in reversed(self._file.keys[:at]) if key), None)
-        return (gap < len(old) and below == self._file.key(old[gap])) or (
-            first > 0 and above == self._file.key(old[first - 1])
-        )
+    def _has_own_dots(self, old: str) -> bool:
+        """Whether a line of dots is one of the file's own."""
+        has_dots = "..." in old or "…" in old
+        rows = old.split("\n") if has_dots else []
+        return any(is_omission(row) and self._file.key(row) in self._file.key_counts for row in rows)
 
     def _match_written_out(self, reading: Variant, edges: BlankEdges, gap: int) -> _VariantMatches | None:
         """Two anchors by the letter with "..." between them, and a new text for all of it.

@@ -37,6 +37,8 @@ from handrail.text.matching.indentation import (
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
+_RUN = re.compile(r"(?<=\S) {2,}(?=[^\s#/])")
+"""Blanks between words; those before a comment are no slip."""
 _ALIKE = 0.5
 _MOST_PAIRS = 60_000
 """Pairs of equal lines or words that a comparison may have."""
@@ -73,6 +75,8 @@ def merge(
     if not evidence:
         old, new = _complete_first_lines(ours, old, new)
     indents = IndentMap(old, ours, new, file, evidence)
+    if indents.same and len(new) > 1 and _has_lost_all(ours, new):
+        raise Unsure
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     rows, *others = (
         _merge_along(ours, old, new, indents, codes) for codes in _align(old, new, list(ours) != list(old))
@@ -96,6 +100,13 @@ def _may_be_twin(ours: Sequence[str], old: Sequence[str], new: Sequence[str]) ->
     first = old[0].strip()
     depths = {indent_of(there) for row, there in zip(old, ours, strict=True) if row.strip() == first}
     return len(depths) > 1 and sum(row.strip() == first for row in new) < sum(row.strip() == first for row in old)
+
+
+def _has_lost_all(ours: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether no new line is indented, though the edit keeps one that is in the file."""
+    indented = {row.strip() for row in ours if row.strip() and indent_of(row)}
+    flush = {row.strip() for row in ours if row.strip() and not indent_of(row)}
+    return not any(map(indent_of, new)) and not (indented - flush).isdisjoint(map(str.strip, new))
 
 
 def _complete_first_lines(
@@ -215,6 +226,7 @@ class _Merge:
         self._surplus = _list_surplus(old, ours)
         if self._sloppy and any("\t" in new[j].strip() and "\t" not in ours[i].strip() for i, j in aligned):
             self._surplus[ord("\t")] = " "
+        self._runs = {run for theirs, there in zip(old, ours, strict=True) for run in _list_runs(theirs, there)}
         self._folded, self._kept = _compare_typography(old, ours)
         fresh = {*range(len(new))} - {j for _, j in aligned}
         self._lost = indents.bare and has_lost_indent([fold(row) for row in new], fresh)
@@ -264,6 +276,7 @@ class _Merge:
         if ours == old:
             if self._sloppy and "\t" in ours and "\t" not in new and "  " in new:
                 raise Unsure  # the old text has blanks for tabs elsewhere
+            self._refuse_runs(new)
             return MergedRow(i, placed)
         changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
@@ -271,6 +284,7 @@ class _Merge:
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
         """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
         near = max(0, i1 - 1) if i1 == i2 else i1
+        self._refuse_runs(self._new[j])
         if self._indents.flat and not self._as_file and self._new[j].strip():
             around = {
                 indent_of(self._ours[i])
@@ -291,6 +305,10 @@ class _Merge:
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
+    def _refuse_runs(self, line: str) -> None:
+        if self._runs and not self._runs.isdisjoint(_RUN.findall(line)):
+            raise Unsure  # so many blanks stand for one in the old text
+
     def _restyle(self, text: str) -> str:
         """``text`` without strewn characters, and with quotes and dashes as the file writes those of the old text;
         raises `Unsure` if it has both."""
@@ -310,6 +328,8 @@ class _Merge:
             raise Unsure
         if self._as_file:
             stays = counterpart is not None and indent == get_plain_indent(self._old[counterpart])
+            if stays and counterpart is not None and indent != indent_of(self._ours[counterpart]):
+                raise Unsure  # it is where the old text has it, and not the file
             fits = self._indents.is_on_grid(indent) or (counterpart is None and self._indents.is_known(indent))
             if not stays and (self._indents.is_torn(indent) or not fits):
                 raise Unsure
@@ -342,6 +362,11 @@ def _are_alike(old: str, new: str) -> bool:
         return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
     head, tail = lines.count_equal_edges(old, new)
     return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
+
+
+def _list_runs(old: str, ours: str) -> list[str]:
+    """The runs of blanks inside a line of the old text, if the matched one of the file has none."""
+    return [] if _RUN.search(ours) else _RUN.findall(old)
 
 
 def _list_surplus(old: Sequence[str], ours: Sequence[str]) -> dict[int, str]:

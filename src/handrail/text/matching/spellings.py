@@ -55,7 +55,7 @@ def _make_spell(pattern: re.Pattern[str], decode: Undo, more: Mapping[str, str])
 
 def decode_entities(old: str, new: str) -> list[Repair]:
     spelled = [{*map(html.unescape, _ENTITY.findall(text))} for text in (old, new)]
-    if _MARKUP.isdisjoint(spelled[0]) and not _MARKUP.isdisjoint(spelled[1]):
+    if (_MARKUP.isdisjoint(spelled[0]) and not _MARKUP.isdisjoint(spelled[1])) or spelled[1] - spelled[0] - _MARKUP:
         return []  # these may be the file's own
     repairs = _undo_habit(
         old, new, _make_undo_spelled(_ENTITY, html.unescape), _make_spell(_ENTITY, html.unescape, _NAMED)
@@ -200,6 +200,10 @@ def make_unescape(marks: str) -> Callable[[str, str], list[Repair]]:
     def step(old: str, new: str) -> list[Repair]:
         if marks in ("n", "t", "nt") and any('\\"' in text and not _count_quotes(text) for text in (old, new)):
             return []  # then quotes are escaped too
+        if "t" in marks and not whole and "\\t" in undo(new):
+            bare = undo(old)
+            if "\\t" not in bare and any("\t" in row.strip() for row in bare.split("\n")):
+                return []  # tabs inside of lines are escaped as well: is the one in a string the code's own?
         return _undo_habit(old, new, undo, make_spoil)
 
     return step

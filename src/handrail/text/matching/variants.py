@@ -58,7 +58,7 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
     """Yield the texts as they are, then all ways to undo one habit, then two."""
     last = [Variant((), old, new)]
     if _ORDER_MARK in old:
-        last = [Variant(("byte order mark",), old.replace(_ORDER_MARK, ""), new.replace(_ORDER_MARK, ""))]
+        last = [Variant(("byte order mark",), one.old, one.new) for one in _remove_order_marks(old, new)]
     seen = {(old, new)}
     yield last
     for _ in range(2):
@@ -71,11 +71,19 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
                 spend(steps)
                 for repair in step(variant.old, variant.new):
                     pair = (repair.old, repair.new)
-                    if pair not in seen and repair.old.strip() and repair.is_inverse(variant.old):
+                    if pair in seen or not repair.old.strip() or repair.is_unsure(variant.old, variant.new):
+                        continue
+                    if repair.is_inverse(variant.old):
                         seen.add(pair)
                         deeper.append(Variant((*variant.names, name), *pair))
         yield deeper
         last = deeper
+
+
+def _remove_order_marks(old: str, new: str) -> list[Repair]:
+    repair = Repair(old.replace(_ORDER_MARK, ""), new.replace(_ORDER_MARK, ""), str)
+    moved = old.startswith(_ORDER_MARK) and _ORDER_MARK in new and not new.startswith(_ORDER_MARK)
+    return [] if moved or repair.is_unsure(old, new) else [repair]
 
 
 def _remove_fence(old: str, new: str) -> list[Repair]:
@@ -96,19 +104,21 @@ def _remove_fence(old: str, new: str) -> list[Repair]:
         inner = (other[3] or "") + (other[4] or "")
         # A fence of the file's own inside of the pasted one: the new text may have lost the one or the other.
         lost = match[1] in body.split("\n") and match[1] not in inner.split("\n")
-        return [Repair(body, one, spoil) for one in ([inner, new] if lost else [inner])]
+        return [Repair(body, one, spoil, is_closed=True) for one in ([inner, new] if lost else [inner])]
     if (other and other[1] not in body.split("\n")) or (not other and _has_fence(new, match[2])):
         return []
     new_ends = len(new) - len(new.rstrip("\n"))
+    outer = len(old) - len(old.rstrip("\n"))
     surplus = ends - new_ends
-    if surplus < 0:
+    if surplus < 0 or min(outer, new_ends) > 1:
         return []  # whose are they?
     if surplus > 1:
-        return [Repair(body, new, spoil)]
+        return [Repair(body, new, spoil, is_closed=True)]
     # The break before the closing fence is the fence's; but a blank line there may also be one that the edit removes.
-    meant = Repair(body.rstrip("\n") + "\n" * max(new_ends, 1), new if new_ends or not new else new + "\n", spoil)
+    fresh = new if new_ends or not new else new + "\n"
+    meant = Repair(body.rstrip("\n") + "\n" * max(new_ends, 1), fresh, spoil, is_closed=True)
     same_ending = body.rstrip("\n").rpartition("\n")[2] == new.rstrip("\n").rpartition("\n")[2]
-    return [meant] if same_ending or not new_ends or not surplus else [meant, Repair(body, new, spoil)]
+    return [meant] if same_ending or not new_ends or not surplus else [meant, Repair(body, new, spoil, is_closed=True)]
 
 
 def _has_fence(text: str, mark: str) -> bool:
