@@ -23,6 +23,7 @@ from handrail.errors import NoSandbox
 from handrail.files import directory_index
 from handrail.policy.files import PolicyError, parse
 from handrail.policy.modes import Mode
+from handrail.secrets.paths import secret_path_rules
 from handrail.shell.sandbox import Mode as Sandbox
 from handrail.shell.sandbox.confinement import MOST_MASKED
 from tests.sizes import spread
@@ -338,6 +339,32 @@ def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _
         leaks += [command] if _shows(held, command) else []
         project.fill()
     assert leaks == []
+
+
+LOGIN_FILES = [
+    text.removeprefix("**/") + ("canary" if text.endswith("/") else "")
+    for text in secret_path_rules()["secrets"]["path"]
+    if text.startswith(("**/", ".")) and not set(text.removeprefix("**/")) & set("*?[{!")
+]
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+def test_no_store_of_credentials_in_the_home_directory_is_read(
+    sandbox: Sandbox, project: _Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = project.work.parent / "home"
+    for name in LOGIN_FILES:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (home / name).is_dir():
+            (home / name).write_text(f"K={SECRET}\n", encoding="utf-8")
+    (home / "plain").write_text("plain 4711\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    (project.work / "search.sh").write_text("grep -rs 4711 $1/\n", encoding="utf-8")
+    settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=True, raise_bugs=True)
+    for mode in ("accept-edits", "full"):
+        with Session(project.work, mode=mode, settings=settings) as session:
+            text = _bash(session, 'bash search.sh "$HOME"').text
+        assert "plain 4711" in text and SECRET not in text, mode
 
 
 def test_a_file_that_a_rule_keeps_is_not_changed_by_any_program(held: Session, project: _Project) -> None:

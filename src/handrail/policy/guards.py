@@ -20,7 +20,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from handrail.frozen import frozen
@@ -28,6 +28,7 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import NameTest, PathPattern, PathSet, is_within
+from handrail.policy.repository_paths import list_named_by_git
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
@@ -53,6 +54,13 @@ class BuiltInPaths:
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
         self._for_commands: PathSet | None = None
 
+    @cached_property
+    def _named_by_git(self) -> list[str]:
+        return list_named_by_git(self._roots, self._home)
+
+    def _get_protected(self) -> Rule:
+        return next(rule for rule in load_built_in_rules() if rule.text == "protected")
+
     def _get_rules(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
         if compiled is None:
@@ -65,14 +73,15 @@ class BuiltInPaths:
 
     def find(self, action: Action, path: str) -> Rule | None:
         """The strictest built-in rule about a path."""
-        rules, paths = self._get_rules(action)
-        numbers = paths.find(path)
-        return rules[numbers[0]] if numbers else None
+        return next(iter(self.all(action, path)), None)
 
     def all(self, action: Action, path: str) -> list[Rule]:
         """Every built-in rule about a path, the strictest first."""
         rules, paths = self._get_rules(action)
-        return [rules[number] for number in paths.find(path)]
+        matching = [rules[number] for number in paths.find(path)]
+        if action != "read" and any(is_within(top, path) for top in self._named_by_git):
+            matching.append(self._get_protected())
+        return matching
 
     def secret_places(self) -> list[str]:
         """Secret paths that are named with their directory: absolute, or as they stand in a home directory."""
@@ -83,11 +92,10 @@ class BuiltInPaths:
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it."""
         if self._for_commands is None:
-            rule = next(rule for rule in load_built_in_rules() if rule.text == "protected")
             texts = load_defaults()["commands"]["protected"]
-            paths = (*rule.paths, *(PathPattern(text) for text in texts))
+            paths = (*self._get_protected().paths, *(PathPattern(text) for text in texts))
             self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
-        return bool(self._for_commands.find(path))
+        return bool(self._for_commands.find(path)) or any(is_within(top, path) for top in self._named_by_git)
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
