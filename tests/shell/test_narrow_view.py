@@ -161,9 +161,9 @@ def find_leaks(output: str, attacks: list[str]) -> list[str]:
 
 @pytest.fixture(params=["namespaces", "bwrap"])
 def boundary(request: pytest.FixtureRequest, place: _Place) -> Iterator[Boundary]:
-    made = boundary_or_skip(request.param, Confinement((str(place.work),)))
-    yield made
-    made.close()
+    opened = boundary_or_skip(request.param, Confinement((str(place.work),)))
+    yield opened
+    opened.close()
 
 
 def run(boundary: Boundary, place: _Place, script: str, visible: tuple[str, ...] | None) -> str:
