@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory, remove_tree
 from tests.drafts.enter import enter, enter_namespaces, mount_overlay, unmount
@@ -86,7 +87,35 @@ def start(folder: str, seed: int) -> DraftDirectory:
     workspace = os.path.join(folder, "workspace")
     os.mkdir(workspace)
     fill(workspace, seed, 60)
-    return DraftDirectory.create(os.path.join(folder, "draft"), workspace)
+    if os.geteuid() != 0:
+        change_groups(workspace, seed)
+    draft = DraftDirectory.create(os.path.join(folder, "draft"), workspace)
+    copy_foreign_files(draft, find_foreign_files(workspace) if os.geteuid() != 0 else [])
+    return draft
+
+
+def change_groups(workspace: str, seed: int) -> None:
+    """Give some entries to another group of this user, if there is one, and let new ones inherit it."""
+    choice = random.Random(seed)
+    groups = sorted({*os.getgroups()} - {os.getegid()})
+    tree = describe(workspace, times=False)
+    for path in tree:
+        if path and groups and choice.random() < 0.4:
+            full = os.path.join(workspace, path)
+            status = os.lstat(full)
+            if not status.st_mode & stat.S_IRUSR:
+                continue
+            os.chown(full, -1, choice.choice(groups), follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode) and choice.random() < 0.5:
+                os.chmod(full, 0o2775)
+
+
+def hide_groups(tree: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
+    """A tree as the user namespace of an ordinary user shows it: other groups have no number there."""
+    if os.geteuid() == 0:
+        return tree
+    mine = os.geteuid(), os.getegid()
+    return {path: (entry[0], mine if entry[1] == mine else "other", *entry[2:]) for path, entry in tree.items()}
 
 
 def run_random_programs(draft: DraftDirectory, folder: str, seed: int) -> dict[str, tuple[object, ...]]:
@@ -135,7 +164,9 @@ def keep_and_undo(folder: str, seed: int) -> None:
     upper = describe(draft.upper, times=False)
     keep(draft)
     now, kept = describe(workspace, times=True), inodes(workspace)
-    require_same(now, view)
+    require_same(hide_groups(now), hide_groups(view))
+    for path, entry in now.items():
+        assert entry[1] == (upper[path] if path in upper else before[path])[1], path
     for path, entry in now.items():
         assert kept[path] == numbers.get(path) or entry[4] == upper[path][4], (path, entry[4], upper[path][4])
     is_copied = draft.copies

@@ -19,7 +19,10 @@ from tests.drafts.scenarios import SCENARIOS
 from tests.sizes import pick
 
 PROJECT = Path(__file__).parents[2]
-NOBODY = 65534
+NOBODY = 65533
+"""The user for tests as another one; 65534 is what a namespace shows for all that it does not know."""
+GROUP = 65432
+"""A second group of that user: some files of random programs belong to it."""
 SEEDS = {"keep_and_undo": 1_050, "drop": 250, "foreign_writer": 250}
 SEEDS_ON_OVERLAY = {"keep_and_undo": 250, "drop": 50, "foreign_writer": 100}
 """For each user and file system: as root 5,200 programs in all, and 1,000 runs with a foreign writer."""
@@ -28,7 +31,7 @@ AT_ONCE = 25
 
 def run(python: str, user: int | None, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{PROJECT}/src:{PROJECT}", "PYTHONDONTWRITEBYTECODE": "1"}
-    how: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": ()}
+    how: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": (GROUP,)}
     return subprocess.run(
         [python, *words], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, **how
     )

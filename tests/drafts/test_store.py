@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.drafts import layout, store
+from handrail.drafts import foreign_files, layout, store
+from handrail.drafts.foreign_files import find_foreign_files
 from handrail.drafts.places import get_mount
 from handrail.drafts.store import DraftStore, NoDraft
 
@@ -21,14 +22,19 @@ def drafts(tmp_path: Path) -> DraftStore:
         pytest.skip(f"there can be no draft here: {error}")
 
 
-def test_there_is_no_draft_with_files_of_other_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "most"), [("_MOST_COPIED", 1), ("_MOST_BYTES", 5)])
+def test_there_is_no_draft_with_much_of_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "file").touch()
-    store._require_own_files(str(tmp_path))
-    user = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    with pytest.raises(NoDraft, match="deep belongs to another user or group"):
-        store._require_own_files(str(tmp_path))
+    (tmp_path / "deep" / "file").write_text("contents\n", encoding="ascii")
+    assert find_foreign_files(str(tmp_path)) == []
+    group = os.getegid()
+    monkeypatch.setattr(os, "getegid", lambda: group + 1)
+    assert find_foreign_files(str(tmp_path)) == ["deep", "deep/file"]
+    monkeypatch.setattr(foreign_files, limit, most)
+    with pytest.raises(OSError, match="belong to other users or groups, such as deep/file"):
+        find_foreign_files(str(tmp_path))
 
 
 def test_the_directory_of_drafts_is_out_of_sight_for_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

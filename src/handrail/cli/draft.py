@@ -134,7 +134,7 @@ def _create(options: argparse.Namespace) -> int:
         raise UsageError(f"there is a draft {sorted(taken)[0]} already")
     for name in names:
         try:
-            store.require_own_files()
+            store.look_at_owners()
             store.create(name).close()
         except OSError as error:
             raise Stop(f"the draft {name} cannot be created: {error.strerror}") from None

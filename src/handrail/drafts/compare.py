@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
 from handrail.drafts.layout import DraftDirectory, Version
 from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at
 
@@ -108,7 +109,7 @@ def compare(draft: DraftDirectory) -> Comparison:
     """Compare a draft with its workspace; raises `OSError` if either cannot be read."""
     root = draft.open_workspace()
     try:
-        return _Comparer(draft, draft.upper, root, draft.info.start).compare()
+        return _Comparer(draft, draft.upper, root, draft.info.start, read_foreign_copies(draft)).compare()
     finally:
         os.close(root)
 
@@ -119,6 +120,7 @@ class _Comparer:
     upper: str
     root: int
     start: int
+    foreign: Mapping[int, ForeignCopy]
     result: Comparison = field(default_factory=Comparison)
 
     def compare(self) -> Comparison:
@@ -131,7 +133,8 @@ class _Comparer:
                 stack += self._compare_entries(path, directory, self._is_late(lower), opaque)
                 before = Entry.of(lower, read_attributes(directory))
             upper = os.path.join(self.upper, path)
-            after = Entry.of(os.lstat(upper), read_attributes(upper))
+            status = os.lstat(upper)
+            after = replace(Entry.of(status, read_attributes(upper)), owner=self._get_owner(status))
             if not path and after.owner == (os.geteuid(), os.getegid()) != before.owner:
                 # Its copy in the upper layer was created by us, and a user cannot give files away.
                 after = replace(after, owner=before.owner)
@@ -159,11 +162,15 @@ class _Comparer:
             upper_path = os.path.join(self.upper, inner)
             upper = os.lstat(upper_path)
             lower = stat_at(name, directory)
+            foreign = self.foreign.get(upper.st_ino)
+            if foreign and not stat.S_ISDIR(upper.st_mode) and foreign.is_untouched(inner, upper):
+                continue
             if is_whiteout(upper):
                 if lower is not None:
                     self._delete(directory, name, inner, lower)
             elif lower is None:
-                if "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode)):
+                moved_or_gone = "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode))
+                if moved_or_gone or (foreign and foreign.path == inner):
                     self._conflict(inner, "deleted outside the draft")
                 else:
                     self._add("create", inner, None, upper)
@@ -178,10 +185,12 @@ class _Comparer:
         self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result
     ) -> None:
         upper_path = os.path.join(self.upper, path)
-        if _same_contents(upper_path, upper, directory, name, lower):
+        same_owner = self._get_owner(upper) == (lower.st_uid, lower.st_gid)
+        if same_owner and _same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
-            if lower.st_nlink > 1:  # its other names stay as they are
+            # Its other names stay as they are, and only its owner can set its mode and times.
+            if lower.st_nlink > 1 or os.geteuid() not in (0, lower.st_uid):
                 self._replace(directory, name, path, upper, lower)
             elif self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
                 self._conflict(path, "changed outside the draft")
@@ -229,6 +238,11 @@ class _Comparer:
 
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.start
+
+    def _get_owner(self, upper: os.stat_result) -> tuple[int, int]:
+        """The owner of an entry of the upper layer, or of the file of another user that it is a copy of."""
+        foreign = self.foreign.get(upper.st_ino)
+        return foreign.get_owner(upper) if foreign else (upper.st_uid, upper.st_gid)
 
     def _add(self, action: Action, path: str, before: os.stat_result | None, after: os.stat_result | None) -> None:
         old, new = before and Entry.of(before), after and Entry.of(after)
@@ -340,9 +354,7 @@ def _marks(path: str) -> set[str]:
 
 
 def _same_contents(upper_path: str, upper: os.stat_result, directory: int, name: str, lower: os.stat_result) -> bool:
-    if stat.S_IFMT(upper.st_mode) != stat.S_IFMT(lower.st_mode) or upper.st_uid != lower.st_uid:
-        return False
-    if upper.st_gid != lower.st_gid:
+    if stat.S_IFMT(upper.st_mode) != stat.S_IFMT(lower.st_mode):
         return False
     if stat.S_ISLNK(upper.st_mode):
         return os.readlink(upper_path) == os.readlink(name, dir_fd=directory)

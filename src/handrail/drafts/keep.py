@@ -392,8 +392,7 @@ class _Keeper:
         """Whether what was just taken away is not what was looked at before."""
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         assert step.before
-        # An overlay gives a file of one of its lower layers with several names a new inode when it is renamed.
-        if status.st_ino != step.before.inode and not (self.draft.copies and step.before.links > 1):
+        if status.st_ino != step.before.inode and not self._is_same_link(status, step.before):
             return True
         if not stat.S_ISDIR(status.st_mode):
             return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
@@ -402,13 +401,25 @@ class _Keeper:
 
     def _is_foreign(self, status: os.stat_result, directory: int, name: str, step: Step) -> bool:
         """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
-        if step.before is None or status.st_ino != step.before.inode:
+        if step.before is None:
+            return True
+        if self._is_same_link(status, step.before):
+            return False
+        if status.st_ino != step.before.inode:
             return True
         return (
             self._is_late(status)
             and not self.draft.is_refreshed_index(step.path, directory, name)
             and not self.draft.is_accepted(step.path, status)
         )
+
+    def _is_same_link(self, status: os.stat_result, before: Entry) -> bool:
+        """Whether an entry of an overlay is a file with several names that nobody has changed.
+
+        Overlays do not tell that names are of one file: a step with one of them changes the others' times and inodes.
+        """
+        now = status.st_mode, status.st_size, status.st_mtime_ns
+        return self.draft.copies and before.links > 1 and now == (before.mode, before.size, before.mtime)
 
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved
@@ -460,6 +471,8 @@ class _Keeper:
         status = stat_at(name, directory)
         if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
             return
+        if os.geteuid() not in (0, status.st_uid) and status.st_mode == entry.mode:
+            return  # only its owner can set times; they are those of the steps in it
         if (status.st_uid, status.st_gid) != entry.owner:
             os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
         if entry.is_directory:

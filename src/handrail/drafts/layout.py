@@ -294,10 +294,12 @@ def save_index(workspace: str, path: str) -> None:
 
 
 def copy_owner(source: os.stat_result, target: str) -> None:
-    """Give a file the owner of another one, where that is allowed."""
+    """Give a file the owner of another one, or its group, where that is allowed."""
     if (source.st_uid, source.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(PermissionError):  # a user cannot give files away; the owner is restored at keep
-            os.chown(target, source.st_uid, source.st_gid, follow_symlinks=False)
+        for user in {source.st_uid: None, -1: None}:
+            with contextlib.suppress(PermissionError):  # a user cannot give files away
+                os.chown(target, user, source.st_gid, follow_symlinks=False)
+                break
 
 
 def read_clock(directory: str) -> int:

@@ -13,17 +13,16 @@ import fcntl
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
 from handrail.system_calls import READABLE_DIRECTORY
 
-_MOST_LOOKED_AT = 50_000
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
 
@@ -91,6 +90,7 @@ class DraftStore:
     layers: str = ""
     """The directory in which the layers of drafts lie, if not in the drafts themselves."""
     _created: int = field(default=0)
+    _foreign: list[str] = field(default_factory=list)
 
     @classmethod
     def open(cls, state: str, workspace: str, budget: int = 1 << 30) -> DraftStore:
@@ -127,10 +127,16 @@ class DraftStore:
         """The directory with a directory of layers for each draft."""
         return self.layers or self.path
 
-    def require_own_files(self) -> None:
-        """Raise `NoDraft` if commands of this user could not change all files of the workspace in a draft."""
+    def look_at_owners(self) -> None:
+        """Find the files of other users and groups, of which drafts need copies; raises `NoDraft` if that is too much.
+
+        This takes a look at all files, and need not be done for each draft.
+        """
         if os.geteuid() != 0:
-            _require_own_files(self.workspace)
+            try:
+                self._foreign = find_foreign_files(self.workspace)
+            except OSError as error:
+                raise NoDraft(error.errno, error.strerror, self.workspace) from None
 
     def create(self, name: str = "") -> OpenDraft:
         """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name."""
@@ -143,7 +149,12 @@ class DraftStore:
             key = secrets.token_hex(8)
             layers = os.path.join(self.layers, key) if self.layers else ""
             directory = DraftDirectory.create(os.path.join(self.path, key), self.workspace, name, layers)
-            return OpenDraft(directory, _lock(directory.path))
+            try:
+                copy_foreign_files(directory, self._foreign)
+                return OpenDraft(directory, _lock(directory.path))
+            except BaseException:
+                directory.drop()
+                raise
 
     def list_named(self) -> list[DraftDirectory]:
         """The open drafts of this workspace that have a name, the oldest first."""
@@ -257,25 +268,6 @@ def _hide_from_git(path: str) -> None:
     """Have git ignore the directory, which may lie in the repository of a larger project."""
     with contextlib.suppress(FileExistsError), open(os.path.join(path, ".gitignore"), "x", encoding="ascii") as file:
         file.write("*\n")
-
-
-def _require_own_files(workspace: str) -> None:
-    """Raise `NoDraft` if there are files of other users or groups: the namespace of a user does not know these.
-
-    Commands could not change them in a draft (`EOVERFLOW`). Of a very large workspace only a part is looked at.
-    """
-    mine = os.geteuid(), os.getegid()
-    looked, stack = 0, [workspace]
-    while stack and looked < _MOST_LOOKED_AT:
-        with contextlib.suppress(PermissionError, FileNotFoundError), os.scandir(stack.pop()) as entries:
-            for entry in entries:
-                looked += 1
-                status = entry.stat(follow_symlinks=False)
-                if (status.st_uid, status.st_gid) != mine:
-                    why = f"{os.path.relpath(entry.path, workspace)} belongs to another user or group"
-                    raise NoDraft(errno.EOVERFLOW, f"{why}, and a command could not change it in a draft", workspace)
-                if stat.S_ISDIR(status.st_mode):
-                    stack.append(entry.path)
 
 
 def _check_mounts(workspace: str) -> bool:

@@ -19,6 +19,7 @@ from handrail.drafts.changes import (
     describe_failure,
 )
 from handrail.drafts.compare import Comparison, compare
+from handrail.drafts.foreign_files import adopt_foreign_copies
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
 from handrail.drafts.split import choose, move_changes, replace_contents
@@ -34,7 +35,7 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import KeptByCopying, LinksSplit, NoteFacts, NotKept
+from handrail.tools.notes import KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
 
 TRY, DRAFT = "Try", "Draft"
 """The names under which `handrail try` and `handrail draft keep` are in the journal."""
@@ -127,6 +128,7 @@ class DraftChanges:
         ``contents``: of files that get other contents than they have in this draft, where they stay as they are.
         """
         target.directory = target.directory.adopt_start(self.draft.directory)
+        adopt_foreign_copies(target.directory, self.draft.directory)
         take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen, contents or {})
         return replace(DraftChanges.observe(target), take_back=take_back)
 
@@ -182,6 +184,14 @@ class DraftChanges:
             change.path
             for change in self.changes
             if change.after and change.before and change.before.type == "file" and change.before.links > 1
+        ]
+
+    def list_taken_over(self) -> list[str]:
+        """The changed files that belong to another user, and to this one once they are kept."""
+        return [
+            change.path
+            for change in self.changes
+            if change.after and change.before and change.before.owner[0] != change.after.owner[0] == os.geteuid() != 0
         ]
 
     @property
@@ -445,6 +455,9 @@ class CallDraft:
             self.notes += (NotKept(paths=", ".join(map(escape, lost[:_MOST_NAMED]))),)
         if changes.copied_megabytes:
             self.notes += (KeptByCopying(megabytes=changes.copied_megabytes),)
+        taken_over = changes.list_taken_over()
+        if taken_over:
+            self.notes += (OwnerChanged(paths=", ".join(map(escape, taken_over[:_MOST_NAMED]))),)
         split = changes.list_split()
         if split:
             self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:_MOST_NAMED]))),)

@@ -41,7 +41,7 @@ def open_draft(store: DraftStore, name: str) -> OpenDraft:
     try:
         return store.open_named(name)
     except FileNotFoundError:
-        store.require_own_files()
+        store.look_at_owners()
         return store.create(name)
 
 

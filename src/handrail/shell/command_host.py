@@ -244,7 +244,7 @@ class CommandHost:
             if self._store and not self._tried_drafts:
                 assert isinstance(boundary, NamespaceBoundary)
                 try:
-                    self._store.require_own_files()
+                    self._store.look_at_owners()
                     try_draft(self._store, boundary)
                 except OSError as error:
                     self._store, self.no_drafts = None, error.strerror or str(error)

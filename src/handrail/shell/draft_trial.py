@@ -36,7 +36,7 @@ def check_drafts(state: str, workspace: str) -> str:
     Returns a remark on what does not work in drafts; raises `OSError` with the reason why there can be none.
     """
     store = DraftStore.open(state, workspace)
-    store.require_own_files()
+    store.look_at_owners()
     boundary = NamespaceBoundary(Confinement((store.workspace,), drafts=store.layers_directory))
     name = f".handrail-{secrets.token_hex(8)}"
     with contextlib.closing(boundary):

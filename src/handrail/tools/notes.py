@@ -308,6 +308,13 @@ class NotKept(NoteFacts):
     paths: str
 
 
+class OwnerChanged(NoteFacts):
+    """Files of other users that a command changed, and that belong to this user now."""
+
+    code = "owner_changed"
+    paths: str
+
+
 class PartlyApproved(NoteFacts):
     code = "partly_approved"
     wanted: int
