@@ -64,6 +64,21 @@ def test_a_server_waits_for_the_one_before_it_to_leave_the_draft(project: Path) 
     assert handrail("serve", "--stdio", "--draft", "way", ".", cwd=project).returncode == 0
 
 
+def test_a_session_in_a_draft_that_does_not_exist_creates_it(project: Path) -> None:
+    """As `Session(draft=...)` does; a line says so, since the name may be mistyped."""
+    call = ["call", "Write", "--draft", "fresh", "file_path=b.txt", "content=hello"]
+    first, second = handrail(*call, cwd=project), handrail(*call[:4], "file_path=c.txt", "content=x", cwd=project)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert b"created the draft fresh" in first.stderr
+    assert b"created" not in second.stderr
+    assert "2 created" in draft(project, "list")
+    assert not (project / "b.txt").exists()
+    draft(project, "drop", "fresh")
+    wrong = handrail("call", "Read", "--draft", "../x", "file_path=a.txt", cwd=project)
+    assert wrong.returncode == 2
+    assert b"a name has letters" in wrong.stderr
+
+
 def test_a_command_of_a_session_renames_a_directory_of_a_draft(project: Path) -> None:
     draft(project, "new", "way")
     command = """python3 -c "import os; os.rename('src', 'renamed')" """

@@ -111,7 +111,12 @@ def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> Non
     parser.add_argument(
         "--read-root", metavar="DIR", action="append", default=[], help="another directory, read-only; repeatable"
     )
-    parser.add_argument("--draft", metavar="NAME", default="", help="work in this draft: see `handrail draft --help`")
+    parser.add_argument(
+        "--draft",
+        metavar="NAME",
+        default="",
+        help="work in this draft, a new one if there is none: see `handrail draft --help`",
+    )
 
 
 def open_dialect(name: str) -> Dialect:

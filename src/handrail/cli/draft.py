@@ -197,11 +197,30 @@ def _run(options: argparse.Namespace) -> int:
     return run_in_draft(options.name, options.workspace, options.command)
 
 
-def run_again(name: str, workspace: str, words: Sequence[str], *, serves: bool = False) -> int:
-    """Run this command line again in a process that sees the draft; returns its exit code.
+def _create_missing(store: DraftStore, name: str) -> None:
+    """Create the draft of a name if there is none, as `Session(draft=...)` does, and say so."""
+    from handrail.pipeline.draft_process import open_draft
 
-    A server waits for the one before it: if the client of that one was killed, it needs a moment to end.
+    names = [draft.info.name for draft in store.list_named()]
+    if name in names:
+        return
+    try:
+        open_draft(store, name).close()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise Stop(f"the draft {escape(name)} cannot be created: {error.strerror}") from None
+    others = f"; there are also {', '.join(names)}" if names else ""
+    warn(f"created the draft {name}{others}")
+
+
+def run_again(name: str, workspace: str, words: Sequence[str], *, serves: bool = False) -> int:
+    """Run this command line again in a process that sees the draft, which is created if there is none.
+
+    Returns its exit code. A server waits for the one before it: if the client of that one was killed, it needs a
+    moment to end.
     """
+    _create_missing(_open_store(workspace), name)
     command = [sys.executable, "-P", "-m", "handrail.cli", *words]
     return run_in_draft(name, workspace, command, _SERVER_PATIENCE if serves else 0.0)
 

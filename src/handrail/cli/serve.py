@@ -41,7 +41,12 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
     about = "another directory, read-only; repeatable"
     parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
-    parser.add_argument("--draft", metavar="NAME", default="", help="work in this draft: see `handrail draft --help`")
+    parser.add_argument(
+        "--draft",
+        metavar="NAME",
+        default="",
+        help="work in this draft, a new one if there is none: see `handrail draft --help`",
+    )
     return parser
 
 
