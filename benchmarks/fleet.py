@@ -20,7 +20,7 @@ from benchmarks.mcp import surroundings
 from benchmarks.mcp_http import HttpServer
 from benchmarks.measure import SMALL, Line, Scale, Times, contest, faster, seconds, size, slower
 from handrail import Fleet, FleetWorkspace, Session
-from handrail.fleet.work import open_session
+from handrail.fleet.worker import open_session
 from handrail.fleet.workspaces import build_workspace
 from handrail.pipeline.options import ConnectOptions
 

@@ -16,7 +16,7 @@ _RECORD = """
 import json, os, sys, threading
 from handrail.cli import main
 
-STARTS = {("subprocess", "Popen.__init__"), ("handrail.shell.sandbox.launch", "Launcher.start")}
+STARTS = {("subprocess", "Popen.__init__"), ("handrail.shell.sandbox.launcher_client", "Launcher.start")}
 routes = set()
 
 def note(frame, event, argument):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from handrail.drafts.store import NoDraft
     from handrail.errors import ToolError
     from handrail.fleet.cluster import Fleet
-    from handrail.fleet.work import FleetResult
+    from handrail.fleet.worker import FleetResult
     from handrail.fleet.workspaces import FleetWorkspace
     from handrail.journal import Journal, JournalFailed, PendingRecord, Record, Token
     from handrail.journal.store import SqliteJournal

@@ -22,7 +22,7 @@ from rich.cells import cell_len
 
 from handrail.agent.messages import CallFinished, CallStarted, ModelReplied, ReasoningDelta, TextDelta, ToolCall, Usage
 from handrail.cli.chat.composer import Composer
-from handrail.cli.chat.live import LiveScreen, fit_line
+from handrail.cli.chat.live_display import LiveScreen, fit_line
 from handrail.cli.chat.message_queue import MessageQueue
 
 Step = str | Callable[[], object]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import FleetWorkspace
-from handrail.fleet.work import work_in
+from handrail.fleet.worker import work_in
 from tests.fleet.kill_test import check_ledgers, make_steps, make_tree, read_ledgers
 
 

@@ -24,7 +24,7 @@ import pytest
 from benchmarks.postgres_server import PostgresServer, wait_until
 from handrail import Access, AllowAll, Call, FleetWorkspace, Result, Session, Settings
 from handrail.files.locks import state_directory
-from handrail.fleet.work import work_in
+from handrail.fleet.worker import work_in
 from handrail.journal import JournalFailed, Origin, Record, browse, retention, shipper
 from handrail.journal import postgres as postgres_module
 from handrail.journal.browse import CallFilter

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import FleetWorkspace, Session
-from handrail.fleet.work import work_in
+from handrail.fleet.worker import work_in
 from handrail.fleet.workspaces import build_workspace
 from handrail.pipeline.options import ConnectOptions
 from tests.drafts.machine import require_drafts

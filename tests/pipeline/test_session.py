@@ -1,4 +1,4 @@
-"""The corridor: policy, approval, preview, journal, what a result says, and that nothing leaks or wedges."""
+"""The pipeline: policy, approval, preview, journal, what a result says, and that nothing leaks or wedges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of whole command lines, through the corridor: dangerous ones are never simply run, usual ones are."""
+"""What is said of whole command lines, through the pipeline: dangerous ones are never simply run, usual ones are."""
 
 from __future__ import annotations
 

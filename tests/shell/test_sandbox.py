@@ -22,11 +22,11 @@ import pytest
 from handrail.errors import NoSandbox
 from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.runner.process_tree import list_children, read_command_line
-from handrail.shell.sandbox import Mode, launch
+from handrail.shell.sandbox import Mode, launcher_client
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
-from handrail.shell.sandbox.launch import SetUpFailed
+from handrail.shell.sandbox.launcher_client import SetUpFailed
 from handrail.shell.sandbox.mount_plan import Overlay
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, Switches, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
@@ -276,9 +276,9 @@ def test_a_command_whose_prepared_process_is_killed_is_started_anew(
     boundary = boundary_or_skip("namespaces", world.confinement())
     assert isinstance(boundary, NamespaceBoundary)
     killed: list[int] = []
-    run, send = launch.Prepared.run, launch._send
+    run, send = launcher_client.Prepared.run, launcher_client._send
 
-    def stop_first(prepared: launch.Prepared, *rest: Any) -> None:
+    def stop_first(prepared: launcher_client.Prepared, *rest: Any) -> None:
         if not killed:
             signal.pidfd_send_signal(prepared.command, signal.SIGSTOP)
         current.append(prepared)
@@ -290,9 +290,9 @@ def test_a_command_whose_prepared_process_is_killed_is_started_anew(
             killed.append(current[0].pid)
             signal.pidfd_send_signal(current[0].command, signal.SIGKILL)
 
-    current: list[launch.Prepared] = []
-    monkeypatch.setattr(launch.Prepared, "run", stop_first)
-    monkeypatch.setattr(launch, "_send", kill_after_sending)
+    current: list[launcher_client.Prepared] = []
+    monkeypatch.setattr(launcher_client.Prepared, "run", stop_first)
+    monkeypatch.setattr(launcher_client, "_send", kill_after_sending)
     assert bash(boundary, "echo here") == (0, "here\n")
     assert len(killed) == 1 and len(current) == 2
     boundary.close()

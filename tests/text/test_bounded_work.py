@@ -20,9 +20,9 @@ from handrail.errors import (
     UnsureIndent,
 )
 from handrail.text import lines
+from handrail.text.matching.budget import WorkBudget, limit_work
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.matching.work import WorkBudget, limit_work
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.operations import PatchHunk
 

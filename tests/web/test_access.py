@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from handrail import Session, Settings
 from handrail.web.access import PageAccess
+from handrail.web.connections import is_command
 from handrail.web.pages import make_app
-from handrail.web.peers import is_command
 from handrail.web.serve import open_socket
 from handrail.web.site import Site
 from tests.command import TIMEOUT, handrail

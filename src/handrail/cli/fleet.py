@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from handrail.fleet.cluster import Fleet
-    from handrail.fleet.work import FleetResult
+    from handrail.fleet.worker import FleetResult
     from handrail.fleet.workspaces import FleetWorkspace
     from handrail.pipeline.session import Session
 

@@ -85,6 +85,22 @@ from handrail.errors.changes import (
     UnsureIndent,
     WouldOverwrite,
 )
+from handrail.errors.commands import (
+    BadCommand,
+    BadFilter,
+    BadGlobPattern,
+    BadPattern,
+    CommandError,
+    NoSandbox,
+    NoSuchJob,
+    SearchError,
+    SearchTimedOut,
+    SlowFilter,
+    StdinClosed,
+    TimeoutTooLong,
+    TooManyJobs,
+    UnknownType,
+)
 from handrail.errors.files import (
     AlreadyExists,
     BadImage,
@@ -120,22 +136,6 @@ from handrail.errors.files import (
     TimedOut,
     TooLargeToChange,
     from_os,
-)
-from handrail.errors.work import (
-    BadCommand,
-    BadFilter,
-    BadGlobPattern,
-    BadPattern,
-    CommandError,
-    NoSandbox,
-    NoSuchJob,
-    SearchError,
-    SearchTimedOut,
-    SlowFilter,
-    StdinClosed,
-    TimeoutTooLong,
-    TooManyJobs,
-    UnknownType,
 )
 
 __all__ = [

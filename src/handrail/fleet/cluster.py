@@ -13,7 +13,7 @@ from typing import Any
 
 from handrail.errors.extras import needs
 from handrail.fleet.progress import ProgressBar
-from handrail.fleet.work import FleetResult, Work, open_session, work_in
+from handrail.fleet.worker import FleetResult, Work, open_session, work_in
 from handrail.fleet.workspaces import FleetWorkspace
 from handrail.pipeline.options import ConnectOptions
 from handrail.pipeline.session import Session

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from handrail.fleet.work import list_server_words
+from handrail.fleet.worker import list_server_words
 from handrail.fleet.workspaces import FleetWorkspace
 
 _BLOCK = 1 << 16

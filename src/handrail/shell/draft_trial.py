@@ -13,7 +13,7 @@ from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.launch import SetUpFailed
+from handrail.shell.sandbox.launcher_client import SetUpFailed
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespace_errors import explain_draft
 from handrail.shell.sandbox.namespaces import NamespaceBoundary

@@ -12,7 +12,7 @@ from handrail.text import lines
 from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices, keep_endings, minimize
-from handrail.text.matching.work import limit_work
+from handrail.text.matching.budget import limit_work
 from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch

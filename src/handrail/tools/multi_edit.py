@@ -9,7 +9,7 @@ from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, Too
 from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
-from handrail.text.matching.work import limit_work
+from handrail.text.matching.budget import limit_work
 from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet, tell_apart
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from handrail.web.access import HOST, PageAccess
-from handrail.web.peers import is_command
+from handrail.web.connections import is_command
 from handrail.wire.http_server import configure_server
 
 _GRACE = 2

@@ -39,9 +39,9 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from handrail.cli.chat.early import PROMPT
+from handrail.cli.chat.first_prompt import PROMPT
 from handrail.cli.chat.interrupts import Leave
-from handrail.cli.chat.live import LiveScreen, fit_line
+from handrail.cli.chat.live_display import LiveScreen, fit_line
 from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 

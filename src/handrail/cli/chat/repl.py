@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.chat.attachments import describe_named_files, load_pictures
-from handrail.cli.chat.early import early_prompt
+from handrail.cli.chat.first_prompt import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.message_queue import MessageQueue
 from handrail.cli.chat.opening import Work
-from handrail.cli.chat.resumed import show_last_turns
+from handrail.cli.chat.resumed_turns import show_last_turns
 from handrail.cli.chat.screen import is_interactive, open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal

@@ -1,6 +1,6 @@
 """Show a run without a terminal: the model's text on stdout, everything else on stderr.
 
-No colours, no spinner, line by line. On a terminal `live.py` takes its place.
+No colours, no spinner, line by line. On a terminal `live_display.py` takes its place.
 """
 
 from __future__ import annotations
@@ -116,6 +116,6 @@ def open_screen() -> RunScreen:
             import rich.console  # noqa: F401 - the live screen imports it where it draws
     except MissingExtra as error:
         raise UsageError(str(error)) from None
-    from handrail.cli.chat.live import LiveScreen
+    from handrail.cli.chat.live_display import LiveScreen
 
     return LiveScreen(sys.stdout)

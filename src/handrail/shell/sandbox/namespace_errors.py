@@ -7,7 +7,7 @@ import errno
 from dataclasses import dataclass
 
 from handrail.drafts.store import NoDraft
-from handrail.shell.sandbox.launch import SetUpFailed
+from handrail.shell.sandbox.launcher_client import SetUpFailed
 
 _APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 _DEBIAN = "/proc/sys/kernel/unprivileged_userns_clone"

@@ -32,7 +32,7 @@ from handrail.shell.sandbox.confinement import (
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, get_version
-from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
+from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.local_services import is_served
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works

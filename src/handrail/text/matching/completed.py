@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from handrail.text import lines
+from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import squeeze, squeeze_with_offsets
 from handrail.text.matching.places import FileLines, LineMatch
-from handrail.text.matching.work import spend
 
 _SHORTEST = 4
 _MOST_PLACES = 10

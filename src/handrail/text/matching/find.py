@@ -55,13 +55,13 @@ from handrail.errors import (
 )
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
+from handrail.text.matching.budget import limit_work
 from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.indentation import Unsure, has_lost_indent, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest, number_rows
 from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
 from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
-from handrail.text.matching.work import limit_work
 
 _END = "(?>\r\n|\n|\r)"
 MOST_PLACES = 100_000

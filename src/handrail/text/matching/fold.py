@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from handrail.text.matching.work import spend
+from handrail.text.matching.budget import spend
 
 _SLOW = 8
 """Steps for a character that is looked at by itself."""

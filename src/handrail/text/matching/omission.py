@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 
 from handrail.errors import Placeholder
 from handrail.text import lines
-from handrail.text.matching.work import limit_work, spend
+from handrail.text.matching.budget import limit_work, spend
 
 _MARK = r"(?:#|//|/\*|<!--|--|;|%|\*|\{/\*|\"\"\"|'''|REM\b)"
 _DOTS = r"(?:\.\.\.|…)"

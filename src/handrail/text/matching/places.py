@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 
 from handrail.text import lines
 from handrail.text.document import Splice, minimize
+from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.merge import MergedRow, merge
-from handrail.text.matching.work import spend
 
 _FAST = 20
 """Steps that cost as little as one: a line that is copied or compared, a character that is folded."""

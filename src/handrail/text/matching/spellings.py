@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 from urllib.parse import unquote
 
+from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import LINE_SEPARATORS, fold
 from handrail.text.matching.habits import Repair, Spoil, Undo, choose_new, undo_throughout
-from handrail.text.matching.work import spend
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _FAST = 20

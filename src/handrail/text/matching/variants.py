@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import LINE_SEPARATORS
 from handrail.text.matching.habits import Repair
 from handrail.text.matching.line_marks import (
@@ -36,7 +37,6 @@ from handrail.text.matching.spellings import (
     unescape_markdown,
     unescape_twice,
 )
-from handrail.text.matching.work import spend
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
+from handrail.text.matching.budget import spend
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
@@ -25,7 +26,6 @@ from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.matching.work import spend
 from handrail.text.patches.operations import PatchHunk
 
 _LEVELS: dict[str, Callable[[str], str]] = {

@@ -26,7 +26,7 @@ from handrail.agent.messages import (
     TextDelta,
 )
 from handrail.cli.chat.blocks import Blocks
-from handrail.cli.chat.early import PROMPT
+from handrail.cli.chat.first_prompt import PROMPT
 from handrail.cli.chat.summary import describe_call, describe_event, describe_outcome, fold_lines, mark_of
 from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates

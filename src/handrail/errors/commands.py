@@ -1,4 +1,4 @@
-"""Failures of searches and commands."""
+"""Failures of commands and searches."""
 
 from __future__ import annotations
 
