@@ -71,7 +71,7 @@ _HOMES = {
     "FileDiff": "model",
     "FileSummary": "drafts.changes",
     "Fleet": "fleet.cluster",
-    "FleetResult": "fleet.work",
+    "FleetResult": "fleet.worker",
     "FleetWorkspace": "fleet.workspaces",
     "History": "agent.history",
     "Journal": "journal",
