@@ -193,7 +193,7 @@ def test_visible_paths_are_there_by_all_their_names(boundary: Boundary, place: _
     (top / "links").mkdir()
     (top / "links/one").symlink_to("two")
     (top / "links/two").symlink_to(top / "shown")
-    visible = (*find_visible(place), f"{top}/links/one/deep")
+    visible = (*find_visible(place), f"{top}/links/one/deep", "/etc/passwd/x", f"{top}/missing")
     script = f"cat {top}/links/one/deep/file; ls {top} {top}/shown; echo x > {top}/new; echo x > {top}/shown/deep/new"
     output = run(boundary, place, f"{script}; echo written > mine; cat mine; echo x > /tmp/y; cat /tmp/y", visible)
     assert output.startswith("shown") and "written\nx\n" in output
@@ -278,8 +278,9 @@ def test_names_outside_can_be_listed(place: _Place, tmp_path: Path) -> None:
 
 def test_git_sees_the_repository_that_a_workspace_is_part_of(place: _Place, tmp_path: Path) -> None:
     subprocess.run(["git", "worktree", "add", "-q", str(place.work / "tree")], cwd=place.out, check=True)
-    (place.out / "part").mkdir()
-    for work in (place.work / "tree", place.out / "part"):
+    for part in (place.out / "part", place.work / "tree/part"):
+        part.mkdir()
+    for work in (place.work / "tree", place.work / "tree/part", place.out / "part"):
         with open_session(_Place(work, place.out), "read-only", "namespaces", tmp_path) as session:
             assert CANARY in session.call("Bash", {"command": "git log"}).text
             assert "deleted" not in session.call("Bash", {"command": "git status"}).text

@@ -259,7 +259,8 @@ def _list_top(narrow: Narrow | None) -> Iterator[str]:
                 yield from ("--ro-bind-try", entry.path, entry.path)
     if narrow:
         for path in narrow.visible:
-            if path.count("/") > 1 and not is_inside(path, "/tmp"):  # noqa: S108 - a private one stands there
+            private = is_inside(path, "/tmp")  # noqa: S108 - another one stands there
+            if path.count("/") > 1 and not private and os.path.exists(path):  # a directory above may be closed to us
                 yield from ("--ro-bind-try", path, path)
         for path, text in narrow.links:
             if path.count("/") > 1:

@@ -54,7 +54,7 @@ def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ
                 trees += _find_prefix(os.path.dirname(target), named, is_wide) or [target]
                 known.append(os.path.realpath(trees[-1]))
     for root in roots:
-        trees += [path for path in _list_repository(root) if not is_inside(home, os.path.dirname(path))]
+        trees += _list_repository(root)
     return list(dict.fromkeys(map(os.path.normpath, trees)))
 
 
@@ -63,15 +63,12 @@ def list_looked_at(directory: str) -> list[str]:
 
     All files of the repository, also where the workspace is only a part of it, and repositories with further objects.
     """
-    top = _find_repository(directory)
-    further = _read(os.path.join(top, ".git", "objects", "info", "alternates")).splitlines() if top else []
-    return [*([top] if top else []), *(path for path in further if path.startswith("/"))]
-
-
-def _find_repository(directory: str) -> str:
-    """The nearest directory with a `.git`, from this one upwards; empty if there is none."""
     places = (directory, *iterate_parents(directory))
-    return next((place for place in places if os.path.lexists(os.path.join(place, ".git"))), "")
+    top = next((place for place in places if os.path.lexists(os.path.join(place, ".git"))), "")
+    if not top:
+        return []
+    further = _read(os.path.join(top, ".git", "objects", "info", "alternates")).splitlines()
+    return [top, *_list_repository(top), *(path for path in further if path.startswith("/"))]
 
 
 def _expand(
@@ -119,14 +116,9 @@ def _follow_programs(directory: str, most: int) -> Iterator[str]:
                     yield real
 
 
-def _list_repository(root: str) -> Iterator[str]:
-    """The directories outside of a workspace that its git repository is in."""
-    top = _find_repository(root)
+def _list_repository(top: str) -> Iterator[str]:
+    """The directories that the repository of a work tree or a submodule is in, if that is elsewhere."""
     git = os.path.join(top, ".git")
-    if not top:
-        return
-    if top != root:
-        yield git
     if not os.path.isfile(git):
         return
     inside = os.path.realpath(os.path.join(top, _read(git).removeprefix("gitdir:").strip()))
