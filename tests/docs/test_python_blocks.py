@@ -98,7 +98,7 @@ def test_every_block_is_run_by_a_test(block: Block) -> None:
         assert any(mark in block.text for mark in marks), f"no test runs {block}"
     elif block.page == "integrations.md" and block.kind == "py":
         tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / where).glob("test_*.py"))
-        assert re.search(rf'\b(?:said|example)\("{re.escape(block.heading)}"', tests), f"no test runs {block}"
+        assert re.search(rf'\b(?:run_example|example)\("{re.escape(block.heading)}"', tests), f"no test runs {block}"
     # Else the tests that are named there take every block with this fence.
 
 
