@@ -37,7 +37,7 @@ from handrail.shell.sandbox.confinement import (
     is_inside,
     list_usual_protected,
 )
-from handrail.shell.sandbox.environment import make_unattended, scrub_environment
+from handrail.shell.sandbox.environment import find_search_path, make_unattended, scrub_environment
 from handrail.shell.sandbox.filter_proxy import FilterProxy
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
@@ -175,7 +175,7 @@ class CommandHost:
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
-        program = shutil.which(service, path=scrub_environment().get("PATH"))
+        program = shutil.which(service, path=find_search_path())
         places = [os.path.realpath(path) for path in (*self._roots, tempfile.gettempdir())]
         names = (program, os.path.realpath(program)) if program else ()
         if any(is_inside(name, place) for name in names for place in places):
@@ -185,7 +185,7 @@ class CommandHost:
     def is_own_program(self, name: str, where: str) -> bool:
         """Whether a command in a directory finds a program of the workspace by this name."""
         roots = [os.path.realpath(root) for root in self._roots]
-        for entry in scrub_environment().get("PATH", os.defpath).split(os.pathsep):
+        for entry in find_search_path().split(os.pathsep):
             path = os.path.join(where, entry, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 names = (os.path.normpath(path), os.path.realpath(path))

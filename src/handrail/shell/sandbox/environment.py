@@ -66,6 +66,11 @@ def scrub_environment(
     return {**kept, **(set or {})}
 
 
+def find_search_path() -> str:
+    """Where commands look for programs: `PATH`, which they always get from this process."""
+    return os.environ.get("PATH", os.defpath)
+
+
 def is_harmless(name: str, value: str = "") -> bool:
     """Whether a variable looks neither like a secret nor like something that runs a program."""
     return _is_harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
