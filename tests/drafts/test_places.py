@@ -170,6 +170,7 @@ print(json.dumps(after))
         ),
         ("rm team/theirs; ! echo 2 >> root-only", {"root-only": ["-rw-r--r--", "root", "root"]}),
         ("ln -sfn other link", {"link": ["lrwxrwxrwx", "me", "me"]}),
+        ("ls locked; echo 2 > locked-too", {"locked": ["dr-xr-xr-x", "me", "team"]}),
         ("mv link second", {"second": ["lrwxrwxrwx", "me", "team"]}),
     ],
 )
@@ -184,6 +185,7 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
         top = Path(folder, "mine")
         workspace = top / "workspace"
         (workspace / "team").mkdir(parents=True)
+        (workspace / "locked").mkdir()
         for path, owner, group, mode in (
             (top, NOBODY, NOBODY, 0o755),
             (workspace, NOBODY, NOBODY, 0o755),
@@ -191,6 +193,7 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
             (workspace / "team" / "theirs", 0, GROUP, 0o664),
             (workspace / "shared", NOBODY, GROUP, 0o664),
             (workspace / "root-only", 0, 0, 0o644),
+            (workspace / "locked", NOBODY, GROUP, 0o555),
         ):
             if not path.exists():
                 path.write_text("1\n", encoding="ascii")

@@ -111,7 +111,10 @@ def copy_foreign_files(draft: DraftDirectory, paths: Sequence[str]) -> None:
     for path in reversed(directories):
         original = os.path.join(draft.info.workspace, path)
         status = os.lstat(original)
-        _copy_metadata(original, os.path.join(draft.upper, path), status)
+        copy = os.path.join(draft.upper, path)
+        # An unknown origin. The kernel would set one itself, and may not in a read-only directory.
+        os.setxattr(copy, "user.overlay.origin", b"")
+        _copy_metadata(original, copy, status)
         _remember(copied, draft, path, status)
     if copied:
         upper = os.lstat(draft.info.workspace)
