@@ -536,8 +536,8 @@ def find_applied_instead(text: str, old: str, new: str) -> int | None:
     kept = {row.strip() for row in new.split("\n") if row.strip()}
     removed = {row.strip() for row in old.split("\n")} - kept
     removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
-    if len(kept) < _CERTAIN and removed and removed <= {row.strip() for row in text.split("\n")}:
-        return None  # they are all there still
+    if len(kept) < _CERTAIN and not removed.isdisjoint(row.strip() for row in text.split("\n")):
+        return None  # some are there still
     return text.count("\n", 0, place) + 1
 
 

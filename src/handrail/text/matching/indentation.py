@@ -187,7 +187,7 @@ class IndentMap:
         depths = {b for _, b in self._pairs}
         if any(a for a, _ in self._pairs):
             return False
-        return (indent in depths and all(self._new[1:])) or (
+        return (indent in depths and (all(self._new[1:]) or not self._opens)) or (
             not on_grid and any(indent == b + self.unit for b in depths)
         )
 

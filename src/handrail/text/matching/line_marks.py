@@ -138,9 +138,23 @@ def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[tuple[str
         added = sum(bool(gutter.match(text)) for text in new)
         if len(old) < 2 or len(numbers) < len(old) or added not in (0, len(new)):
             continue
-        if all(after - before == 1 for before, after in pairwise(numbers)):
-            variants.append(tuple((sign, gutter.sub("", text)) for sign, text in rows))
+        if any(after - before != 1 for before, after in pairwise(numbers)):
+            continue
+        bare = tuple((sign, gutter.sub("", text)) for sign, text in rows)
+        if not added and all(map(_PADDED_NUMBER.match, old)) and _may_have_gap(bare):
+            continue
+        still = [bool(gutter.match(text)) == (sign != "+") for sign, text in bare if text.strip()]
+        if added and all(still):
+            continue  # the file's own lines are numbered: which numbers are whose?
+        variants.append(bare)
     return variants
+
+
+def _may_have_gap(rows: Sequence[tuple[str, str]]) -> bool:
+    """Whether the blank before a new line may belong to its sign: without it the line would be as deep as others."""
+    old = {indent_of(text) for sign, text in rows if text.strip() and sign != "+"}
+    new = {indent_of(text) for sign, text in rows if text.strip() and sign == "+"}
+    return old.isdisjoint(new) and any(depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t") for depth in new)
 
 
 def count_filled(text: str) -> int:

@@ -19,6 +19,7 @@ _MARK = re.compile(r"\*{3} ?(add|delete|update) {1,3}file ?:", re.IGNORECASE)
 _MARKS = {"add": "*** Add File:", "delete": "*** Delete File:", "update": "*** Update File:"}
 _UPDATE = "*** Update File:"
 _GIT_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |(?:old|new) mode \d")
+_IN_JSON = re.compile(r"\*{3} Begin Patch\\n|\+{3} .*?\\n@@|<{5,9} ?SEARCH\\n")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
 _MIDDLE = re.compile(r"={5,9}\s*")
 _REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
@@ -51,7 +52,7 @@ def unwrap_patch(text: str) -> str:
 def _decode_json(text: str) -> str:
     """The text of a JSON string, with or without its quotes, if it holds a whole patch in one line."""
     sent = text.strip()
-    if "\n" in sent or "*** Begin Patch\\n" not in sent:
+    if "\n" in sent or not _IN_JSON.search(sent):
         return text
     quoted = sent if sent.startswith('"') else f'"{sent}"'
     try:

@@ -120,6 +120,8 @@ def _splice_literally(text: str, hunks: Sequence[PatchHunk]) -> list[Splice] | N
         plain = not (hunk.headers or hunk.at_end or hunk.line is not None or "\r" in text or "\r" in new)
         if not plain or at < floor or (at and text[at - 1] != "\n") or text.find(old, at + 1) >= 0:
             return None
+        if text.endswith("\n" + old[:-1]):
+            return None  # it is there again, as the last lines of a file that lacks a final line ending
         try:
             refuse_omissions(text, old, new)
         except Placeholder:
@@ -143,18 +145,16 @@ def _splice_literally(text: str, hunks: Sequence[PatchHunk]) -> list[Splice] | N
 
 def _choose_places(fits: Sequence[_Fit]) -> list[int]:
     """One place for each hunk: the only way to have them in order, or, each being unique, wherever they are."""
-    whole = [(fit.places, fit.size) for fit in fits]
     # Lines of context may be shared by two hunks; what one changes may not be.
     leads = [fit.lead for fit in fits]
     cores = [([at + lead for at in fit.places], fit.core) for fit, lead in zip(fits, leads, strict=True)]
-    for spans, offsets in ((whole, [0] * len(fits)), (cores, leads)):
-        first, last = _place_early(spans), _place_late(spans)
-        if first and last:
-            for number, (low, high) in enumerate(zip(first, last, strict=True)):
-                if low != high and fits[number].changes:
-                    in_range = [at for at in spans[number][0] if low <= at <= high]
-                    raise _report_ambiguous([at - offsets[number] for at in in_range], number + 1)
-            return [at - offset for at, offset in zip(first, offsets, strict=True)]
+    first, last = _place_early(cores), _place_late(cores)
+    if first and last:
+        for number, (low, high) in enumerate(zip(first, last, strict=True)):
+            if low != high and fits[number].changes:
+                in_range = [at for at in cores[number][0] if low <= at <= high]
+                raise _report_ambiguous([at - leads[number] for at in in_range], number + 1)
+        return [at - lead for at, lead in zip(first, leads, strict=True)]
     for number, fit in enumerate(fits, start=1):
         if len(fit.places) > 1 and fit.changes:
             raise _report_ambiguous(fit.places, number)
