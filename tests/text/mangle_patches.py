@@ -113,8 +113,8 @@ def render(case: PatchCase) -> str:
     blocks = list[str]()
     for number, hunk in enumerate(case.hunks):
         blocks += [case.path] if case.sections or not number else []
-        old, new = ([text for sign, text in hunk.rows if sign != mark] for mark in "+-")
-        blocks += ["<<<<<<< SEARCH", *old, "=======", *new, ">>>>>>> REPLACE"]
+        sides = [[text for sign, text in hunk.rows if sign != mark] for mark in "+-"]
+        blocks += ["<<<<<<< SEARCH", *sides[0], "=======", *sides[1], ">>>>>>> REPLACE"]
     return "\n".join([*blocks, ""])
 
 

@@ -231,7 +231,7 @@ def _type(book: Notebook, index: int) -> str:
 
 def _name(book: Notebook, index: int) -> str:
     """The name of a cell."""
-    return _list_ids(book.value["cells"])[index] or f"cell-{index}"
+    return _list_ids([book.value["cells"][index]])[0] or f"cell-{index}"
 
 
 def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
@@ -263,7 +263,7 @@ def _validate(book: Notebook, splices: Sequence[Splice], index: int, mode: str) 
     Of a long notebook only the cell ``index`` is checked: an edit does not change any other.
     """
     try:
-        after = read_value(apply_splices(book.text, splices))
+        after = _read_changed(book, splices, index, mode)
     except ValueError as error:
         raise AssertionError(f"the edit broke the notebook: {error}") from error
     is_long = len(book.cells) > _MOST_CHECKED
@@ -274,6 +274,18 @@ def _validate(book: Notebook, splices: Sequence[Splice], index: int, mode: str) 
     if len(left) > len(before):
         raise BadNotebook(fault=next((fault for fault in left if fault not in before), left[0]))
     return [InvalidNotebook(count=len(left), fault=left[0])]
+
+
+def _read_changed(book: Notebook, splices: Sequence[Splice], index: int, mode: str) -> Any:
+    """The value of the changed notebook; if only one cell changes, only that one is read again."""
+    text = apply_splices(book.text, splices)
+    if mode != "replace":
+        return read_value(text)
+    cell = book.cells[index]
+    assert all(cell.at <= one.start and one.end <= cell.end for one in splices)
+    cells = list(book.value["cells"])
+    cells[index] = read_value(text[cell.at : cell.end + len(text) - len(book.text)])
+    return {**book.value, "cells": cells}
 
 
 def _list_faults(book: Mapping[str, Any], checked: slice) -> list[str]:
