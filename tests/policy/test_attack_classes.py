@@ -43,6 +43,8 @@ MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full")
 SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "bwrap", "landlock")
 
 READERS = (
+    "wc --files0-from={}",
+    "git cat-file --batch-check < {}",
     "perl -pe 1 {}",
     "perl -ne print {}",
     "perl -0777 -pe1 {}",
@@ -129,6 +131,9 @@ OUTSIDE_READERS = (
     "sort < {}",
     "sed p {}",
     "diff /dev/null {}",
+    "wc --files0-from={}",
+    "git cat-file --batch-check < {}",
+    "git name-rev --annotate-stdin < {}",
 )
 OUTSIDE_NAMES = (
     "{out}/note.txt",

@@ -264,7 +264,8 @@ class _Judge:
         if base not in PRINTERS and (ruling.tier == "read_only" or (row is not None and row.does == "looks")):
             signs = find_option_signs(row, args)
             self.patterns += [PatternUse(text, signs, places)] if signs else []
-        ruling = _join_rulings(ruling, self._judge_around(run, base, text))
+        around = self._judge_around(run, base, text)
+        ruling = _join_rulings(ruling, around)
         if base:
             use = judge_network(base, args)
             goes = self._find_destination(run, base, args) if use.kind == "certain" else UNKNOWN
@@ -273,7 +274,9 @@ class _Judge:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
         if sees != "contents" and ruling.tier == "read_only":
-            ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
+            shown = around.files if base == "git" else ()  # git repeats lines of its input
+            files = (file if file in shown else replace(file, sees=sees) for file in ruling.files)
+            ruling = replace(ruling, files=tuple(files))
         unproven: frozenset[Unproven] = (
             frozenset() if remote else judge_worst_case(run, base, given, ruling, places, self.variables.known)
         )

@@ -344,12 +344,24 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
         return "contents" if shows_untracked(args) else "names"
     row = PROGRAMS.get(base or "")
     if base in _NAMES_ONLY or (row is not None and row.shows == "names"):
-        return "names"
+        # A list of names is repeated line by line where there is no such file.
+        return "contents" if row is not None and any(_reads_by_option(row, arg.text) for arg in args) else "names"
     if base in ("rg", "ag"):
         texts = [arg.text for arg in args]
         if all(text is not None and not _opens_hidden_files(text) for text in texts):
             return "unhidden"
     return "contents"
+
+
+def _reads_by_option(row: Program, text: str | None) -> bool:
+    """Whether a word may be an option whose value is a file that is read; a shortened name counts."""
+    if text is None or not text.startswith("-"):
+        return False
+    names = row.reads.split()
+    if text.startswith("--"):
+        given = text[2:].partition("=")[0]
+        return bool(given) and any(name.startswith(given) for name in names)
+    return any(name in text for name in names if len(name) == 1)
 
 
 def _opens_hidden_files(text: str) -> bool:
