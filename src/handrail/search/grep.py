@@ -223,7 +223,7 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
 def _search_newest_lines(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     """The lines of the newest files, of many: their names first, then file after file until the page is full."""
     receipt = Receipt()
-    names = engine.everywhere("files_with_matches", Budget(budget.left * 0.7), receipt, judged=False)
+    names = engine.everywhere("files_with_matches", budget.allot(budget.left * 0.7), receipt, judged=False)
     newest = _sort_newest(tree, names, query.need, engine.shows)
 
     def lines() -> Iterator[FileMatches]:
@@ -246,7 +246,7 @@ def _confirm_page(query: Query, tree: SearchTree, budget: Budget, engine: Ripgre
     """The page as the second search returns it. What has changed in between is shown as it is now, or not at all."""
     confirmed: list[FileMatches] = []
     remaining = iter(page.files)
-    budget = Budget(max(budget.left, _LEAST_SECONDS))
+    budget = budget.allot(max(budget.left, _LEAST_SECONDS))
     while chunk := list(islice(remaining, _MOST_OPEN)):
         again, stopped = _search_opened(tree, [one.path for one in chunk], query.mode, engine, budget)
         confirmed += [_confirm(one, again[one.path], query) for one in chunk if one.path in again]

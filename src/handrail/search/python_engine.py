@@ -55,7 +55,7 @@ class PythonSearch:
 
     def newest(self, mode: Mode) -> Iterator[FileMatches]:
         """The newest files first."""
-        walk = self._tree.walk(Budget(self._budget.left / 2))
+        walk = self._tree.walk(self._budget.allot(self._budget.left / 2))
         files = sorted(self._order_files(walk, True), key=lambda file: (-file[0], path_order(file[1])))
         for _, path in files:
             if matches := self._search_file(path, mode):

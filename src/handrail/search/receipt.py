@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from handrail.errors import CallCancelled
 
 Stop = Literal["", "time_limit", "count_limit"]
 
@@ -57,19 +60,33 @@ class Receipt:
 
 
 class Budget:
-    """How long a search may take, and how many entries it may visit."""
+    """How long a search may take, how many entries it may visit, and whether somebody still waits for it.
 
-    def __init__(self, seconds: float, visits: int | None = None) -> None:
+    Whoever asks for it in a search that was cancelled gets `CallCancelled`.
+    """
+
+    def __init__(self, seconds: float, visits: int | None = None, cancel: threading.Event | None = None) -> None:
         self.seconds = seconds
+        self._cancel = cancel
         self.deadline = time.monotonic() + seconds
         self.visits = visits
 
     @property
     def left(self) -> float:
+        self._require_wanted()
         return max(0.0, self.deadline - time.monotonic())
 
     def spent(self, visited: int) -> Stop:
         """Why the search must stop now, if it must."""
+        self._require_wanted()
         if self.visits is not None and visited >= self.visits:
             return "count_limit"
         return "time_limit" if time.monotonic() >= self.deadline else ""
+
+    def allot(self, seconds: float) -> Budget:
+        """A budget for a part of the search."""
+        return Budget(seconds, cancel=self._cancel)
+
+    def _require_wanted(self) -> None:
+        if self._cancel is not None and self._cancel.is_set():
+            raise CallCancelled

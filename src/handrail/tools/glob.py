@@ -100,7 +100,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         glob = compile_glob(pattern, args.include_hidden, args.ignore_case)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
-    walk = tree.walk(Budget(limits.seconds, limits.visits))
+    walk = tree.walk(Budget(limits.seconds, limits.visits, ctx.cancel))
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, skip=limits.skip)
     most = min(args.limit or limits.paths, limits.most_paths)
     needed = args.offset + most

@@ -124,7 +124,7 @@ class Data(TypedDict, total=False):
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits = ctx.limits
     tree = ctx.tree(args.path)
-    page = search(_query(args, limits), tree, Budget(limits.seconds))
+    page = search(_query(args, limits), tree, Budget(limits.seconds, cancel=ctx.cancel))
     rows, complete = _fit_rows(page, args, tree, limits)
     more = page.more or not complete
     results = sum(row.is_result for row in rows)

@@ -90,7 +90,7 @@ def list_directory(args: Args, ctx: Context[Limits], *, obey_ignore_files: bool 
     """List a directory, with or without the files that `.gitignore` and similar files name."""
     limits = ctx.limits
     tree = ctx.tree(args.path)
-    walk = tree.walk(Budget(limits.seconds))
+    walk = tree.walk(Budget(limits.seconds, cancel=ctx.cancel))
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, obey=obey_ignore_files, skip=limits.skip)
     most = min(args.limit or limits.entries, limits.most_entries)
     directories = walk.directories(look, depth=args.depth, fold=True)

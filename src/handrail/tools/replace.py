@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -163,14 +164,14 @@ class Data(TypedDict):
 class _Hunt:
     """One search through files, within bounds. What goes over them is an error: never half of what was asked."""
 
-    def __init__(self, args: Args, limits: Limits) -> None:
+    def __init__(self, args: Args, limits: Limits, cancel: threading.Event | None) -> None:
         if args.pattern == args.replacement and not args.regex and not args.ignore_case:
             raise NothingToChange()
         self.receipt = Receipt()
         self.places: list[Place] = []
         self.real: dict[str, str] = {}
         """The files with occurrences, by name."""
-        self.budget = Budget(limits.seconds)
+        self.budget = Budget(limits.seconds, cancel=cancel)
         self._args = args
         self._limits = limits
         self._search = occurrences.compile_search(
@@ -267,7 +268,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
 def _search_files(args: Args, ctx: Context[Limits]) -> _Hunt:
     """A search through all files that are asked for."""
     limits: Limits = ctx.limits
-    hunt, tree = _Hunt(args, limits), ctx.tree(args.path)
+    hunt, tree = _Hunt(args, limits, ctx.cancel), ctx.tree(args.path)
     home = os.path.realpath(tree.workspace.home).rstrip("/") + "/"
     for inner in _list_files(args, tree, hunt):
         receipt, real = hunt.receipt, tree.real(inner)
@@ -319,7 +320,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         return _build_outcome("found", args, hunt, hunt.choose(), ctx.limits)
     assert args._sought is not None, "seek comes first"
     paths, receipt = args._sought
-    hunt = _Hunt(args, ctx.limits)
+    hunt = _Hunt(args, ctx.limits, ctx.cancel)
     loaded: dict[str, Loaded] = {}
     for path, real in paths.items():
         try:  # what is there now counts, whatever it was a moment ago
