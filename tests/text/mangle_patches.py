@@ -16,7 +16,7 @@ from random import Random
 
 from handrail.errors import ToolError
 from handrail.text.document import apply_splices
-from handrail.text.matching.work import limit_work
+from handrail.text.matching.budget import limit_work
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.patch import parse_patch
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split

@@ -132,6 +132,8 @@ WITH = "def f():\n  with a() as b:\n    c()\n    d()\n  e()\n"
         ("a()\nb()\nc()\nd()", "a()\n...\nd()", "a()\n...", "a()\nb()\nc()"),
         # Curly quotes are quotes: the escape in them is the code's own.
         ("\ta(1)\n\tb()\n", "\\ta(1)\n\\tb()\n", "\\ta(1)\n\\tc(”x\\ty”)\n\\tb()\n", "\ta(1)\n\tc(”x\\ty”)\n\tb()\n"),
+        # Lines below dots that are spelled as in a URL are spelled so themselves.
+        ("a,1\nb,2\n", "%23 ...\na,1\nb,2", "%23 ...\na,1\n%22c%22\nb,2", 'a,1\n"c"\nb,2\n'),
     ],
 )
 def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, right: str) -> None:
@@ -166,6 +168,9 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("   a\n   b\n", "-      1\t   a\n-      2\t   b", "+    c\n+      2\t   b", UnsureIndent),
         # Are the blanks before the numbers those of a shift, which the new text has too?
         ("a\nb\n", "            1: a\n            2: b", "            c\n            d", ToolError),
+        ("a:\n    b\n", "    1: a:\n    2:     b", "    a:\n        c", ToolError),
+        # The blanks before the tag are those of the other lines, too.
+        ("  a\n", "\t<old>  a</old>", "\t<new>  a\n\t  b</new>", ToolError),
         # Is the line with blanks for its sign one that both texts should have?
         ("    a\n\nb\n", "-    a\n\n", "+    a\n    c\n\n", ToolError),
         # Did the first line lose its indentation in both texts, or does it move?

@@ -30,6 +30,7 @@ _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
 _BLANK_SIGN = re.compile("[·•␣∙]")
 _END_SIGN = re.compile(r"(?:\^M|\\r|[␍$↵¶⏎␊])$", re.MULTILINE)
 _DOTS = re.compile(r"\s*(?:#|//|/\*|<!--|--|;|%|\.\.\.|…)")
+_SPELLED = re.compile(r"%[0-9a-fA-F]{2}|&#?\w+;|\\")
 _BREAK_FIRST = re.compile(r"^\\n", re.MULTILINE)
 _COLOUR = re.compile("\x1b\\[[0-9;]*[mK]")
 _QUOTATION = re.compile(r"> ?|\| ?|\+ ?")
@@ -103,11 +104,16 @@ def _keeps_number(text: str, bare: str, numbers: Sequence[int]) -> bool:
 
 
 def _may_be_shifted(matches: Sequence[re.Match[str]], bare: str, new: str) -> bool:
-    """Whether the blanks before the numbers may be a shift that the new text, which has no numbers, has as well: no
-    line of it is as deep as an old one, and by no more than these blanks are they deeper."""
+    """Whether the blanks before the numbers may be a shift that the new text, which has no numbers, has as well: all
+    lines that it keeps are deeper, or no line of it is as deep as an old one, and by no more than these blanks."""
     lead = min(match.start(1) for match in matches)
-    old, depths = ({len(indent_of(row)) for row in text.split("\n") if row.strip()} for text in (bare, new))
-    return old.isdisjoint(depths) and any(0 < min(depths) - depth <= lead for depth in old if depths)
+    rows, others = ([row for row in text.split("\n") if row.strip()] for text in (bare, new))
+    depths = {row.strip(): len(indent_of(row)) for row in rows}
+    moves = {len(indent_of(row)) - depths[row.strip()] for row in others if row.strip() in depths}
+    old, fresh = {*depths.values()}, {len(indent_of(row)) for row in others}
+    if len(moves) == 1 and 0 < moves.pop() <= lead and min(fresh) > min(old):
+        return True
+    return old.isdisjoint(fresh) and any(0 < min(fresh) - depth <= lead for depth in old if fresh)
 
 
 def _is_cut_alike(matches: Sequence[re.Match[str]], bare: str, new: str) -> bool:
@@ -248,6 +254,8 @@ def remove_wrapper(old: str, new: str) -> list[Repair]:
     for before, after in _WRAPPERS:
         match, other = before.match(old), after.match(new)
         if match and other and other[2] and (match[2][-1:] == "\n") == (other[2][-1] == "\n"):
+            if before is _INLINE_TAG and indent_of(old.lstrip("\n")) and "\n" in other[2]:
+                continue  # a shift of all lines, of which the tag hides that of the first
             end = "\n" if before is not _INLINE_TAG else ""
             spoil = wrap(old[: match.start(2)], old[match.end(2) + len(end) :])
             repairs.append(Repair(match[2] + end, other[2] + end, spoil))
@@ -282,6 +290,8 @@ def remove_outer_dots(old: str, new: str) -> list[Repair]:
     tail = int(_is_dots(rows[-1]) and rows[-1] == others[-1])
     if not head + tail or min(len(rows), len(others)) <= head + tail:
         return []
+    if any(_SPELLED.search(row) for row in (*rows[:head], *rows[len(rows) - tail :])):
+        return []  # so the other lines are spelled in that way too
     edges = [(not text[head].strip(), not text[len(text) - tail - 1].strip()) for text in (rows, others)]
     if edges[0] != edges[1]:
         return []  # whose is the blank line?
