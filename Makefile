@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web test-fleet docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -79,6 +79,10 @@ test-fleet: $(READY)
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt-get install --yes --quiet --no-install-recommends postgresql
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'ray>=2.50'
 	HANDRAIL_FLEET=1 $(BIN)/python -m pytest tests/remote tests/fleet
+
+# Not in `make test`: installs Handrail into a new environment, without a compiler, and runs README and tutorial there.
+test-install: $(READY)
+	HANDRAIL_INSTALL=1 $(BIN)/python -m pytest tests/install
 
 # The documentation site, in site/: links are checked, the reference is made from the code.
 docs: $(READY)
