@@ -120,7 +120,8 @@ def test_the_first_answer_counts_also_if_it_is_not_given_in_the_client(
         approver.answers.set()
         approver.asked[0].wait_until_over(60)
         # Where the protocol cannot take a form back, it is closed by hand, which is no answer any more.
-        terminal.press("Escape", DONE)
+        terminal.press("Escape", lambda screen: "Allow it?" not in screen)
+        terminal.wait(DONE)
         assert approver.asked[0].accepted
     assert approver.asked[0].question.client.startswith({"claude": "claude-code", "codex": "codex"}[name])
     assert (stage.project / "a.txt").read_text(encoding="utf-8") == "gamma\nbeta\n"
