@@ -134,7 +134,7 @@ class _Comparer:
                 before = Entry.of(lower, read_attributes(directory))
             upper = os.path.join(self.upper, path)
             status = os.lstat(upper)
-            after = replace(Entry.of(status, read_attributes(upper)), owner=self._get_owner(status))
+            after = replace(Entry.of(status, read_attributes(upper)), owner=self._get_owner(path, status))
             if not path and after.owner == (os.geteuid(), os.getegid()) != before.owner:
                 # Its copy in the upper layer was created by us, and a user cannot give files away.
                 after = replace(after, owner=before.owner)
@@ -185,7 +185,7 @@ class _Comparer:
         self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result
     ) -> None:
         upper_path = os.path.join(self.upper, path)
-        same_owner = self._get_owner(upper) == (lower.st_uid, lower.st_gid)
+        same_owner = self._get_owner(path, upper) == (lower.st_uid, lower.st_gid)
         if same_owner and _same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
@@ -239,10 +239,11 @@ class _Comparer:
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.start
 
-    def _get_owner(self, upper: os.stat_result) -> tuple[int, int]:
+    def _get_owner(self, path: str, upper: os.stat_result) -> tuple[int, int]:
         """The owner of an entry of the upper layer, or of the file of another user that it is a copy of."""
         foreign = self.foreign.get(upper.st_ino)
-        return foreign.get_owner(upper) if foreign else (upper.st_uid, upper.st_gid)
+        is_copy = foreign is not None and foreign.path == path  # a new file may have the inode of a deleted copy
+        return foreign.get_owner(upper) if foreign and is_copy else (upper.st_uid, upper.st_gid)
 
     def _add(self, action: Action, path: str, before: os.stat_result | None, after: os.stat_result | None) -> None:
         old, new = before and Entry.of(before), after and Entry.of(after)
