@@ -27,20 +27,23 @@ run:
 	@if [ -e $(READY) ]; then $(BIN)/handrail demo; \
 	else $(MAKE) --no-print-directory $(DEMO)/.ready && $(DEMO)/bin/handrail demo; fi
 
+# More workers than cores: many tests wait for a process or for a limit of time.
+WORKERS := 4
+
 # About a minute: lint, types, and the tests that start no process of ours.
 QUICK := tests/text tests/patches tests/scenarios tests/tools tests/dialects tests/seeds tests/pipeline tests/policy \
 	tests/settings tests/secrets tests/test_tracker.py tests/test_workspace.py tests/test_public_names.py
 quick: $(READY) check
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(QUICK)
 
 # Everything, with bounded samples (tests/sizes.py).
 test: $(READY) check
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 	@echo "Samples were bounded, and tests marked long were left out: make test-long runs them all."
 
 # Everything, with full samples: fuzzing, every kill point, soaks.
 test-long: $(READY) check
-	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -185,11 +185,14 @@ def test_no_two_classes_have_the_same_name() -> None:
 def test_no_name_is_a_bare_participle_that_says_nothing() -> None:
     """`found`, `made`, `said` and `told` do not say what they hold."""
     empty = {"found", "made", "said", "told"}
+    holds = re.compile(rf"\b_*(?:{'|'.join(empty)})_*\b")
     places = []
     ours = (path for top in ("src", "tests", "benchmarks") for path in sorted((ROOT / top).rglob("*.py")))
     for path in ours:
         if {"input", "expected"} & set(path.parts):
             continue  # samples that the tests edit
+        if not holds.search(path.read_text(encoding="utf-8")):
+            continue
         with tokenize.open(path) as file:
             tokens = tokenize.generate_tokens(file.readline)
             names = (token for token in tokens if token.type == tokenize.NAME and token.string.strip("_") in empty)
