@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         return _list_conversations()
     plan = make_plan(options)
-    from handrail.cli.chat.repl import chat
+    from handrail.cli.chat.first_prompt import chat
 
     return chat(plan)
 

@@ -26,7 +26,7 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.agent.messages import Turn
     from handrail.agent.providers import Api
-    from handrail.agent.store import Store, StoredConversation
+    from handrail.agent.store import StoredConversation
     from handrail.policy.modes import Mode
     from handrail.settings.config_file import Config
 
@@ -116,7 +116,6 @@ def _count(word: str) -> int:
 
 def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> ChatPlan:
     """Check the options and return the plan; raises `UsageError` with the fix."""
-    from handrail.agent.store import Store
     from handrail.files.locks import state_directory
 
     config = open_config()
@@ -125,7 +124,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
             require_directory(option, place)
     workspace = getattr(options, "at", "") or os.path.realpath(options.workspace)
     state = state_directory(config.settings.state)
-    resumed = _resume(options, workspace, Store(state))
+    resumed = _resume(options, workspace, state) if options.go_on or options.resume is not None else None
     model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not model:
         from handrail.settings.config_file import find_config as where
@@ -204,15 +203,14 @@ def _require_dialect(name: str) -> None:
 
 
 def _resume(
-    options: argparse.Namespace, workspace: str, store: Store
-) -> tuple[StoredConversation, str, str, list[Turn], str] | None:
+    options: argparse.Namespace, workspace: str, state: str
+) -> tuple[StoredConversation, str, str, list[Turn], str]:
     """Load the conversation to resume, with its model, dialect, turns and session."""
-    from handrail.agent.store import NoConversation
+    from handrail.agent.store import NoConversation, Store
 
+    store = Store(state)
     try:
         name = store.last(workspace) if options.go_on else options.resume
-        if name is None:
-            return None
         if not name:
             raise NoConversation("--resume needs the id of a conversation")
         conversation, stored, turns = store.load(name)

@@ -10,16 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.chat.attachments import describe_named_files, load_pictures
-from handrail.cli.chat.first_prompt import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.message_queue import MessageQueue
 from handrail.cli.chat.opening import Work
 from handrail.cli.chat.resumed_turns import show_last_turns
-from handrail.cli.chat.screen import is_interactive, open_screen
+from handrail.cli.chat.screen import open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
-from handrail.cli.output import UsageError, on_terminal
+from handrail.cli.output import UsageError
 from handrail.errors.extras import MissingExtra, needs
-from handrail.text.display import escape, replace_surrogates
+from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Ending
@@ -30,14 +29,12 @@ _LONGEST_END = 10.0
 """Seconds that a stopped run gets to end before the program does."""
 
 
-def chat(plan: ChatPlan) -> int:
-    """A chat, until the person leaves."""
-    if is_interactive() and on_terminal(sys.stdin):
-        return _chat_at_terminal(plan)
+def chat_by_lines(plan: ChatPlan) -> int:
+    """A chat without a terminal: messages are the lines of stdin."""
     work = Work(plan, open_screen())
     with _closing(work), ended_in_order(work.stop):
         try:
-            _chat_by_lines(work)
+            _answer_lines(work)
         except (Leave, KeyboardInterrupt) as left:
             return getattr(left, "code", 0)
     return 0
@@ -53,8 +50,8 @@ def _closing(work: Work) -> Iterator[None]:
             work.screen.say(f"continue with: handrail chat --resume {work.conversation.id}", "dim")
 
 
-def _chat_by_lines(work: Work) -> None:
-    """Messages are the lines of stdin."""
+def _answer_lines(work: Work) -> None:
+    """Work on each line of stdin."""
     slash = Slash(work)
     while True:
         try:
@@ -81,33 +78,30 @@ def handle_message(work: Work, slash: Slash, text: str) -> bool:
     return True
 
 
-def _chat_at_terminal(plan: ChatPlan) -> int:
+def chat_at_terminal(plan: ChatPlan) -> int:
     """Messages come from the composer; the agent works on them in another thread."""
-    mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
-    print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
-    with early_prompt():
+    try:
+        with needs("agent"):
+            from handrail.cli.chat.completion import Files, Words
+            from handrail.cli.chat.composer import Composer
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
+    queue = MessageQueue()
+    composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
+    work = Work(plan, composer)
+    slash = Slash(work, composer.prefill)
+    composer.rewind = lambda: queue.add("/rewind") and None
+    composer.attach(Words(COMMANDS, slash.choices, Files(lambda: work.ready)), work.meter.line)
+    worker = Worker(work, slash, queue, composer)
+    code = 0
+    with _closing(work):
         try:
-            with needs("agent"):
-                from handrail.cli.chat.completion import Files, Words
-                from handrail.cli.chat.composer import Composer
-        except MissingExtra as error:
-            raise UsageError(str(error)) from None
-        queue = MessageQueue()
-        composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
-        work = Work(plan, composer)
-        slash = Slash(work, composer.prefill)
-        composer.rewind = lambda: queue.add("/rewind") and None
-        composer.attach(Words(COMMANDS, slash.choices, Files(lambda: work.ready)), work.meter.line)
-        worker = Worker(work, slash, queue, composer)
-        code = 0
-        with _closing(work):
-            try:
-                composer.run(worker.start)
-            except Leave as leave:
-                code = leave.code
-            finally:
-                worker.end()
-        return code
+            composer.run(worker.start)
+        except Leave as leave:
+            code = leave.code
+        finally:
+            worker.end()
+    return code
 
 
 class Worker:

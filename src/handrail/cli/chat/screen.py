@@ -6,16 +6,16 @@ No colours, no spinner, line by line. On a terminal `live_display.py` takes its 
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
+from handrail.cli.chat.first_prompt import is_interactive
 from handrail.cli.chat.summary import describe_event
-from handrail.cli.output import UsageError, escape_for_terminal, on_terminal, warn, write
+from handrail.cli.output import UsageError, escape_for_terminal, warn, write
 from handrail.errors.extras import MissingExtra, needs
 
 
@@ -100,11 +100,6 @@ class PlainScreen:
         if self._line:
             write(escape_for_terminal(self._line) + "\n")
             self._line = ""
-
-
-def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a person watches a terminal that can do more than print lines."""
-    return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 def open_screen() -> RunScreen:
