@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from handrail.approval.screen import Screen as Screen
@@ -15,6 +17,11 @@ from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
 from handrail.cli.minimal import write as write
 from handrail.text.display import replace_surrogates
+
+
+def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a person watches a terminal that can do more than print lines."""
+    return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 def warn(text: str) -> None:

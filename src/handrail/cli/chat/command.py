@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
-from handrail.cli.chat.plan import add_options, make_plan
+from handrail.cli.chat.first_prompt import early_prompt
+from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, find_state
-from handrail.cli.output import escape_for_terminal, write
+from handrail.cli.output import escape_for_terminal, is_interactive, on_terminal, write
+from handrail.text.display import escape
 
 _ABOUT = """\
 Chat with a model that uses Handrail's tools in your project. Calls that need approval are asked at the terminal.
@@ -34,17 +38,27 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     if options.list:
         return _list_conversations()
-    plan = make_plan(options)
-    from handrail.cli.chat.first_prompt import chat
+    return _chat(make_plan(options))
 
-    return chat(plan)
+
+def _chat(plan: ChatPlan) -> int:
+    """A chat, until the person leaves; returns the exit code."""
+    if not (is_interactive() and on_terminal(sys.stdin)):
+        from handrail.cli.chat.repl import chat_by_lines
+
+        return chat_by_lines(plan)
+    title = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
+    print(f"\x1b[2m{title}\x1b[0m" if "NO_COLOR" not in os.environ else title, flush=True)
+    with early_prompt():
+        from handrail.cli.chat.repl import chat_at_terminal
+
+        return chat_at_terminal(plan)
 
 
 def _list_conversations() -> int:
     import time
 
     from handrail.agent.store import Store
-    from handrail.text.display import escape
 
     for stored in Store(find_state()).all():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))

@@ -9,36 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
-
-from handrail.cli.output import on_terminal
-from handrail.text.display import escape
-
-if TYPE_CHECKING:
-    from handrail.cli.chat.plan import ChatPlan
+from collections.abc import Iterator
 
 PROMPT = "› "
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
-
-
-def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a person watches a terminal that can do more than print lines."""
-    return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
-
-
-def chat(plan: ChatPlan) -> int:
-    """A chat, until the person leaves; returns the exit code."""
-    if not (is_interactive() and on_terminal(sys.stdin)):
-        from handrail.cli.chat.repl import chat_by_lines
-
-        return chat_by_lines(plan)
-    mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
-    print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
-    with early_prompt():
-        from handrail.cli.chat.repl import chat_at_terminal
-
-        return chat_at_terminal(plan)
 
 
 @contextlib.contextmanager

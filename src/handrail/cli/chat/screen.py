@@ -13,9 +13,8 @@ from threading import Lock
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
-from handrail.cli.chat.first_prompt import is_interactive
 from handrail.cli.chat.summary import describe_event
-from handrail.cli.output import UsageError, escape_for_terminal, warn, write
+from handrail.cli.output import UsageError, escape_for_terminal, is_interactive, warn, write
 from handrail.errors.extras import MissingExtra, needs
 
 
