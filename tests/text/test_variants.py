@@ -95,6 +95,7 @@ def test_a_text_that_says_both_has_no_reading() -> None:
         ("escapes of Markdown", "\\_a\\_ \\*b", "\\_a\\_ \\*c", "_a_ *b", "_a_ *c"),
         ("line numbers", "[7] a\n[8] b", "[7] a\n[8] c", "a\nb", "a\nc"),
         ("diff signs", "@@ -1 +1 @@\n-a", "@@ -1 +1 @@\n+b", "a", "b"),
+        ("tags", "<![CDATA[a\nb\n]]>", "<![CDATA[\nb\n]]>", "a\nb\n", "\nb\n"),
     ],
 )
 def test_a_habit_goes_from_both_texts(name: str, old: str, new: str, bare: str, undone: str) -> None:
@@ -119,6 +120,24 @@ def test_a_habit_goes_from_both_texts(name: str, old: str, new: str, bare: str, 
 )
 def test_what_a_habit_would_not_have_left_so_is_no_habit(name: str, old: str) -> None:
     assert not meant(old, old + "x", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("signs for line ends", "a:$\nb$\n", "a:$\n^Ic$\n"),
+        ("signs for line ends", "a:¶\nb¶\n", "a:¶\n→c¶\n"),
+    ],
+)
+def test_a_new_text_that_shows_more_of_a_habit_than_the_old_one_has_no_reading(name: str, old: str, new: str) -> None:
+    assert not meant(old, new, name)
+    assert meant(old, old, name)
+
+
+def test_where_backslashes_are_escaped_no_reading_leaves_one_before_a_line_break() -> None:
+    readings = [one for group in list_variants("a\\nb\\n", "a\\nlog(&quot;x\\\\n&quot;)\\n") for one in group]
+    assert any(one.old == "a\nb\n" for one in readings)
+    assert not any("\\\n" in one.new for one in readings)
 
 
 def test_a_repair_whose_habit_does_not_give_back_what_was_sent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

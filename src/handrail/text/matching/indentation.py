@@ -20,6 +20,7 @@ _INDENT = re.compile(r"[ \t\u00a0\u3000]*")
 _LEAD = re.compile(rf"[ \t\u00a0\u3000{ZERO_WIDTH}]*")
 _TABS = (4, 8, 2, 3)
 _SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
+_CONTINUES = re.compile(r"^\s*(?:\??\.\w|->|&&|\|\||\|>|::)")
 _OPENS = re.compile(r"(?:[:{(\[]|=>|->|\b(?:then|do|begin|else))\s*(?:#.*|//.*)?$", re.IGNORECASE)
 _CLOSES = re.compile(r"\s*(?:[)}\]]|end\b|fi\b|done\b|esac\b|else\b|elif\b)", re.IGNORECASE)
 
@@ -113,7 +114,8 @@ class IndentMap:
         self.is_part = bool(evidence)
         """Whether these lines are one of several parts, with others between them that were left out."""
         self._new = [get_plain_indent(row) for row in new if row.strip()]
-        self._opens = any(_OPENS.search(row) for row in new if not get_plain_indent(row))
+        self._opens = any((_CONTINUES if get_plain_indent(row) else _OPENS).search(row) for row in new)
+        """Whether a line that lost its indentation has one below it that belongs deeper."""
         self._file = file
         self._mapped: dict[str, str] = {}
         self.same = all(a == b for a, b in self._pairs)

@@ -41,10 +41,13 @@ _SIDE = (
 """Names of tags that are no part of a page: an element of HTML around a text may be what the edit changes."""
 _TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>\\]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
 _INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>\\]*)?>(.*?)</\1>\s*$", re.DOTALL)
-_CDATA = re.compile(r"^\s*<!\[CDATA\[\n?()(.*?)\n?\]\]>\s*$", re.DOTALL)
+_CDATA = re.compile(r"^\s*<!\[CDATA\[\n()(.*?)\n\]\]>\s*$", re.DOTALL)
+_INLINE_CDATA = re.compile(r"^\s*<!\[CDATA\[()(.*?)\]\]>\s*$", re.DOTALL)
 _SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,9}\s*$", re.DOTALL)
 _REPLACE = re.compile(r"^(?:={5,9}[ \t]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
-_WRAPPERS = ((_TAG, _TAG), (_INLINE_TAG, _INLINE_TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE))
+_INLINE = (_INLINE_TAG, _INLINE_CDATA)
+"""Without line breaks of their own."""
+_WRAPPERS = ((_TAG, _TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE), *((one, one) for one in _INLINE))
 _QUOTES = ('"""', "'''", "``", "`", '"', "'", "**")
 
 
@@ -245,7 +248,14 @@ def remove_end_signs(old: str, new: str) -> list[Repair]:
     bare, undone = (_END_SIGN.sub("", text) for text in (old, new))
     if bare == old or (undone != new and make_spoil(new)(undone) != new):
         return []
+    if _shows_blanks(undone) and not _shows_blanks(bare):
+        return []  # what shows line ends shows tabs and blanks as well
     return [Repair(bare, undone, make_spoil(old))]
+
+
+def _shows_blanks(text: str) -> bool:
+    """Whether signs stand for the tabs or blanks that begin a line."""
+    return any(lead.strip(" \t") for lead in _LEAD.findall(text))
 
 
 def remove_wrapper(old: str, new: str) -> list[Repair]:
@@ -254,9 +264,9 @@ def remove_wrapper(old: str, new: str) -> list[Repair]:
     for before, after in _WRAPPERS:
         match, other = before.match(old), after.match(new)
         if match and other and other[2] and (match[2][-1:] == "\n") == (other[2][-1] == "\n"):
-            if before is _INLINE_TAG and indent_of(old.lstrip("\n")) and "\n" in other[2]:
+            if before in _INLINE and indent_of(old.lstrip("\n")) and "\n" in other[2]:
                 continue  # a shift of all lines, of which the tag hides that of the first
-            end = "\n" if before is not _INLINE_TAG else ""
+            end = "" if before in _INLINE else "\n"
             spoil = wrap(old[: match.start(2)], old[match.end(2) + len(end) :])
             repairs.append(Repair(match[2] + end, other[2] + end, spoil))
     return repairs

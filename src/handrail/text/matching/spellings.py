@@ -16,6 +16,7 @@ from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import LINE_SEPARATORS, fold
 from handrail.text.matching.habits import Repair, Spoil, Undo, choose_new, undo_throughout
 
+_ESCAPED_BACKSLASH = re.compile(r"\\\\[ntr]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _FAST = 20
 """Characters that cost one step to count."""
@@ -200,6 +201,8 @@ def make_unescape(marks: str) -> Callable[[str, str], list[Repair]]:
     def step(old: str, new: str) -> list[Repair]:
         if marks in ("n", "t", "nt") and any('\\"' in text and not _count_quotes(text) for text in (old, new)):
             return []  # then quotes are escaped too
+        if not whole and _ESCAPED_BACKSLASH.search(new) and not _ESCAPED_BACKSLASH.search(old):
+            return []  # then backslashes are escaped too
         if "t" in marks and not whole and "\\t" in undo(new):
             bare = undo(old)
             if "\\t" not in bare and any("\t" in row.strip() for row in bare.split("\n")):
