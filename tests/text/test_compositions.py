@@ -179,6 +179,10 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("a()\nb()\nc()\n...\nd()\n", "a()\nb()\n...\nc()  ", "a()\nb()\n...\ne()", ToolError),
         # Was the entity the file's own?
         ('<a b="c">&nbsp;\n', "<a b=&quot;c&quot;>&nbsp；", "<a b=&quot;d&quot;>&nbsp;", ToolError),
+        # One line of the old text has lost its indentation: has the new one too?
+        ("a:\n  b:\n    # c\n    - d\n", "  b:\n# c\n    - d\n", "  - e\n- f\n  # g\n", UnsureIndent),
+        # The only line is too deep: so is the one that opens a block, or the one in it?
+        ("a = 1\nassert b\n\n    c\n", "    assert b\n\n", "    if d:\n    assert b\n\n", UnsureIndent),
         # So many blanks stand for one in the old text: and in the line that is added?
         ("a b\nc d\n", "a      b\nc d", "a      b\ne      f\nc d", UnsureIndent),
     ],

@@ -162,6 +162,8 @@ class IndentMap:
             raise Unsure  # the one line that was quoted is too deep, and this one is where the file has it
         if answer and not known and not others and theirs != ours and not self.is_on_grid(answer):
             raise Unsure  # only the one line may be too deep, or not deep enough
+        if answer is not None and self._is_crossed(indent, answer):
+            raise Unsure  # the line that says so is a slip
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
@@ -183,6 +185,14 @@ class IndentMap:
     def _is_exact(self, image: _Image) -> bool:
         """Whether a way to map gives the very indentations that the file has, not only as many columns."""
         return all(image(a) == b for a, b in self._pairs[self.first_lost :])
+
+    def _is_crossed(self, indent: str, answer: str) -> bool:
+        """Whether a deeper line of the model is less deep in the file than ``answer``, or the other way round."""
+        return any(
+            (len(a) > len(indent) and len(b) < len(answer)) or (len(a) < len(indent) and len(b) > len(answer))
+            for a, b in self._pairs
+            if a[:1] == indent[:1] or not a or not indent
+        )
 
     def _may_be_in_place(self, indent: str, on_grid: bool) -> bool:
         """Whether a line below lines that lost their indentation may be where it belongs in the file already."""

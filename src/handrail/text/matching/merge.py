@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from handrail.text import lines
 from handrail.text.matching.fold import (
@@ -39,6 +40,7 @@ _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
 _RUN = re.compile(r"(?<=\S) {2,}(?=[^\s#/])")
 """Blanks between words; those before a comment are no slip."""
+_BLOCK = re.compile(r"\s*(?:(?:async )?(?:def|for|with)|if|elif|else|while|try|except|finally|class)\b.*:\s*(?:#.*)?$")
 _ALIKE = 0.5
 _MOST_PAIRS = 60_000
 """Pairs of equal lines or words that a comparison may have."""
@@ -77,6 +79,8 @@ def merge(
     indents = IndentMap(old, ours, new, file, evidence)
     if indents.same and len(new) > 1 and _has_lost_all(ours, new):
         raise Unsure
+    if not (indents.same or indents.flat or indents.bare) and _has_empty_block(new):
+        raise Unsure
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     rows, *others = (
         _merge_along(ours, old, new, indents, codes) for codes in _align(old, new, list(ours) != list(old))
@@ -107,6 +111,12 @@ def _has_lost_all(ours: Sequence[str], new: Sequence[str]) -> bool:
     indented = {row.strip() for row in ours if row.strip() and indent_of(row)}
     flush = {row.strip() for row in ours if row.strip() and not indent_of(row)}
     return not any(map(indent_of, new)) and not (indented - flush).isdisjoint(map(str.strip, new))
+
+
+def _has_empty_block(new: Sequence[str]) -> bool:
+    """Whether a line of Python that opens a block has none deeper below it: its own indentation is a slip."""
+    rows = [row for row in new if row.strip()]
+    return any(_BLOCK.match(row) and len(indent_of(below)) <= len(indent_of(row)) for row, below in pairwise(rows))
 
 
 def _complete_first_lines(
