@@ -209,6 +209,27 @@ def test_what_another_session_wrote_is_noticed(make_session: Make, path: Path) -
     assert b"five\n" in path.read_bytes() and b"ninety\n" in path.read_bytes()
 
 
+def test_a_read_that_an_edit_of_the_same_session_overtakes_does_not_make_it_forget(
+    make_session: Make, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make_session(durable=False)
+    read(session, "a.txt")
+    record_seen = session.tracker.record_seen
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.undo()
+        assert edit(session, "a.txt", "line 5\n", "five\n").status == "ok"
+        record_seen(*arguments)
+
+    monkeypatch.setattr(session.tracker, "record_seen", overtaken)
+    assert b"line 5\n" in read(session, "a.txt").text.encode()
+    assert edit(session, "a.txt", "five\n", "5\n").status == "ok"
+    path.write_bytes(path.read_bytes().replace(b"line 7\n", b"seven\n"))
+    assert code(write(session, "a.txt", "x")) == "changed_since"
+    read(session, "a.txt")  # nothing overtakes this one: it counts
+    assert write(session, "a.txt", "x").status == "ok"
+
+
 def test_the_record_holds_hash_time_size_and_identity(make_session: Make, path: Path) -> None:
     session = make_session()
     read(session, "a.txt", limit=3)

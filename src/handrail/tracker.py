@@ -37,6 +37,8 @@ class SeenFile:
     version: Version
     ranges: tuple[tuple[int, int], ...] = ()
     raw: bytes | None = None
+    written: int = 0
+    """The number of the session's last change of the file, of all its changes."""
 
 
 @frozen
@@ -58,6 +60,8 @@ class Tracker:
         self._tagged: OrderedDict[str, TaggedFile] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
+        self.writes = 0
+        """How many changes the session has made."""
 
     def look(self, path: str, now: Version) -> SeenFile | None:
         """Return the record of the file at ``path``, or of the same file under another name."""
@@ -77,14 +81,21 @@ class Tracker:
             return known.version.digest
         return hash_bytes(raw)
 
-    def record_seen(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
-        """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at)."""
+    def record_seen(self, path: str, version: Version, first: int, last: int, raw: bytes | None, since: int) -> None:
+        """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at).
+
+        ``since``: `writes` before the file was opened. If another call has changed the file meanwhile, the model knows
+        that newer version, and an older one does not replace it.
+        """
         with self._lock:
             known = self._paths.get(path)
-            ranges = known.ranges if known and known.version.same_bytes(version) else ()
+            same = known is not None and known.version.same_bytes(version)
+            if known and not same and known.written > since:
+                return
+            ranges = known.ranges if known and same else ()
             if 0 < first <= last and ranges != ((first, last),):
                 ranges = _merge_ranges([*ranges, (first, last)])
-            self._store(path, version, ranges, raw)
+            self._store(path, version, ranges, raw, known.written if known else 0)
 
     def wrote(
         self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None, tags: ShownTags | None = None
@@ -94,6 +105,7 @@ class Tracker:
         ``tags``: the change was made by tags, and these are valid after it; then a file that was not read still is not.
         """
         with self._lock:
+            self.writes += 1
             known = self._paths.get(path)
             self._tagged.pop(path, None)
             if raw is None:
@@ -103,7 +115,7 @@ class Tracker:
                 self._store_tags(path, TaggedFile(version, tags, raw))
                 if known is None:
                     return
-            self._store(path, version, _shift_ranges(known.ranges if known else (), hunks), raw)
+            self._store(path, version, _shift_ranges(known.ranges if known else (), hunks), raw, self.writes)
 
     def record_tags(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
         """Lines ``first`` to ``last`` were shown with their tags (0, 0: the file has no lines)."""
@@ -146,10 +158,12 @@ class Tracker:
                 self._drop(path)
                 self._tagged.pop(path, None)
 
-    def _store(self, path: str, version: Version, ranges: tuple[tuple[int, int], ...], raw: bytes | None) -> None:
+    def _store(
+        self, path: str, version: Version, ranges: tuple[tuple[int, int], ...], raw: bytes | None, written: int
+    ) -> None:
         self._drop(path)
         raw = raw if raw is not None and len(raw) <= _REMEMBERED else None
-        self._paths[path] = SeenFile(version, ranges, raw)
+        self._paths[path] = SeenFile(version, ranges, raw, written)
         self._inodes[version.dev, version.ino] = path
         self._held += len(raw or b"")
         if len(self._paths) > _FILES:
@@ -157,7 +171,7 @@ class Tracker:
         for older in self._paths if self._held > _BUDGET else ():
             entry = self._paths[older]
             self._held -= len(entry.raw or b"")
-            self._paths[older] = SeenFile(entry.version, entry.ranges)
+            self._paths[older] = SeenFile(entry.version, entry.ranges, written=entry.written)
             if self._held <= _BUDGET:
                 break
 

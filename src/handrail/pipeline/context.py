@@ -82,6 +82,7 @@ class ToolContext:
         self._services = services
         self._workspace = services.workspace
         self._tracker = services.tracker
+        self._writes_before = services.tracker.writes
         self._settings = services.settings
         self._rules = services.dialect.rules
         self._paths = judged.paths
@@ -206,7 +207,7 @@ class ToolContext:
 
     def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen
-            self._tracker.record_seen(file.path.real, file.version, first, last, file.raw)
+            self._tracker.record_seen(file.path.real, file.version, first, last, file.raw, self._writes_before)
 
     def changed_since_read(self, file: TextFile) -> bool:
         seen = self._tracker.look(file.path.real, file.version)
