@@ -30,7 +30,7 @@ run:
 # More workers than cores: many tests wait for a process or for a limit of time.
 WORKERS := 4
 
-# About a minute: lint, types, and the tests that start no process of ours.
+# A minute and a half: lint, types, and the tests that start no process of ours.
 QUICK := tests/text tests/patches tests/scenarios tests/tools tests/dialects tests/seeds tests/pipeline tests/policy \
 	tests/settings tests/secrets tests/test_tracker.py tests/test_workspace.py tests/test_public_names.py
 quick: $(READY) check
