@@ -14,7 +14,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,14 @@ def end_of(result: Any) -> str:
     return result.error.code if result.error else "done"
 
 
+class WorkerDied(BaseException):
+    """Raised in a worker instead of its death."""
+
+
+def die() -> None:
+    raise WorkerDied
+
+
 def kill_this_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -64,14 +72,22 @@ def kill_this_process() -> None:
 @contextlib.contextmanager
 def cut_after(session: Any, seconds: float) -> Iterator[None]:
     """Kill the server of a session after a moment, at the latest when the block is left."""
-    process, over = session._link.find_connection().pid, threading.Event()
+    process = session._link.find_connection().pid
 
-    def cut() -> None:
+    def cut(over: threading.Event) -> None:
         over.wait(seconds)
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
 
-    thread = threading.Thread(target=cut)
+    with run_beside(cut):
+        yield
+
+
+@contextlib.contextmanager
+def run_beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do something in another thread, with an event that is set when the block is left."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,))
     thread.start()
     try:
         yield

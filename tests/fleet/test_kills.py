@@ -9,15 +9,7 @@ import pytest
 
 from handrail import FleetWorkspace
 from handrail.fleet.worker import work_in
-from tests.fleet.kill_test import check_ledgers, make_steps, make_tree, read_ledgers
-
-
-class WorkerDied(BaseException):
-    """Stands for the end of a worker."""
-
-
-def die() -> None:
-    raise WorkerDied
+from tests.fleet.kill_test import WorkerDied, check_ledgers, die, make_steps, make_tree, read_ledgers
 
 
 @pytest.mark.slow

@@ -35,7 +35,16 @@ from handrail.journal.shipping import CopiedJournal, LocalJournal, Shipment, shi
 from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.settings.journal_address import JournalAddress
 from tests.command import handrail, surroundings
-from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers
+from tests.fleet.kill_test import (
+    STEPS,
+    WorkerDied,
+    check_ledgers,
+    check_records,
+    die,
+    make_steps,
+    make_tree,
+    read_ledgers,
+)
 from tests.sizes import pick
 
 ROOT = Path(__file__).parents[2]
@@ -428,14 +437,6 @@ def test_the_kill_test_leaves_every_record_of_every_workspace_once(
     for workspace, end in zip(workspaces, ends, strict=True):
         check_ledgers(end.result(), *work_in(workspace, read_ledgers, "run", {"mode": "full"}).value)
     check_records(configured, tmp_path, {"HANDRAIL_CONFIG": os.environ["HANDRAIL_CONFIG"]}, edits=STEPS * count)
-
-
-class WorkerDied(BaseException):
-    """Stands for the end of a worker."""
-
-
-def die() -> None:
-    raise WorkerDied
 
 
 def shorten(most_calls: int) -> None:

@@ -21,7 +21,7 @@ from handrail import Fleet, FleetWorkspace, Session
 from handrail_demo.scripted_server import Line, ScriptedServer, Seen
 from tests.command import handrail
 from tests.docs.pages import blocks_of
-from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers
+from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers, run_beside
 
 pytestmark = pytest.mark.skipif(not os.environ.get("HANDRAIL_FLEET"), reason="needs Ray: `make test-fleet` installs it")
 ROOT = Path(__file__).parents[2]
@@ -178,19 +178,12 @@ def test_the_kill_test(fleet: Fleet, cluster: Nodes, postgres_server: PostgresSe
 
 @contextlib.contextmanager
 def restart_often(server: PostgresServer) -> Iterator[None]:
-    over = threading.Event()
-
-    def restart() -> None:
+    def restart(over: threading.Event) -> None:
         while not over.wait(5):
             server.restart("immediate")
 
-    thread = threading.Thread(target=restart)
-    thread.start()
-    try:
+    with run_beside(restart):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.mark.slow

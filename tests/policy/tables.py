@@ -23,7 +23,7 @@ def policy(
 
 
 def access(root: Path, action: Action, target: str, **more: Any) -> Access:
-    """An access as the pipeline passes it on: a path with what it really stands for."""
+    """An access as the pipeline passes it on: a path, and the real path that it leads to."""
     if action in ("run", "network"):
         return Access(action, target, **more)
     return Access(action, target, str((root / target).resolve()), **more)

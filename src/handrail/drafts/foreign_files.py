@@ -41,7 +41,7 @@ class ForeignCopy(NamedTuple):
         return (path, status.st_ctime_ns) == (self.path, self.change_time)
 
     def get_owner(self, status: os.stat_result) -> tuple[int, int]:
-        """The owner that the copy stands for. A command may have given it another group."""
+        """The owner of the original. A command may have given it another group."""
         return self.owner[0], self.owner[1] if status.st_gid == self.group else status.st_gid
 
 

@@ -76,19 +76,21 @@ class AccessCheck:
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()
-
-        async def replayed() -> Message:
-            nonlocal first
-            if first:
-                message, first = first, {}
-                return message
-            return await receive()
-
         # Whoever hides the word from this look is refused at the desk, with an error of the protocol.
         if _CALL in first.get("body", b"") and self._busy(scope[PRINCIPAL].name):
             await _build_response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
         else:
-            await self._apps[scope[PRINCIPAL].name](scope, replayed, send)
+            await self._apps[scope[PRINCIPAL].name](scope, replay(first, receive), send)
+
+
+def replay(first: Message, receive: Receive) -> Receive:
+    """``receive`` of an application for which the first message was taken already: that one, then the others."""
+    pending = [first]
+
+    async def receive_again() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return receive_again
 
 
 def _build_response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:

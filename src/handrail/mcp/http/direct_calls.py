@@ -17,10 +17,11 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import pydantic_core
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handrail.approval.elicitation import Unanswered
 from handrail.mcp import protocol
+from handrail.mcp.http.access import replay
 from handrail.mcp.http.calls import HttpCall, PrincipalService
 from handrail.mcp.protocol import ClientInfo
 from handrail.mcp.workers import WorkerPool
@@ -84,14 +85,6 @@ class DirectCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()  # with the whole body: `AccessCheck` has waited for it
-
-        async def replayed() -> Message:
-            nonlocal first
-            if first:
-                message, first = first, {}
-                return message
-            return await receive()
-
         body = first.get("body", b"")
         if _CALL in body and await self._answer(scope, body, receive, send):
             return
@@ -99,7 +92,7 @@ class DirectCalls:
             self._cancel(scope, body)
         if scope["method"] == "DELETE":
             self._forget(scope)
-        await self._sdk(scope, replayed, send)
+        await self._sdk(scope, replay(first, receive), send)
 
     def learn(self, session: str, client: ClientInfo) -> None:
         """The SDK has let a call of this session in."""

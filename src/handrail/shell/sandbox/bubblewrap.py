@@ -259,7 +259,7 @@ def _list_top(narrow: Narrow | None) -> Iterator[str]:
                 yield from ("--ro-bind-try", entry.path, entry.path)
     if narrow:
         for path in narrow.visible:
-            private = is_inside(path, "/tmp")  # noqa: S108 - another one stands there
+            private = is_inside(path, "/tmp")  # noqa: S108 - the sandbox has one of its own
             if path.count("/") > 1 and not private and os.path.exists(path):  # a directory above may be closed to us
                 yield from ("--ro-bind-try", path, path)
         for path, text in narrow.links:

@@ -150,7 +150,7 @@ class LooseSearch:
         start, end = parts[0].at, parts[-1].span[1]
         around = self._file.keys[max(0, start - _BESIDE) : end + _BESIDE]
         if any(self._file.key(old[gap]) in around for gap in gaps):
-            return None  # they are a line of the file itself, which stands elsewhere
+            return None  # they are a line of the file itself, at another place
         evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
         parts = [replace(part, evidence=evidence) for part in parts]
         fits = self._fits(edges, start, end)
