@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, system_calls
 from handrail.files import commit, versions
 from tests.command import TIMEOUT
 
@@ -134,6 +134,38 @@ def test_where_the_name_is_gone_the_version_is_saved_beside_it(tmp_path: Path) -
     session.close()
     (kept,) = tmp_path.iterdir()
     assert kept.read_bytes() == b"one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("moments", [(1,), (1, 2), (1, 2, 3), (2,), (2, 3)])
+def test_versions_that_another_program_has_replaced_itself_are_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moments: tuple[int, ...]
+) -> None:
+    """``moments``: before which exchanges of names another program renames a file of its own over ours.
+
+    An edit exchanges once; a second time to undo that, and again for each version that it meets there.
+    """
+    session, path = opened(tmp_path)
+    exchange, calls = system_calls.exchange, list[int]()
+    newest = b"one\ntwo\n"
+
+    def meet(one: str, other: str, directory: int) -> bool:
+        nonlocal newest
+        calls.append(1)
+        if len(calls) in moments:
+            newest += b"%d\n" % len(calls)
+            (tmp_path / "theirs").write_bytes(newest)
+            (tmp_path / "theirs").rename(path)
+        return exchange(one, other, directory)
+
+    monkeypatch.setattr(system_calls, "exchange", meet)
+    if moments[0] == 2:
+        monkeypatch.setattr(commit.Exchange, "wanted", lambda exchange: exchange.exchanged)
+    result = session.call("Edit", {"file_path": "f.txt", "old_string": "one", "new_string": "1"})
+    session.close()
+    if result.error is None:  # it was tried again, on the newest version
+        newest = newest.replace(b"one", b"1")
+    assert path.read_bytes() == newest
+    assert os.listdir(tmp_path) == ["f.txt"]
 
 
 def test_other_metadata_is_no_write(tmp_path: Path) -> None:

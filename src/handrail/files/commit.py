@@ -298,7 +298,7 @@ class _Slot:
         if self.in_place or self.stuck:
             return self.in_place
         if self.pair and self.pair.exchanged:
-            _watch_replaced(self.temp, self.name, self.directory, self._identify_removed())
+            self._watch_removed(self.pair)
         for _ in range(2):
             try:
                 os.unlink(self.temp, dir_fd=self.directory)
@@ -309,13 +309,21 @@ class _Slot:
             return True
         return False
 
-    def _identify_removed(self) -> Version:
-        """The contents of the file that has the temporary name in the end: the old one, or ours if that was undone."""
+    def _watch_removed(self, pair: Exchange) -> None:
+        """Watch the file that has the temporary name in the end: the old one, or ours if the exchange was undone.
+
+        It can also be a file that another program had put under the name, and has replaced itself since. Nobody misses
+        what is written to that one.
+        """
         before = self.change.before
         if self.swapped and before:  # it may have grown while it was read, after its size was taken
-            return replace(before.version, size=len(before.raw))
-        contents = self.pair.contents if self.pair else self.new
-        return Version(0, 0, len(contents), 0, 0, hash_bytes(contents))
+            expected = replace(before.version, size=len(before.raw))
+        else:
+            removed = system_calls.stat_at(self.temp, self.directory)
+            if removed is None or removed.st_ino != self.new_ino:
+                return
+            expected = Version(0, 0, len(pair.contents), 0, 0, hash_bytes(pair.contents))
+        _watch_replaced(self.temp, self.name, self.directory, expected)
 
     def version(self) -> Version:
         return make_version(os.fstat(self.fd), self.digest)
