@@ -12,7 +12,7 @@ import dataclasses
 import re
 import string
 from collections.abc import Hashable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 from handrail.text.display import escape, replace_surrogates
@@ -93,8 +93,13 @@ class DialectTemplates:
 
     def number_lines(self, rows: Iterable[tuple[int | str, str]]) -> str:
         """Put each line behind its number, in the dialect's layout."""
-        gutter = self._gutter.format
-        return "\n".join([gutter(number=number) + text for number, text in rows])
+        gutter = self._gutter
+        return "\n".join([_format_gutter(gutter, number) + text for number, text in rows])
+
+
+@lru_cache(maxsize=1 << 13)
+def _format_gutter(gutter: str, number: int | str) -> str:
+    return gutter.format(number=number)
 
 
 def fact_names(kind: type) -> frozenset[str]:

@@ -11,10 +11,11 @@ import os
 import threading
 import time
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate, count
 from typing import NamedTuple
 
 from handrail import system_calls
@@ -174,17 +175,15 @@ class TextFile:
         offset, number = self._find_tail(-first) if first < 0 else (self._seek(first), first)
         codec = self._page_codec(offset)
         rows: list[PageLine] = []
-        spent = 0
         more = False
-        lines_of_page = self._read_rows(offset, number, most, width, column, UTF8 if codec.unit > 1 else codec, patient)
-        for row, behind in lines_of_page:
-            spent += len(row.text) + 1
-            if rows and spent > budget:
-                more = True
-                break
-            rows.append(row)
-            more = behind
-            if len(rows) == most:
+        shown_as = UTF8 if codec.unit > 1 else codec
+        for batch, behind in self._read_rows(offset, number, most, width, column, shown_as, patient):
+            lengths = list(accumulate([len(row.text) + 1 for row in batch]))
+            fitting = max(bisect_right(lengths, budget), 0 if rows else 1)  # a page has at least one line
+            budget -= lengths[-1]
+            rows += batch[:fitting]
+            more = behind or fitting < len(batch)
+            if fitting < len(batch) or len(rows) == most:
                 break
         if not rows:  # there was such a line a moment ago: the file was cut short
             raise PastEnd(path=self.path.named, offset=first, total=max(0, number - 1))
@@ -291,14 +290,17 @@ class TextFile:
 
     def _read_rows(
         self, offset: int, number: int, most: int, width: int, column: int, codec: Codec, patient: bool
-    ) -> Iterator[tuple[PageLine, bool]]:
-        """The lines from a byte offset on, each with whether more follows; only what is shown of a line is kept."""
+    ) -> Iterator[tuple[list[PageLine], bool]]:
+        """The lines from a byte offset on, a block at a time, and whether more follows.
+
+        Only what is shown of a line is kept.
+        """
         line = _Line(codec, column - 1, width) if column > 1 else None
         last = number + most
         while offset < self.size:
             self._check()
             if line and line.left > _ENDLESS and not patient:
-                yield line.row(number)._replace(endless=True), number != -1
+                yield [line.row(number)._replace(endless=True)], number != -1
                 return
             raw, block = self._block(offset)
             if not raw:
@@ -306,25 +308,20 @@ class TextFile:
             offset += raw
             pieces = _split_block(block, last - number)
             rest = pieces.pop()
-            final = len(pieces) - 1 if not rest and offset >= self.size else -1
-            for at, piece in enumerate(pieces):
+            if pieces:
+                rows: list[PageLine] = []
                 if line:
-                    line.feed(piece)
-                    row, line = line.row(number), None
-                else:  # nearly always: the whole line lies in this block
-                    text = piece.decode(codec.name, "replace")
-                    row = (
-                        PageLine(number, text)
-                        if len(text) <= width
-                        else PageLine(number, text[:width], len(text) - width)
-                    )
-                yield row, at != final
-                number += 1
+                    line.feed(pieces.pop(0))
+                    rows.append(line.row(number))
+                    line = None
+                rows += _cut_rows(number + len(rows), [piece.decode(codec.name, "replace") for piece in pieces], width)
+                number += len(rows)
+                yield rows, bool(rest) or offset < self.size
             if rest:
                 line = line or _Line(codec, 0, width)
                 line.feed(rest)
         if line and line.fed:
-            yield line.row(number), False
+            yield [line.row(number)], False
 
     def _page_codec(self, offset: int) -> Codec:
         """The encoding of this page: of a big file only a part was looked at, and this may be the part that differs."""
@@ -351,6 +348,13 @@ def _split_block(block: bytes, most: int) -> list[bytes]:
     if b"\r" not in block:
         return block.split(b"\n", most)
     return lines.BYTE_END.split(block, most)
+
+
+def _cut_rows(number: int, texts: list[str], width: int) -> Iterable[PageLine]:
+    """The rows from ``number`` on, each cut at ``width`` characters."""
+    if max(map(len, texts), default=0) <= width:  # nearly always
+        return map(PageLine, count(number), texts)
+    return (PageLine(at, text[:width], max(0, len(text) - width)) for at, text in enumerate(texts, start=number))
 
 
 class _Line:

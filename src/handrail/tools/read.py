@@ -162,8 +162,11 @@ def count_lines(args: Args, limits: Limits) -> int:
     return min(most, limits.most_lines) if limits.most_lines else most
 
 
-def show_rows(page: Iterable[PageLine], column: int = 1) -> list[ShownRow]:
+def show_rows(page: Sequence[PageLine], column: int = 1) -> list[ShownRow]:
     """The rows of a page; the first one begins at ``column``."""
+    numbers, texts, lefts, _ = zip(*page, strict=True)
+    if not any(lefts):  # nearly always
+        return list(map(ShownRow, numbers, texts, page))
     rows = [ShownRow(row.number, row.text, row, 1 + len(row.text) if row.left else 0) for row in page]
     if column > 1 and rows and rows[0].cut:
         rows[0] = rows[0]._replace(cut=column + len(rows[0].text))
