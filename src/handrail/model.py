@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, field, fields
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from handrail.frozen import frozen
@@ -354,14 +355,24 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a dataclass that are texts or truth values; raises `TypeError` where one is something else."""
+    return {name: read(value[name]) for name, read in _find_plain_readers(kind)}
+
+
+@cache
+def _find_plain_readers(kind: type) -> tuple[tuple[str, Callable[[Any], str | bool]], ...]:
     of_text = ("str", "Action", "Tier", "Decision")
-    read = {"bool": _read_flag, **dict.fromkeys(of_text, _read_text)}
-    return {one.name: read[str(one.type)](value[one.name]) for one in fields(kind) if str(one.type) in read}
+    readers: dict[str, Callable[[Any], str | bool]] = {"bool": _read_flag, **dict.fromkeys(of_text, _read_text)}
+    return tuple((one.name, readers[str(one.type)]) for one in fields(kind) if str(one.type) in readers)
 
 
 def access_as_json(access: Access) -> dict[str, Any]:
     """An access as plain JSON values, without the parsed command."""
-    return {one.name: getattr(access, one.name) for one in fields(Access) if one.name not in ("script", "mentions")}
+    return {name: getattr(access, name) for name in _list_json_fields()}
+
+
+@cache
+def _list_json_fields() -> tuple[str, ...]:
+    return tuple(one.name for one in fields(Access) if one.name not in ("script", "mentions"))
 
 
 def read_access(value: Mapping[str, Any]) -> Access:
