@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from operator import itemgetter
@@ -22,6 +23,7 @@ from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search import ripgrep
 from handrail.search.index.candidates import Candidate, Candidates
+from handrail.search.index.contents import ContentTest
 from handrail.search.index.layout import make_stamp
 from handrail.search.index.literals import find_literals
 from handrail.search.index.use import SessionIndexes, get_indexes
@@ -107,21 +109,20 @@ def _search_indexed(
         return None
     candidates = Candidates(view, alternatives, query.multiline, "" if tree.path.inner == "." else tree.path.inner)
     newest_names = query.order == "newest" and query.mode != "content"
-    if len(candidates.doubtful) > _MOST_OPEN or (len(candidates) > _MOST_CANDIDATES and not newest_names):
+    most = len(candidates.doubtful) if newest_names else len(candidates)
+    if most > _MOST_CANDIDATES:
         return None
     seen = Receipt()
     at_once = len(candidates) <= _MOST_OPEN
+    look = partial(_search_candidates, query.mode, tree, engine, budget, ContentTest(query, alternatives))
     try:
-        first = [*candidates.doubtful, *(candidates.certain() if at_once else ())]
-        matches = list(_search_candidates(query.mode, tree, first, engine, budget, seen))
+        matches = look([*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
         if newest_names and not at_once:
-            shown = (one for one in candidates.newest() if engine.shows(one.path))
-            certain = _search_chunks(query.mode, tree, shown, engine, budget)
+            certain = _search_chunks(look, (one for one in candidates.newest() if engine.shows(one.path)))
             old = _sort_newest(tree, matches, max(1, len(matches)), engine.shows)
             files = list(islice(_merge_newest(tree, certain, old), query.need))
         else:
-            rest = iter(() if at_once else candidates.certain())
-            certain = _search_chunks(query.mode, tree, rest, engine, budget)
+            certain = _search_chunks(look, iter(() if at_once else candidates.certain()))
             files, all_of_it = _collect(one for one in chain(matches, certain) if engine.shows(one.path))
             if not all_of_it:
                 return None
@@ -146,39 +147,55 @@ def _search_indexed(
 
 
 def _search_chunks(
-    mode: Mode, tree: SearchTree, candidates: Iterator[Candidate], engine: Ripgrep, budget: Budget
+    look: Callable[[Sequence[Candidate], Receipt], list[FileMatches]], candidates: Iterator[Candidate]
 ) -> Iterator[FileMatches]:
     """Search candidates that are not in doubt, in their order. Raises `_InDoubt` if it takes too many of them."""
     size, left = _CHUNK * 2, _MOST_CANDIDATES
     while chunk := list(islice(candidates, size)):
         if left <= 0:
             raise _InDoubt
-        matches = {one.path: one for one in _search_candidates(mode, tree, chunk, engine, budget, Receipt())}
+        matches = {one.path: one for one in look(chunk, Receipt())}
         yield from (matches[one.path] for one in chunk if one.path in matches)
         size, left = _MOST_OPEN, left - len(chunk)
 
 
 def _search_candidates(
-    mode: Mode, tree: SearchTree, candidates: Sequence[Candidate], engine: Ripgrep, budget: Budget, receipt: Receipt
-) -> Iterator[FileMatches]:
+    mode: Mode,
+    tree: SearchTree,
+    engine: Ripgrep,
+    budget: Budget,
+    test: ContentTest,
+    candidates: Sequence[Candidate],
+    receipt: Receipt,
+) -> list[FileMatches]:
     """Search these files by descriptors, those in doubt as if ripgrep had walked to them. Raises `_InDoubt`."""
+    matches: list[FileMatches] = []
     fds: dict[int, str] = {}
+    walked: list[int] = []
     try:
         for one in candidates:
             fd = _open(tree, one.path)
-            if fd < 0:
+            if fd < 0 or len(fds) > _MOST_OPEN:
                 raise _InDoubt
             fds[fd] = one.path
-            if one.stamp is not None and make_stamp(os.fstat(fd)) != one.stamp:
+            status = os.fstat(fd)
+            if one.stamp is not None and make_stamp(status) != one.stamp:
                 raise _InDoubt
-        walked = [fd for fd, one in zip(fds, candidates, strict=True) if one.stamp is None]
+            verdict = test.judge(fd, status)
+            if verdict == "perhaps":
+                walked += [fd] if one.stamp is None else []
+                continue
+            matches += [FileMatches(one.path)] if verdict == "yes" else []
+            del fds[fd]
+            os.close(fd)
         if fds:
-            yield from engine.among(mode, fds, budget, receipt, walked=walked)
+            matches += engine.among(mode, fds, budget, receipt, walked=walked)
         if receipt.stopped or receipt.unreadable:
             raise _InDoubt
     finally:
         for fd in fds:
             os.close(fd)
+    return matches
 
 
 def _merge_newest(tree: SearchTree, *runs: Iterable[FileMatches]) -> Iterator[FileMatches]:

@@ -25,7 +25,7 @@ from handrail.search.receipt import Budget, Receipt
 from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import Contents, Counts, OutputReader, Paths
 from handrail.search.ripgrep_process import RipgrepProcess, TooManyMessages
-from handrail.search.tree import SearchTree
+from handrail.search.tree import NameTest, SearchTree
 from handrail.text.globs import expand_braces
 
 _ALWAYS = (
@@ -104,8 +104,10 @@ class _VisibilityFilter:
         self._tree = tree
         self._query = query
         self._ignores: dict[str, Ignores] = {}
-        self._suspects = {"": tree.suspects(tree.real(""))}
+        self._tests = tree.sight.tests_below(tree.path.real)
         """For each directory, the test of `_test_in`."""
+        if "" not in self._tests:
+            self._tests[""] = tree.suspects(tree.real(""))
 
     def shows(self, path: str, hidden: bool) -> bool:
         """Whether the file is shown; ``hidden``: ripgrep has left out hidden files itself."""
@@ -128,9 +130,9 @@ class _VisibilityFilter:
         is_other_name = self._tree.sight.is_other_name
         return is_other_name is None or not is_other_name(self._tree.real(path))
 
-    def _test_in(self, directory: str, readable: Callable[[str], bool]) -> Callable[[str], object] | None:
+    def _test_in(self, directory: str, readable: Callable[[str], bool]) -> NameTest | None:
         """A test for names in it that must be asked about; `_hidden` if the directory itself may not be seen."""
-        known, at = self._suspects, directory
+        known, at = self._tests, directory
         names: list[str] = []
         while at not in known:
             at, _, name = at.rpartition("/")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from handrail.errors import NotDirectory, NotFound, ToolError
@@ -16,6 +17,10 @@ from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
 Kind = Literal["file", "dir", "link", "other"]
+NameTest = Callable[[str], object]
+"""A test for the names of a directory: `Visibility.readable` must be asked about those that pass."""
+_MOST_TESTS = 50_000
+_MOST_TOPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,17 @@ class Visibility:
     """Whether the file at a real path is one that may not be read, by another name on the disk. None: none is."""
     hides: Sequence[str] | None = ()
     """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
+    _tests: dict[str, dict[str, NameTest | None]] = field(default_factory=dict, compare=False, repr=False)
+
+    def tests_below(self, top: str) -> dict[str, NameTest | None]:
+        """A cache for the tests of the directories below a real path: for as long as the answers of `suspects` hold."""
+        if self.suspects is None:
+            return {}
+        known = self._tests.setdefault(top, {})
+        if len(known) > _MOST_TESTS or len(self._tests) > _MOST_TOPS:
+            self._tests.clear()
+            known = self._tests[top] = {}
+        return known
 
 
 class SearchTree:
@@ -121,11 +137,14 @@ class SearchTree:
 
     def named(self, inner: str = "", absolute: bool = False) -> str:
         """Return the path of an entry for an answer, in a form that can be given as a path again."""
-        real = self.real(inner)
-        home = os.path.realpath(self.workspace.home)
+        real, home = self.real(inner), self._home
         if absolute or not (real == home or real.startswith(home.rstrip("/") + "/")):
             return escape(self.workspace.to_display_path(real))
-        return escape(os.path.relpath(real, home) if real != home else ".")
+        return escape(real[len(home.rstrip("/")) + 1 :] if real != home else ".")
+
+    @cached_property
+    def _home(self) -> str:
+        return os.path.realpath(self.workspace.home)
 
     def behind(self, link: str) -> Kind:
         """The kind of a link's target, if that is a visible file or directory of the workspace; else `link`."""

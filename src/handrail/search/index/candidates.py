@@ -33,7 +33,7 @@ class Candidates:
         self._index = index
         self._prefix = len(os.fsencode(inner)) + 1 if inner else 0
         self._certain = matching - doubtful
-        names = [*(index.files[number] for number in doubtful), *view.list.unknown]
+        names = [*(index.name(number) for number in doubtful), *view.list.unknown]
         self.doubtful = [Candidate(self._path(name), None) for name in names]
         self.binary = len(binary - doubtful)
         """Files with NUL bytes that are not among them."""
@@ -49,12 +49,11 @@ class Candidates:
         """Those that are not in doubt, the newest first, those of one age in the order of paths."""
         index, numbers = self._index, self._certain
         if len(numbers) < len(index.flags) // 16:
-            stamps = index.stamps
-            return map(self._candidate, sorted(numbers, key=lambda number: (-stamps[number][0], number)))
+            return map(self._candidate, sorted(numbers, key=lambda number: (-index.stamp(number)[0], number)))
         return (self._candidate(number) for number in index.newest if number in numbers)
 
     def _candidate(self, number: int) -> Candidate:
-        return Candidate(self._path(self._index.files[number]), self._index.stamps[number])
+        return Candidate(self._path(self._index.name(number)), self._index.stamp(number))
 
     def _path(self, name: bytes) -> str:
         return os.fsdecode(name[self._prefix :])

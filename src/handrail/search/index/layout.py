@@ -4,8 +4,8 @@ The trigrams of a file (ASCII letters in lower case) set bits of its signature, 
 its size. Signatures are stored transposed, in blocks of at most 32,768 columns: a row for each bit, a column for each
 file, so that a query reads one row for each trigram. A large file is cut at line ends into several columns.
 
-A file consists of the blocks, the names and stamps of files, directories and ignore files, and a description (JSON),
-whose place is in its first bytes.
+A file consists of the blocks, the names and stamps of files, directories and ignore files, the numbers of the files by
+age, and a description (JSON), whose place is in its first bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import struct
 
-MAGIC = b"HRINDEX1"
+MAGIC = b"HRINDEX2"
 HEAD = struct.Struct("<8sQQ")
 """Magic bytes; offset and length of the description."""
 BLOCK = struct.Struct("<IIQQ")
@@ -46,6 +46,11 @@ NEVER: Stamp = (0, 0, 0, 0)
 
 def make_stamp(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def order_of_paths(name: bytes) -> bytes:
+    """The key by which files are sorted: component by component."""
+    return name.replace(b"/", b"\0")
 
 
 def signature_bits(length: int) -> int:

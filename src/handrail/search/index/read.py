@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +22,7 @@ from handrail.search.index.layout import (
     MULTIPLIER,
     NO_FILE,
     Stamp,
+    order_of_paths,
 )
 
 _MOST_HASHES = 64
@@ -53,6 +56,10 @@ class IndexFile:
         table = self._map[slice(*places["blocks"])]
         self._blocks = list(BLOCK.iter_unpack(table))
         self.flags = self._map[slice(*places["flags"])]
+        self._offsets = self._numbers("offsets")
+        self._stamps = self._numbers("stamps")
+        if len(self._offsets) != len(self.flags) + 1 or len(self._stamps) != 4 * len(self.flags):
+            raise BadIndex(path)
 
     def _numbers(self, place: str) -> memoryview:
         return self._view[slice(*self._places[place])].cast("q")
@@ -71,17 +78,30 @@ class IndexFile:
         """The number of each file."""
         return {name: number for number, name in enumerate(self.files)}
 
-    @cached_property
-    def stamps(self) -> Sequence[Stamp]:
-        """The stamp of each file when it was indexed."""
-        flat = self._numbers("stamps").tolist()
-        return list(zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True))
+    def name(self, number: int) -> bytes:
+        """The name of one file."""
+        start, end = self._offsets[number : number + 2]
+        return self._map[self._places["files"][0] + start : self._places["files"][0] + end - 1]
+
+    def find(self, name: bytes) -> int | None:
+        """The number of one file; None if it is not in the index."""
+        key = order_of_paths(name)
+        number = bisect_left(range(len(self.flags)), key, key=lambda at: order_of_paths(self.name(at)))
+        return number if number < len(self.flags) and self.name(number) == name else None
+
+    def stamp(self, number: int) -> Stamp:
+        """The stamp of one file when it was indexed."""
+        mtime, ctime, size, inode = self._stamps[4 * number : 4 * number + 4]
+        return mtime, ctime, size, inode
+
+    def stamps(self) -> Iterator[Stamp]:
+        """The stamps of all files."""
+        return zip(*(self._stamps[place::4].tolist() for place in range(4)), strict=True)
 
     @cached_property
-    def newest(self) -> list[int]:
+    def newest(self) -> memoryview:
         """Numbers of the files, the newest first, those of one age in the order of paths."""
-        ages = [-stamp[0] for stamp in self.stamps]
-        return sorted(range(len(ages)), key=ages.__getitem__)
+        return self._view[slice(*self._places["newest"])].cast("I")
 
     @cached_property
     def directories(self) -> dict[bytes, tuple[int, int]]:
@@ -97,7 +117,8 @@ class IndexFile:
 
     def with_flag(self, flag: int) -> set[int]:
         """Numbers of the files that have this flag."""
-        return {number for number, flags in enumerate(self.flags) if flags & flag}
+        values = bytes(value for value in range(HAS_NUL + ALWAYS + LINKED + 1) if value & flag)
+        return {match.start() for match in re.finditer(b"[%s]" % re.escape(values), self.flags)}
 
     @cached_property
     def always(self) -> set[int]:

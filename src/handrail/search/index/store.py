@@ -22,6 +22,7 @@ from typing import Any
 from handrail import system_calls
 from handrail.errors import IoError
 from handrail.errors.extras import USES, MissingExtra, install_command
+from handrail.search.index.layout import order_of_paths
 from handrail.search.index.read import BadIndex, IndexFile
 from handrail.search.index.structure import Mark, TooManyDirectories, scan
 from handrail.search.index.write import Task
@@ -162,7 +163,7 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
     except TooManyDirectories:
         raise IoError(path=tree.path.named, why="it has too many directories") from None
     shown = [name for name in names if base.shows(os.fsdecode(name))]
-    shown.sort(key=lambda name: name.split(b"/"))
+    shown.sort(key=order_of_paths)
     description = {
         "built": time.time(),
         "complete": len(shown) == len(names) and not receipt.unreadable,

@@ -15,9 +15,8 @@ from handrail.search.tree import SearchTree
 
 SLOW_FILES = 5_000
 """A search of so many files is worth an index."""
-_MOST_CHANGES = 500
-"""So many changed files are worth a new index, and so is a share of 1 in 20."""
-
+_MOST_CHANGES = 250
+"""With more changed files a new index is built: each of them is read in every search."""
 _BUILD_AGAIN = 600.0
 """Seconds until a session builds the same index again."""
 
@@ -55,7 +54,7 @@ class SessionIndexes:
             view = index.view(tree.workspace.beneath(tree.path), base, engine, inner, budget)
         except (RipgrepFailed, OSError):
             return None
-        if view and index.changes > max(_MOST_CHANGES, len(view.index.flags) // 20):
+        if view and index.changes > _MOST_CHANGES:
             self._start_build(whole, base, path)
         return view
 

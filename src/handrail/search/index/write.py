@@ -238,7 +238,10 @@ def _write(
 
     put("blocks", table)
     put("files", b"".join(name + b"\0" for name in names))
+    lengths = np.fromiter((len(name) + 1 for name in names), np.uint64, len(names))
+    put("offsets", np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths)]).tobytes())
     put("stamps", stamps.tobytes())
+    put("newest", np.argsort(-stamps[:, 0], kind="stable").astype(np.uint32).tobytes())
     put("flags", bytes(flags))
     put_stamped("directories", task["directories"], "directory_stamps")
     put_stamped("rules", task["rules"], "rule_stamps")
