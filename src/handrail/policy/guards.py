@@ -83,11 +83,12 @@ class BuiltInPaths:
             matching.append(self._get_protected())
         return matching
 
+    @cached_property
     def secret_places(self) -> list[str]:
-        """Secret paths that are named with their directory: absolute, or as they stand in a home directory."""
+        """Secret paths that are named with their directory: those of the system, and those of the home directory."""
         texts = [path.text for rule in self._get_rules("read")[0] for path in rule.paths if not path.except_]
         plain = [text.removeprefix("**/").rstrip("/") for text in texts if "/" in text.rstrip("/")]
-        return [text for text in plain if not set(text) & set("*?[{")]
+        return [os.path.join(self._home, text) for text in plain if not set(text) & set("*?[{")]
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it."""

@@ -571,10 +571,7 @@ class RulePolicy:
         paths: list[str] = []
         with contextlib.suppress(OSError), os.scandir(self._home) as entries:
             paths += [entry.path for entry in entries if self._built_in.is_secret(entry.path)]
-        for text in self._built_in.secret_places():
-            place = text if text.startswith("/") else os.path.join(self._home, text)
-            if os.path.lexists(place):
-                paths.append(place)
+        paths += [place for place in self._built_in.secret_places if os.path.lexists(place)]
         return [path for path in paths if not self._is_readable_name(path)]
 
     def denied_by_name(self) -> list[str]:

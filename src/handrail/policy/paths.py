@@ -28,6 +28,7 @@ _MAGIC = re.compile(r"[*?\[{\\]")
 _ESCAPED = re.compile(r"([\\*?\[\]{}])")
 _WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
 _MOST_KEPT = 50_000
+_MOST_HITS = 256
 _MOST_IN_DIRECTORY = 1000
 _NONE: frozenset[int] = frozenset()
 Identity = tuple[int, int]
@@ -104,7 +105,7 @@ class _Entry(NamedTuple):
 class _PatternsBelow:
     """The rest of the patterns below a directory."""
 
-    __slots__ = ("covered", "lasts", "open", "quick", "spelled", "unspelled")
+    __slots__ = ("covered", "hits", "lasts", "open", "quick", "spelled", "unspelled")
 
     def __init__(
         self,
@@ -123,6 +124,8 @@ class _PatternsBelow:
         """Matches every name of a directory that an open pattern spells."""
         self.lasts: list[tuple[_Entry, re.Pattern[str]]] = []
         """What a name here must match for each pattern; empty until the first name passes `quick`."""
+        self.hits: dict[str, frozenset[int]] = {}
+        """The owners that match a name here, for the last names that passed `quick`."""
         self.unspelled: _PatternsBelow | None = None
         """The rest in every directory here that no pattern matches or spells: most of them."""
 
@@ -228,10 +231,18 @@ class PathSet:
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
-        latest: dict[int, tuple[int, bool]] = {}
         quick = below.quick
         if quick is None or not quick.match(name):
             return _NONE
+        hits = below.hits.get(name)
+        if hits is None:
+            if len(below.hits) >= _MOST_HITS:  # begun anew, and not emptied: another thread may be reading it
+                below.hits = {}
+            hits = below.hits[name] = self._find_hits(below, name)
+        return hits
+
+    def _find_hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
+        latest: dict[int, tuple[int, bool]] = {}
         if not below.lasts:
             every = ((entry, entry.glob.last(places)) for entry, places in (*self._always, *below.open))
             below.lasts.extend([(entry, last) for entry, last in every if last])
