@@ -6,10 +6,12 @@ and the same query is asked with the index and without it.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ from hypothesis import strategies as st
 from handrail import Session, Settings
 from handrail.cli import main
 from handrail.search import grep, ripgrep
-from handrail.search.index import fresh, store, use
+from handrail.search.index import fresh, limits, store, use
 from handrail.search.index.literals import find_literals
 from handrail.search.index.read import IndexFile
 from handrail.search.query import Query
@@ -112,7 +114,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     """Builds worlds whose indexes are built in this process, where numpy is imported once."""
     opened: list[World] = []
 
-    def build_here(task: Any, names: list[bytes], report: object) -> int:
+    def build_here(task: Any, names: list[bytes], *_: object) -> int:
         from handrail.search.index.write import write_index
 
         write_index(task, names)
@@ -199,7 +201,7 @@ def test_same_answer_order_and_receipt_while_the_tree_changes(
         compare(here, query, number, tool)
         if here.chance.random() < 0.3:
             assert here.drafted in (None, ["drafted.py"])
-    assert answered[0] > ROUNDS // 10
+    assert answered[0]  # how often depends on how much has changed
 
 
 def test_same_answer_with_git_a_draft_and_a_full_queue(world: Callable[[int], World]) -> None:
@@ -289,18 +291,40 @@ def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
             assert session.call("Grep", {"pattern": "ordinary"}).data["files"] == ["plain.txt"]
 
 
-def test_a_session_builds_an_index_after_a_search_of_many_files(
-    world: Callable[[int], World], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", ["SLOW_FILES", "SLOW_BYTES"])
+def test_a_session_builds_an_index_after_a_search_of_much(
+    world: Callable[[int], World], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     here = world(3)
     for path in here.indexes.store.paths():
         here.indexes.store.drop(path)
     here.ask(here.on, "Grep", {"pattern": "needle"})
     assert not here.indexes.store.paths()
-    monkeypatch.setattr(use, "SLOW_FILES", 10)
+    monkeypatch.setattr(use, limit, 10)
     here.ask(here.on, "Grep", {"pattern": "needle"})
     here.indexes.wait()
     assert len(here.indexes.store.paths()) == 1
+
+
+def test_a_process_that_ends_leaves_an_index_to_be_completed(tmp_path: Path) -> None:
+    root, state = tmp_path / "work", tmp_path / "state"
+    root.mkdir()
+    for number in range(20):
+        (root / f"{number}.txt").write_text("needle\n", encoding="utf-8")
+    script = f"""
+import os
+from handrail import Session, Settings
+from handrail.search.index import use
+use.SLOW_FILES = 10
+with Session({str(root)!r}, settings=Settings(state={str(state)!r}), journal=None) as session:
+    assert session.call("Grep", {{"pattern": "needle"}}).ok
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    (lock,) = (state / "index").glob("*.lock")
+    with lock.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # the builder has it until the index is there
+    assert len(list((state / "index").glob("*.index"))) == 1
 
 
 def test_the_oldest_indexes_are_deleted_when_they_take_too_much_room(
@@ -310,8 +334,8 @@ def test_the_oldest_indexes_are_deleted_when_they_take_too_much_room(
         path = tmp_path / f"{number}.index"
         path.write_bytes(b"x" * 100)
         os.utime(path, (number, number))
-    monkeypatch.setattr(store, "MOST_BYTES", 250)
-    store.IndexStore(str(tmp_path)).limit(keep=str(tmp_path / "0.index"))
+    monkeypatch.setattr(limits, "MOST_BYTES", 250)
+    limits.delete_oldest(keep=str(tmp_path / "0.index"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.index", "3.index"]
 
 

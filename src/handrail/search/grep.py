@@ -78,7 +78,7 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
                 engine = Ripgrep(program, query, tree, names)  # the ignore rules may be others by now
             page = _search_directory(query, tree, budget, engine)
             if indexes:
-                indexes.note_search(program, tree, page.receipt.searched)
+                indexes.note_search(program, tree, page.receipt)
             return _confirm_page(query, tree, budget, engine, page)
         except (RipgrepFailed, OSError):
             why = "rg_failed"

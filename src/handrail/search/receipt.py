@@ -18,6 +18,8 @@ class Receipt:
 
     searched: int = 0
     """Files looked at; for a listing, entries."""
+    read: int = 0
+    """Bytes of them, as far as the search engine counts them."""
     ignored: int = 0
     """Entries left out by an ignore rule, a directory counted once."""
     hidden: int = 0

@@ -343,7 +343,7 @@ class Ripgrep:
                 self._judge(process, reader)
             finally:  # also if no more is wanted
                 process.count(receipt)
-                receipt.searched = reader.searched
+                receipt.searched, receipt.read = reader.searched, reader.read_bytes
                 receipt.binary = max(receipt.binary, reader.binary)
 
     def _judge(self, process: RipgrepProcess, reader: OutputReader) -> None:

@@ -17,6 +17,7 @@ _RECORD = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)([^\n]*)\n")
 _BEGUN = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)")
 _COUNT = re.compile(rb"([^\0]*)\0(\d+)\r?\n")
 _SEARCHED = re.compile(rb"\n(\d+) files searched\r?\n")
+_BYTES = re.compile(rb"\n(\d+) bytes searched\r?\n")
 _BINARY = re.compile(rb": (?:WARNING: stopped searching binary file after match|binary file matches) \([^\n]*\)\r?\n")
 LONG = 1 << 16
 """Lines longer than this are not held."""
@@ -28,6 +29,7 @@ class OutputReader(Protocol):
     """Takes the output piece by piece."""
 
     searched: int
+    read_bytes: int
     binary: int
 
     def read(self, chunk: bytes) -> Iterator[FileMatches]:
@@ -41,7 +43,7 @@ class Paths:
     """The mode that gives names only."""
 
     def __init__(self) -> None:
-        self.searched = self.binary = 0
+        self.searched = self.read_bytes = self.binary = 0
         self._rest = b""
 
     def read(self, chunk: bytes) -> Iterator[FileMatches]:
@@ -49,7 +51,7 @@ class Paths:
         return map(FileMatches, os.fsdecode(whole).split("\0")) if end else iter(())
 
     def end(self) -> Iterator[FileMatches]:
-        self.searched = _parse_searched(self._rest)
+        self.searched, self.read_bytes = _parse_counts(self._rest)
         yield from ()
 
 
@@ -57,7 +59,7 @@ class Counts:
     """The mode that gives a number for each file that was looked at, even if it is zero."""
 
     def __init__(self) -> None:
-        self.searched = self.binary = 0
+        self.searched = self.read_bytes = self.binary = 0
         self._rest = b""
 
     def read(self, chunk: bytes) -> Iterator[FileMatches]:
@@ -75,7 +77,7 @@ class Contents:
     """The mode that gives lines; those of one file come together."""
 
     def __init__(self) -> None:
-        self.searched = self.binary = 0
+        self.searched = self.read_bytes = self.binary = 0
         self._rest = b""
         self._path: bytes | None = None
         self._current: FileMatches | None = None
@@ -125,7 +127,7 @@ class Contents:
     def end(self) -> Iterator[FileMatches]:
         if self._path is not None and self._rest.startswith(self._path):
             self.binary += _BINARY.match(self._rest, len(self._path)) is not None
-        self.searched = _parse_searched(self._rest)
+        self.searched, self.read_bytes = _parse_counts(self._rest)
         if self._current:
             yield self._current
 
@@ -164,6 +166,7 @@ def _parse_hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
     return Hit(int(line), at - first, text[first:last], first > 0, last < len(text))
 
 
-def _parse_searched(tail: bytes) -> int:
-    match = _SEARCHED.search(b"\n" + tail)
-    return int(match[1]) if match else 0
+def _parse_counts(tail: bytes) -> tuple[int, int]:
+    """The files and the bytes that were searched."""
+    files, read = _SEARCHED.search(b"\n" + tail), _BYTES.search(b"\n" + tail)
+    return int(files[1]) if files else 0, int(read[1]) if read else 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
@@ -82,6 +83,11 @@ class SearchTree:
     def is_large(self, large: bool) -> None:
         assert large
         self._listings.large.add(self.path.real)
+
+    @property
+    def results(self) -> OrderedDict[Hashable, Any]:
+        """Results of listings that the session remembers."""
+        return self._listings.results
 
     def whole(self) -> SearchTree:
         """The whole root that this lies in."""

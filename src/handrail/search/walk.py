@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from handrail import system_calls
 from handrail.search.ignores import NAMES, POLICY_NAMES, IgnoreFile, Ignores, read_lines
@@ -114,6 +114,8 @@ class Listings:
         self._walks: OrderedDict[Hashable, RememberedWalk] = OrderedDict()
         self._names = 0
         self._lock = threading.Lock()
+        self.results: OrderedDict[Hashable, Any] = OrderedDict()
+        """Results of listings that are remembered: `index.results`."""
         self.large: set[str] = set()
         """Real paths of directories with too many names for a list of all of them."""
 
@@ -246,6 +248,10 @@ class Walk:
         self._budget = budget
         self._recorded = 0
         self.visited = 0
+        self.paths: list[str] = []
+        """The directories that were visited, below the root."""
+        self.is_lasting = shown is None or shown.key is not None
+        """Whether the same walk gives the same result as long as none of these directories changes."""
 
     def directories(
         self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None, *, fold: bool = False
@@ -255,7 +261,7 @@ class Walk:
         ``fold``: the directories in the order of `folded`, and not in that of their characters.
         """
         rules = self._shown and self._shown.key
-        lasting = self._shown is None or rules is not None
+        lasting = self.is_lasting
         key = (
             self._root,
             self._inner,
@@ -272,7 +278,9 @@ class Walk:
             self.visited = known.visited
             receipt.ignored, receipt.hidden, receipt.withheld = known.ignored, known.hidden, known.withheld
             self._is_stopped()
-            yield from (step.seen for step in known.steps)
+            for step in known.steps:
+                self._note(step.path, step.seen)
+                yield step.seen
             return
         steps: list[WalkStep] = []
         yield from self._walk_fresh(look, glob, depth, fold, steps)
@@ -325,11 +333,18 @@ class Walk:
                     )
                 else:  # too many names to remember the walk
                     steps.clear()
-                yield VisitedDirectory(prefix, fd, dirs, files, links, others)
+                here = VisitedDirectory(prefix, fd, dirs, files, links, others)
+                self._note(path, here)
+                yield here
             except OSError:
                 self.receipt.unreadable += 1
             finally:
                 os.close(fd)
+
+    def _note(self, path: str, here: VisitedDirectory) -> None:
+        self.paths.append(path)
+        if here.links:  # they may lead to what changes elsewhere
+            self.is_lasting = False
 
     def _filter_names(
         self,

@@ -11,10 +11,11 @@ from typing import Annotated, TypedDict
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
 from handrail.model import Access
+from handrail.search.index.results import RememberedResult
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
-from handrail.search.walk import VisitedDirectory
-from handrail.text.globs import BadGlob, compile_glob, get_fixed_part
+from handrail.search.walk import VisitedDirectory, Walk, WalkOptions
+from handrail.text.globs import BadGlob, Glob, compile_glob, get_fixed_part
 from handrail.tools.arguments import Field
 from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Unreadable
 from handrail.tools.shared.coverage import describe_skipped
@@ -104,18 +105,12 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, skip=limits.skip)
     most = min(args.limit or limits.paths, limits.most_paths)
     needed = args.offset + most
-    newest: list[tuple[int, str]] = []
-    total = 0
-    for here in walk.directories(look, glob):
-        files = _list_files(here, tree)
-        total += len(files)
-        newest += zip([-mtime for mtime in here.mtimes(files)], [here.prefix + name for name in files], strict=True)
-        if len(newest) > _KEPT + needed:  # only those that may be shown are kept
-            newest = nsmallest(needed, newest)
+    key = "glob", pattern, args.ignore_case, look, needed
+    result: RememberedResult[tuple[Sequence[str], int]] = RememberedResult(tree, walk, key)
+    newest, total = result.recall() or result.keep(_find_newest(tree, walk, look, glob, needed))
     receipt = walk.receipt
     receipt.searched = total
-    newest.sort()
-    page = [tree.named(path, limits.absolute) for _, path in newest[args.offset : needed]]
+    page = [tree.named(path, limits.absolute) for path in newest[args.offset :]]
     following = args.offset + len(page)
     left = total - following
     notes: list[NoteFacts] = []
@@ -145,6 +140,19 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         deeper="**/" + args.pattern if "/" not in args.pattern and "**" not in pattern else None,
     )
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
+
+
+def _find_newest(tree: SearchTree, walk: Walk, look: WalkOptions, glob: Glob, needed: int) -> tuple[Sequence[str], int]:
+    """So many of the newest files, and how many there are."""
+    newest: list[tuple[int, str]] = []
+    total = 0
+    for here in walk.directories(look, glob):
+        files = _list_files(here, tree)
+        total += len(files)
+        newest += zip([-mtime for mtime in here.mtimes(files)], [here.prefix + name for name in files], strict=True)
+        if len(newest) > _KEPT + needed:  # only those that may be shown are kept
+            newest = nsmallest(needed, newest)
+    return [path for _, path in nsmallest(needed, newest)], total
 
 
 def _list_files(here: VisitedDirectory, tree: SearchTree) -> Sequence[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
+from handrail.search.index.results import RememberedResult
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import VisitedDirectory, folded
@@ -93,8 +94,13 @@ def list_directory(args: Args, ctx: Context[Limits], *, obey_ignore_files: bool 
     walk = tree.walk(Budget(limits.seconds, cancel=ctx.cancel))
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, obey=obey_ignore_files, skip=limits.skip)
     most = min(args.limit or limits.entries, limits.most_entries)
-    directories = walk.directories(look, depth=args.depth, fold=True)
-    listing = _EntryPage(tree, directories, _filter(args.ignore), range(args.offset, args.offset + most))
+    wanted, ignored = range(args.offset, args.offset + most), _filter(args.ignore)
+    result: RememberedResult[_EntryPage] = RememberedResult(
+        tree, walk, ("ls", look, args.depth, tuple(args.ignore), wanted)
+    )
+    listing = result.recall() or result.keep(
+        _EntryPage(tree, walk.directories(look, depth=args.depth, fold=True), ignored, wanted)
+    )
     page, total = listing.page, listing.total
     following = args.offset + len(page)
     left = total - following

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from handrail import system_calls
 from handrail.search.index.layout import NEVER, Stamp, make_stamp
@@ -23,7 +24,7 @@ from handrail.search.index.watch import CannotWatch, Changes, Watch
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, Scope
 
-_COMPARE_AGAIN = 60.0
+COMPARE_AGAIN = 60.0
 """Seconds after which all files are compared with their stamps, although nothing was reported."""
 _MOST_TRIES = 4
 _MOST_VIEWS = 16
@@ -51,6 +52,13 @@ class View:
     """Numbers of files that may have changed since they were indexed."""
     is_current: Callable[[], bool]
     """Whether no change was reported since."""
+
+
+class Position(NamedTuple):
+    """A moment in the life of a watched tree: as long as it is the present one, no change was reported."""
+
+    watch: Watch
+    version: int
 
 
 class FreshIndex:
@@ -119,6 +127,23 @@ class FreshIndex:
             version = self._version
             return View(index, files, frozenset(self._changed), lambda: self._is_current(index, version))
 
+    def poll(self, root: int) -> Position | None:
+        """The present position; None: the tree is not watched, or not yet. Raises `OSError`."""
+        with self._lock:
+            if root != self._root:
+                self._forget()
+                self._root = root
+            index = self._load()
+            if index is None:
+                return None
+            if self._watch:
+                self._apply(index, self._watch.read())
+            else:
+                self._uses += 1
+            if self._watch is None and self._uses > 1 and self._can_watch:
+                self._begin_watch(index)
+            return Position(self._watch, self._version) if self._watch else None
+
     def _load(self) -> IndexFile | None:
         try:
             status = os.stat(self._path, follow_symlinks=False)
@@ -155,7 +180,7 @@ class FreshIndex:
 
     @property
     def _must_compare(self) -> bool:
-        return time.monotonic() - self._compared > _COMPARE_AGAIN
+        return time.monotonic() - self._compared > COMPARE_AGAIN
 
     def _begin_watch(self, index: IndexFile) -> None:
         self._forget()

@@ -23,6 +23,7 @@ from handrail import system_calls
 from handrail.errors import IoError
 from handrail.errors.extras import USES, MissingExtra, install_command
 from handrail.search.index.layout import order_of_paths
+from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
 from handrail.search.index.structure import Mark, TooManyDirectories, scan
 from handrail.search.index.write import Task
@@ -30,13 +31,8 @@ from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import SearchTree
 
-MOST_INDEX_BYTES = 512 << 20
-"""A larger index is not written."""
-MOST_BYTES = 1 << 30
-"""All indexes together; those not used for the longest time are deleted."""
 _LIST_SECONDS = 60.0
 _TRIES = 5
-_SUFFIX = ".index"
 _FAILURES = {1: "the files cannot be read", 3: "numpy is not installed", 4: "the index would be too large"}
 
 
@@ -54,7 +50,7 @@ class IndexStore:
     def path(self, root: str, base: Ripgrep) -> str:
         """Where the index of a tree is: other rules for what may be read have another one."""
         identity = json.dumps([root, base.scope.words, base.scope.above])
-        return os.path.join(self._folder, hashlib.sha256(identity.encode()).hexdigest()[:32] + _SUFFIX)
+        return os.path.join(self._folder, hashlib.sha256(identity.encode()).hexdigest()[:32] + SUFFIX)
 
     @property
     def is_empty(self) -> bool:
@@ -63,10 +59,7 @@ class IndexStore:
 
     def paths(self) -> list[str]:
         """All indexes."""
-        with contextlib.suppress(OSError):
-            names = sorted(name for name in os.listdir(self._folder) if name.endswith(_SUFFIX))
-            return [os.path.join(self._folder, name) for name in names]
-        return []
+        return list_indexes(self._folder)
 
     def drop(self, path: str) -> bool:
         """Delete an index; False if there is none."""
@@ -76,48 +69,41 @@ class IndexStore:
             return False
         return True
 
-    def limit(self, keep: str) -> None:
-        """Delete the indexes that were not used for the longest time, until the others fit."""
-        used = []
-        for path in self.paths():
-            with contextlib.suppress(OSError):
-                status = os.stat(path)
-                used.append((path == keep, max(status.st_atime_ns, status.st_mtime_ns), status.st_size, path))
-        total = sum(size for _, _, size, _ in used)
-        for kept, _, size, path in sorted(used):
-            if total > MOST_BYTES and not kept:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-                total -= size
-
-    def build(self, tree: SearchTree, base: Ripgrep, report: Callable[[int, int], None] | None = None) -> bool:
+    def build(
+        self,
+        tree: SearchTree,
+        base: Ripgrep,
+        report: Callable[[int, int], None] | None = None,
+        begun: Callable[[], None] = lambda: None,
+    ) -> bool:
         """Build the index of a whole tree and wait for it; False if another process is at it.
 
-        ``report`` gets the number of files that are indexed, and of all. Raises `IoError` and `MissingExtra`.
+        ``report`` gets the number of files that are indexed, and of all; ``begun`` is called once the index would be
+        completed even if this process ended. Raises `IoError` and `MissingExtra`.
         """
         require_numpy()
         path = self.path(tree.path.real, base)
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        with self._lock(path) as free:
-            if not free:
+        with self._lock(path) as lock:
+            if lock is None:
                 return False
             task, names = _prepare(tree, base, path)
-            code = _run_builder(task, names, report)
+            code = _run_builder(task, names, report, begun, lock)
             if code:
                 raise IoError(path=tree.path.named, why=_FAILURES.get(code, f"the builder ended with code {code}"))
-            self.limit(path)
         return True
 
     @contextlib.contextmanager
-    def _lock(self, path: str) -> Iterator[bool]:
-        fd = os.open(path.removesuffix(_SUFFIX) + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def _lock(self, path: str) -> Iterator[int | None]:
+        """The descriptor of a lock, which the builder inherits; None if another process has it."""
+        fd = os.open(path.removesuffix(SUFFIX) + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            free = True
+            lock: int | None = fd
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                free = False
-            yield free
+                lock = None
+            yield lock
         finally:
             os.close(fd)
 
@@ -185,15 +171,24 @@ def _list_marks(entries: dict[bytes, Mark]) -> list[tuple[str, int, int]]:
     return [(os.fsdecode(path), *mark) for path, mark in entries.items()]
 
 
-def _run_builder(task: Task, names: list[bytes], report: Callable[[int, int], None] | None) -> int:
+def _run_builder(
+    task: Task, names: list[bytes], report: Callable[[int, int], None] | None, begun: Callable[[], None], lock: int
+) -> int:
     command = [sys.executable, "-m", "handrail.search.index.write"]
     with open(os.memfd_create("handrail", os.MFD_CLOEXEC), "w+b") as given:
         given.write(json.dumps(task).encode() + b"\n" + b"".join(name + b"\0" for name in names))
         given.seek(0)
         output = subprocess.PIPE if report else subprocess.DEVNULL
         with subprocess.Popen(  # noqa: S603 - a list of words, no shell
-            command, stdin=given, stdout=output, stderr=subprocess.DEVNULL, cwd="/", start_new_session=not report
+            command,
+            stdin=given,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=not report,
+            pass_fds=(lock,),
         ) as child:
+            begun()
             for line in child.stdout or ():
                 assert report
                 report(int(line), len(names))

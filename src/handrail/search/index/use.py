@@ -6,17 +6,20 @@ import threading
 import time
 
 from handrail.errors import ToolError
-from handrail.search.index.fresh import FreshIndex, View
+from handrail.search.index.fresh import FreshIndex, Position, View
 from handrail.search.index.store import IndexStore, has_numpy
 from handrail.search.query import NameFilter, Query
-from handrail.search.receipt import Budget
-from handrail.search.ripgrep import Ripgrep, RipgrepFailed
+from handrail.search.receipt import Budget, Receipt
+from handrail.search.ripgrep import Ripgrep, RipgrepFailed, find_program
 from handrail.search.tree import SearchTree
 
 SLOW_FILES = 5_000
-"""A search of so many files is worth an index."""
+SLOW_BYTES = 50 << 20
+"""A search of so many files, or of so many bytes, is worth an index."""
 _MOST_CHANGES = 250
 """With more changed files a new index is built: each of them is read in every search."""
+_MOST_WAIT = 10.0
+"""Seconds that the end of a session waits until the files to index are listed."""
 _BUILD_AGAIN = 600.0
 """Seconds until a session builds the same index again."""
 
@@ -29,6 +32,8 @@ class SessionIndexes:
         self._lock = threading.Lock()
         self._open: dict[str, FreshIndex] = {}
         self._builder: threading.Thread | None = None
+        self._is_left = threading.Event()
+        """Whether the process that builds an index needs this one no longer."""
         self._tried: dict[str, float] = {}
         """When an index was built, or could not be, in this session."""
 
@@ -45,10 +50,7 @@ class SessionIndexes:
         whole = tree.whole()
         base = make_base(program, whole)
         path = self.store.path(whole.path.real, base)
-        with self._lock:
-            index = self._open.get(path)
-            if index is None:
-                index = self._open[path] = FreshIndex(path)
+        index = self._get(path)
         inner = "" if tree.path.inner == "." else tree.path.inner
         try:
             view = index.view(tree.workspace.beneath(tree.path), base, engine, inner, budget)
@@ -58,9 +60,28 @@ class SessionIndexes:
             self._start_build(whole, base, path)
         return view
 
-    def note_search(self, program: str, tree: SearchTree, searched: int) -> None:
-        """Build an index in the background after a search of many files without one."""
-        if searched >= SLOW_FILES:
+    def poll(self, tree: SearchTree) -> Position | None:
+        """The position of a tree that has an index and is watched; None if it is not."""
+        program = None if self.store.is_empty else find_program()
+        if program is None:
+            return None
+        whole = tree.whole()
+        index = self._get(self.store.path(whole.path.real, make_base(program, whole)))
+        try:
+            return index.poll(tree.workspace.beneath(tree.path))
+        except OSError:
+            return None
+
+    def _get(self, path: str) -> FreshIndex:
+        with self._lock:
+            index = self._open.get(path)
+            if index is None:
+                index = self._open[path] = FreshIndex(path)
+            return index
+
+    def note_search(self, program: str, tree: SearchTree, receipt: Receipt) -> None:
+        """Build an index in the background after a search of much without one."""
+        if receipt.searched >= SLOW_FILES or receipt.read >= SLOW_BYTES:
             whole = tree.whole()
             base = make_base(program, whole)
             self._start_build(whole, base, self.store.path(whole.path.real, base))
@@ -71,14 +92,17 @@ class SessionIndexes:
             if now - self._tried.get(path, float("-inf")) < _BUILD_AGAIN or not has_numpy():
                 return
             self._tried[path] = now
+            self._is_left.clear()
             self._builder = threading.Thread(target=self._build, args=(tree, base), daemon=True, name="handrail-index")
             self._builder.start()
 
     def _build(self, tree: SearchTree, base: Ripgrep) -> None:
         try:
-            self.store.build(tree, base)
+            self.store.build(tree, base, begun=self._is_left.set)
         except (ToolError, OSError):
             return  # searches go on without it; `handrail index build` says why
+        finally:
+            self._is_left.set()
 
     def wait(self) -> None:
         """Wait until an index that is being built is there."""
@@ -88,8 +112,12 @@ class SessionIndexes:
             builder.join()
 
     def close(self) -> None:
+        """Stop watching. An index that is being built is left to its own process, also if this one ends now."""
         with self._lock:
             indexes, self._open = list(self._open.values()), {}
+            is_building = self._builder is not None
+        if is_building:
+            self._is_left.wait(_MOST_WAIT)
         for index in indexes:
             index.close()
 

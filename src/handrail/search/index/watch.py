@@ -81,6 +81,10 @@ class Watch:
             elif not isinstance(OSError(ctypes.get_errno(), ""), FileNotFoundError | NotADirectoryError):
                 raise CannotWatch
 
+    def covers(self, directories: Iterable[bytes]) -> bool:
+        """Whether all of these are watched."""
+        return set(self._paths.values()).issuperset(directories)
+
     def read(self) -> Changes:
         """What has changed since this was called last."""
         files: set[bytes] = set()

@@ -34,6 +34,7 @@ from handrail.search.index.layout import (
     make_stamp,
     signature_bits,
 )
+from handrail.search.index.limits import delete_oldest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,6 +155,7 @@ def write_index(task: Task, names: Sequence[bytes], report: Callable[[int], None
         with open(aside, "xb", opener=lambda path, mode: os.open(path, mode, 0o600)) as out:
             _write(out, task, names, flags, stamps, columns, text_bytes)
         os.rename(aside, task["path"])
+        delete_oldest(keep=task["path"])
     finally:
         with contextlib.suppress(OSError):
             os.unlink(aside)
