@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.files.versions import MOST_SAVED_BYTES
+from handrail.journal.undo_selection import UnknownCall
 from handrail.model import Answer, Question
 from handrail.pipeline import draft_changes
 from handrail.pipeline.draft_changes import DraftChanges
@@ -130,6 +132,37 @@ def test_an_undo_can_be_undone(session: Session, workspace: Path) -> None:
     session.undo(call=1)
     session.undo(call=2)
     assert describe(str(workspace), times=False) == after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.truncate('large', 0)",
+        "import os; os.unlink('large')",
+        "import os; os.rename('large', 'src/large')",
+        "import os; os.unlink('a.txt'); os.unlink('large')",
+        "import os; os.mkfifo('pipe')",
+    ],
+)
+def test_the_newest_change_is_undone_also_if_the_journal_cannot_hold_its_files(
+    session: Session, workspace: Path, code: str
+) -> None:
+    with (workspace / "large").open("wb") as file:
+        file.truncate(MOST_SAVED_BYTES + 1)
+    session.call("Read", {"file_path": "b.txt"})
+    session.call("Edit", {"file_path": "b.txt", "old_string": "second", "new_string": "2"})
+    before = describe(str(workspace), times=True)
+    result = session.call("Bash", {"command": opaque(code)})
+    assert result.ok, result.text
+    assert describe(str(workspace), times=True) != before
+    session.call("Bash", {"command": opaque("open('a.txt').close() if __import__('os').path.exists('a.txt') else 0")})
+    session.call("Read", {"file_path": "b.txt"})
+    session.undo()
+    assert describe(str(workspace), times=True) == before
+    session.undo()
+    assert (workspace / "b.txt").read_text(encoding="utf-8") == "b.txt\nsecond\n"
+    with pytest.raises(UnknownCall):
+        session.undo()
 
 
 def test_protected_files_that_a_command_creates_are_put_back(session: Session, workspace: Path) -> None:

@@ -330,7 +330,7 @@ class JournalReader:
 
     def iterate_changing_calls(
         self, *, first: int = 0, session: str = "", workspace: str = ""
-    ) -> Iterator[CallSummary]:
+    ) -> Generator[CallSummary, None, None]:
         """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
         where, values = ["seq >= ?"], [first]  # type: tuple[list[str], list[Any]]
         if session:
@@ -358,6 +358,15 @@ class JournalReader:
                 if row[0] != before:  # a call comes once for each of its files
                     before = row[0]
                     yield _summarize(row)
+
+    def read_undos(self, first: int, before: int | None) -> list[CallSummary]:
+        """The undos from number ``first`` on and ``before`` another one, the newest first."""
+        query = (
+            f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? AND tool = ? AND rule = 'undo' ORDER BY seq DESC"
+        )
+        with self.errors():
+            rows = self.db.execute(query, (first, _bound(-1 if before is None else before), UNDO)).fetchall()
+        return [_summarize(row) for row in rows]
 
     def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""

@@ -42,11 +42,7 @@ class KeptDraft:
 
     def list(self) -> Iterator[tuple[str, How]]:
         """The absolute paths that would be restored, and how: `changed`, `created` or `deleted`."""
-        for step in read_kept(self._directory):
-            if step.action != "set":
-                yield os.path.join(self._directory.info.workspace, step.path), _HOW[step.action]
-            elif _changes_mode(step):
-                yield os.path.join(self._directory.info.workspace, step.path), "mode"
+        return _list_changes(self._directory)
 
     def take_back(self) -> bool:
         """Restore everything; False if something has changed meanwhile, and nothing was done. Raises `OSError`."""
@@ -57,6 +53,24 @@ class KeptDraft:
         except (DraftConflict, BlockingIOError):
             return False
         return True
+
+
+def has_kept_changes(path: str, workspace: str) -> bool:
+    """Whether a kept draft of this workspace lies at ``path``, with more changes than those of times."""
+    try:
+        directory = DraftDirectory.open(path)
+        is_kept = directory.state == "kept" and directory.info.workspace == workspace
+        return is_kept and any(True for _ in _list_changes(directory))
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+
+
+def _list_changes(directory: DraftDirectory) -> Iterator[tuple[str, How]]:
+    for step in read_kept(directory):
+        if step.action != "set":
+            yield os.path.join(directory.info.workspace, step.path), _HOW[step.action]
+        elif _changes_mode(step):
+            yield os.path.join(directory.info.workspace, step.path), "mode"
 
 
 def _changes_mode(step: Step) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from handrail.journal.queries import CallSummary, JournalReader
+from handrail.journal.undo_drafts import has_kept_changes
 from handrail.journal.undo_plan import has_changed
 
 
@@ -33,6 +34,7 @@ def choose(
             raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
         return list(reader.iterate_changing_calls(session=session))
     last = find_last_change(reader, workspace=workspace, only=only)
+    last = _find_kept_command(reader, workspace, only, last.seq + 1 if last else 0) or last
     if last is None and only:
         raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
     if last is None:
@@ -48,13 +50,25 @@ def find_last_change(
     ``only``: of this session, though another one may have undone it.
     """
     undone: set[int] = set()
+    seen_from: int | None = None
     own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
     with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
         for one in calls:
-            if one.seq in undone or one.status == "denied":
+            for undo in reader.read_undos(one.seq, seen_from):
+                if undo.undone and undo.seq not in undone and undo.status not in ("denied", "error"):
+                    undone.update(undo.undone)
+            seen_from = one.seq
+            if one.seq in undone or one.undone is not None or one.status == "denied":
                 continue
-            if one.undone is not None:
-                undone.update(one.undone)
-            elif (own is None or one.seq in own) and any(map(has_changed, reader.read_files(one.seq))):
+            if (own is None or one.seq in own) and any(map(has_changed, reader.read_files(one.seq))):
                 return one
     return None
+
+
+def _find_kept_command(reader: JournalReader, workspace: str, session: str, first: int) -> CallSummary | None:
+    """The newest command from number ``first`` on whose kept draft can still be taken back.
+
+    Such a command has changed something, though the journal may have no file of it: all were too large, or no files.
+    """
+    with contextlib.closing(reader.iterate_changing_calls(first=first, session=session, workspace=workspace)) as calls:
+        return next((one for one in calls if one.draft and has_kept_changes(one.draft, workspace)), None)
