@@ -22,6 +22,7 @@ from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_
 MARKS = "user.overlay."
 """The attributes with which overlayfs marks entries of an upper layer."""
 _BLOCK = 1 << 17
+_MOST_OPENED = 16
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Action = Literal["create", "replace", "delete", "set"]
@@ -303,21 +304,38 @@ def find_late_in_moved(directory: int, name: str, path: str, start: int, moved: 
 
 def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result | None, int, str]]:
     """Everything below a directory: its path, its status (None if it has gone), and the directory that it is in."""
-    stack = [(path, os.open(name, READABLE_DIRECTORY, dir_fd=directory))]
+    top = os.open(name, READABLE_DIRECTORY, dir_fd=directory)
+    waiting: list[tuple[str, int]] = [("", top)]
+    """Directories by their path below the top, some of them open: there may be more than a process can open."""
+    opened = 1
+    start = f"{path}/" if path else ""
     try:
-        while stack:
-            above, fd = stack.pop()
+        while waiting:
+            above, fd = waiting.pop()
+            if fd >= 0:
+                opened -= 1
+            else:
+                try:
+                    fd = open_beneath(top, above, READABLE_DIRECTORY)
+                except (FileNotFoundError, NotADirectoryError):
+                    yield start + above, None, top, above
+                    continue
             try:
                 for inner in os.listdir(fd):
                     child = stat_at(inner, fd)
-                    yield f"{above}/{inner}", child, fd, inner
+                    below = f"{above}/{inner}" if above else inner
+                    yield start + below, child, fd, inner
                     if child is not None and stat.S_ISDIR(child.st_mode):
-                        stack.append((f"{above}/{inner}", os.open(inner, READABLE_DIRECTORY, dir_fd=fd)))
+                        is_opened = opened < _MOST_OPENED
+                        waiting.append((below, os.open(inner, READABLE_DIRECTORY, dir_fd=fd) if is_opened else -1))
+                        opened += is_opened
             finally:
-                os.close(fd)
+                if fd != top:
+                    os.close(fd)
     finally:
-        for _, fd in stack:
-            os.close(fd)
+        for fd in {top, *(fd for _, fd in waiting)}:
+            if fd >= 0:
+                os.close(fd)
 
 
 def is_being_written(status: os.stat_result, directory: int, name: str) -> bool:

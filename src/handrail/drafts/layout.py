@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import shutil
 import stat
 import time
@@ -20,7 +21,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
-from handrail.system_calls import READABLE_DIRECTORY, sync_directory, sync_file_system, sync_files
+from handrail.system_calls import READABLE_DIRECTORY, stat_at, sync_directory, sync_file_system, sync_files
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
 
@@ -331,16 +332,45 @@ def _sync(path: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Delete a directory tree, also where a program took its own permissions away."""
-    shutil.rmtree(path, onerror=_retry_writable)
+    """Delete a directory tree, however deep, also where a program took its own permissions away.
+
+    A directory is moved to the top before it is deleted, so that no path is too long for the system.
+    """
+    _let_enter(path, None)
+    top = os.open(path, READABLE_DIRECTORY)
+    try:
+        names = list(os.listdir(top))
+        while names:
+            name = names.pop()
+            if _unlink_file(name, top):
+                continue
+            _let_enter(name, top)
+            inner = os.open(name, READABLE_DIRECTORY, dir_fd=top)
+            try:
+                for entry in os.listdir(inner):
+                    if not _unlink_file(entry, inner):
+                        _let_enter(entry, inner)  # to move a directory is to write to it
+                        names.append(f"removed-{secrets.token_hex(8)}")
+                        os.rename(entry, names[-1], src_dir_fd=inner, dst_dir_fd=top)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(path)
 
 
-def _retry_writable(function: Any, path: str, _failure: Any) -> None:
+def _unlink_file(name: str, directory: int) -> bool:
+    """Delete an entry that is no directory; False if it is one."""
+    status = stat_at(name, directory)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        return False
     with contextlib.suppress(FileNotFoundError):
-        for each in (os.path.dirname(path), path):
-            if stat.S_ISDIR(os.lstat(each).st_mode):
-                os.chmod(each, 0o700)
-        if function in (os.open, os.scandir, os.lstat):
-            remove_tree(path)
-        else:
-            function(path)
+        os.unlink(name, dir_fd=directory)
+    return True
+
+
+def _let_enter(name: str, directory: int | None) -> None:
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(name, 0o700, dir_fd=directory)
