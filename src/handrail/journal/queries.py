@@ -348,15 +348,11 @@ class JournalReader:
         The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
         """
         column, value = ("session", session) if session else ("workspace", os.fsencode(workspace))
-        query = (
-            f"SELECT {_BRIEF} FROM files CROSS JOIN calls ON calls.seq = files.seq "
-            f"WHERE calls.{column} = ? OR (calls.tool = ? AND calls.rule = 'undo') ORDER BY files.seq DESC"
-        )
-        before = None
+        query = f"SELECT {_BRIEF} FROM calls WHERE seq = ? AND ({column} = ? OR (tool = ? AND rule = 'undo'))"
         with self.errors():
-            for row in self.db.execute(query, (value, UNDO)):
-                if row[0] != before:  # a call comes once for each of its files
-                    before = row[0]
+            for (seq,) in self.db.execute("SELECT DISTINCT seq FROM files ORDER BY seq DESC"):
+                row = self.db.execute(query, (seq, value, UNDO)).fetchone()
+                if row:
                     yield _summarize(row)
 
     def read_undos(self, first: int, before: int | None) -> list[CallSummary]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
 CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
 FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
 _HEAD = 4_000
+_MOST_REPEATED = 16
 _STORED = frozenset({int, float, str, bytes, type(None)})
 _encoder = json.JSONEncoder(separators=(",", ":"))
 
@@ -218,12 +219,17 @@ def state(entry: SubtreeEntry) -> str:
     return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
-def make_file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any, ...]:
-    """Return the columns of a file before it changes."""
+def make_file_rows(changes: Iterable[Change | BeforeImage | MovedEntry]) -> list[tuple[Any, ...]]:
+    """Return the columns of the files of a call before they change."""
+    listed: set[str] = set()
+    return [_make_file_row(place, change, listed) for place, change in enumerate(changes)]
+
+
+def _make_file_row(place: int, change: Change | BeforeImage | MovedEntry, listed: set[str]) -> tuple[Any, ...]:
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
-        new_directories = _to_json(_list_missing(change.path) if change.top else [])
+        new_directories = _to_json(_list_missing(change.path, listed) if change.top else [])
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, new_directories)
     if isinstance(change, BeforeImage):
@@ -236,7 +242,7 @@ def make_file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tupl
             change.mode,
             None,
             None,
-            _to_json(_list_missing(change.path)),
+            _to_json(_list_missing(change.path, listed)),
         )
     real = change.path.real
     standing = change.before
@@ -249,7 +255,7 @@ def make_file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tupl
         read_mode(real) if standing else None,
         ABSENT if change.after is None else change.digest,
         source,
-        _to_json([] if standing else _list_missing(real)),
+        _to_json([] if standing else _list_missing(real, listed)),
     )
 
 
@@ -329,13 +335,17 @@ def escape_surrogates(text: str) -> str:
     return text
 
 
-def _list_missing(real: str) -> list[str]:
-    """The directories above that a new file will need, the deepest first."""
+def _list_missing(real: str, listed: set[str]) -> list[str]:
+    """The directories above that a new file will need, the deepest first.
+
+    ``listed``: those of files before it. The nearest are listed for each file, and all others once: a tree may be deep.
+    """
     missing: list[str] = []
     above = os.path.dirname(real)
-    while above != "/" and not os.path.lexists(above):
+    while above != "/" and not (len(missing) >= _MOST_REPEATED and above in listed) and not os.path.lexists(above):
         missing.append(above)
         above = os.path.dirname(above)
+    listed.update(missing)
     return missing
 
 

@@ -45,7 +45,7 @@ from handrail.journal.records import (
     end_row,
     escape_surrogates,
     make_after_row,
-    make_file_row,
+    make_file_rows,
     split_changes,
 )
 from handrail.journal.retention import EVERY, MOST_CALLS, remove_oldest
@@ -144,7 +144,7 @@ class SqliteJournal:
                     seq = head.next_call()
                     db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
                     self._name_source(db, pending.origin)
-                db.add_files(seq, attempt, [make_file_row(n, change) for n, change in enumerate(changes)])
+                db.add_files(seq, attempt, make_file_rows(changes))
                 self._keep(db, head, seq, contents, ready)
                 head.chain(seq, f"begin {attempt}")
             return seq
@@ -209,7 +209,7 @@ class SqliteJournal:
             seq = head.next_call()
             db.insert("calls", WHOLE, (seq, *row))
             self._name_source(db, record.origin)
-            rows = [make_file_row(n, change) for n, change in enumerate(changes)]
+            rows = make_file_rows(changes)
             # The change is made already: the mode that stands there now is the one that it kept.
             afters = [make_after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
             db.add_files(seq, 0, rows, afters)

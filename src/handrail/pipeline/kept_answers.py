@@ -20,7 +20,7 @@ from handrail.errors import CallCancelled, Interrupted
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry
-from handrail.journal.records import ABSENT, make_file_row, split_changes, state_of_path
+from handrail.journal.records import ABSENT, make_file_rows, split_changes, state_of_path
 
 MOST_ANSWERS = 4096
 MOST_BYTES = 256 << 20
@@ -110,7 +110,7 @@ class KeyGuard:
         raise Interrupted(effects=_BETWEEN.format(paths=", ".join(path for path, _, _ in files[:_MOST_PATHS])))
 
     def before_commit(self, changes: Sequence[Change | BeforeImage | MovedEntry]) -> None:
-        rows = [make_file_row(place, change) for place, change in enumerate(split_changes(changes))]
+        rows = make_file_rows(split_changes(changes))
         files = [[os.fsdecode(row[1]), row[3] or ABSENT, row[5]] for row in rows]
         self._write({**self._intent, "files": files})
 

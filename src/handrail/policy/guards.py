@@ -144,24 +144,31 @@ class IgnoreFiles:
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
             return (), ""
+        top = root.rstrip("/")
         names = [name for name in directory[len(root) :].split("/") if name]
-        chain: _Chain = ()
-        why = ""
         if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._chains = {}
         chains = self._chains
-        for end in range(len(names) + 1):
-            way = "/".join([root.rstrip("/"), *names[:end]])
-            if way in chains:
-                chain, why = chains[way]
-                continue
-            if end:
-                why = why or self._make_relative(chain, way)
-            if not why and (has_own or end < len(names)):
-                own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _list_files(way))
-                chain = (*(entry for entry in own if entry[2]), *chain)
+        way = "/".join([top, *names])
+        below: list[str] = []
+        while way != top and way not in chains:
+            way, _, name = way.rpartition("/")
+            below.append(name)
+        chain, why = chains.get(way) or ((), "")
+        if way not in chains:  # the root
+            chain = self._add_own(way or "/", ()) if has_own or below else ()
+            chains[way] = chain, why
+        while below:
+            way = f"{way}/{below.pop()}"
+            why = why or self._make_relative(chain, way)
+            if not why and (has_own or below):
+                chain = self._add_own(way, chain)
             chains[way] = chain, why
         return chain, why
+
+    def _add_own(self, directory: str, chain: _Chain) -> _Chain:
+        own = ((f"{directory.rstrip('/')}/", name, IgnoreFile(lines)) for name, lines in _list_files(directory))
+        return (*(entry for entry in own if entry[2]), *chain)
 
     def _make_relative(self, chain: _Chain, path: str) -> str:
         for start, name, rules in chain:
