@@ -107,7 +107,7 @@ def _search_lines(folder: Path, scale: Scale, program: str, shape: Shape, files:
         contestants = {
             "first": first,
             "again": lambda: _call(session, "Glob", {"pattern": f"**/{names}"}),
-            "rg": lambda: _list_newest(program, root, names),
+            "rg": lambda: list_newest(program, root, names),
         }
         times = contest(scale.rounds, contestants)
         about = f"Glob **/{names} in {tree}"
@@ -132,7 +132,7 @@ def _huge_lines(folder: Path, scale: Scale, program: str, files: int) -> Iterato
     contestants: dict[str, Callable[[], object]] = {
         "glob": walk("Glob", {"pattern": "**/*.py"}),
         "ls": walk("LS", {"path": "."}),
-        "rg": lambda: _list_newest(program, root, "*.py"),
+        "rg": lambda: list_newest(program, root, "*.py"),
     }
     times = contest(scale.few, contestants)
     about = f"Glob **/*.py in {files:,} files, against `rg --files -g`, stat, sort"
@@ -146,7 +146,7 @@ def _call(session: Session, tool: str, arguments: dict[str, object]) -> None:
     assert result.error is None, result.text
 
 
-def _list_newest(program: str, root: Path, names: str) -> list[bytes]:
+def list_newest(program: str, root: Path, names: str) -> list[bytes]:
     words = [program, "--no-config", "--files", "--null", "-g", names]
     listed = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, check=False).stdout.split(b"\0")[:-1]
     base = os.fsencode(root)

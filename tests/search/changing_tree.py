@@ -47,6 +47,8 @@ class World:
         self._state = str(folder / "state")
         self._checkout: subprocess.Popen[bytes] | None = None
         self._draft: SessionDraft[Session] | None = None
+        self._drafted = ""
+        """The file that is in the draft only."""
         self.is_interrupted = False
         """Whether a change is made during a search."""
         self.has_large_changes = False
@@ -154,9 +156,11 @@ class World:
                 self._draft.keep()
             self.drop_draft()
             return
+        self.moment += 1
         with Session(self.root, settings=self.on.settings, mode="full") as session:
             self._draft = session.draft()
-        self._draft.session.call("Write", {"file_path": "drafted.py", "content": "needle onlydrafted\n"})
+        self._drafted = f"drafted{self.moment}.py"
+        assert self._draft.session.call("Write", {"file_path": self._drafted, "content": "needle onlydrafted\n"}).ok
 
     def drop_draft(self) -> None:
         if self._draft:
@@ -164,13 +168,12 @@ class World:
                 self._draft.drop()
             self._draft = None
 
-    @property
-    def drafted(self) -> list[str] | None:
-        """The files with a text that is in the draft only, as the session in the draft finds them; None: no draft."""
-        if self._draft is None:
-            return None
-        files: list[str] = self._draft.session.call("Grep", {"pattern": "onlydrafted", "path": "."}).data["files"]
-        return files
+    def check_draft(self) -> None:
+        """The session in the draft finds the file of the draft, and the one in the workspace does not."""
+        if self._draft:
+            query = {"pattern": "onlydrafted"}
+            assert self._drafted in self._draft.session.call("Grep", query).data["files"]
+            assert self._drafted not in self.on.call("Grep", query).data["files"]
 
     def query(self) -> tuple[str, dict[str, Any]]:
         """A tool and its arguments."""
