@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ class World:
         return indexes
 
     def build(self) -> None:
+        self.indexes.wait()
         tree, program = self.on.search_tree(), find_program()
         assert program and self.indexes.store.build(tree, use.make_base(program, tree))
 
@@ -118,6 +120,8 @@ class World:
 
     def interrupt(self, index: fresh.FreshIndex | None) -> None:
         """A change during a search with the index, whose answer must be that of a later one."""
+        if threading.current_thread() is not threading.main_thread():  # where an index is built in the background
+            return
         if self.is_interrupted or index is None or index._watch is None or self.chance.random() > 0.1:
             return
         self.is_interrupted = True

@@ -218,6 +218,13 @@ class Ripgrep:
     @cached_property
     def scope(self) -> Scope:
         """Which files of the directory are looked at."""
+        return self._read_scope()
+
+    def has_scope_of_now(self) -> bool:
+        """Whether the scope is still the same: it depends on ignore files above the directory, and on `.git` in it."""
+        return self._read_scope() == self.scope
+
+    def _read_scope(self) -> Scope:
         return Scope(tuple(self._scope()), () if self._query.ignored else tuple(self._tree.above()))
 
     def list_files(self, scope: Scope, budget: Budget, receipt: Receipt) -> tuple[list[bytes], set[bytes]]:
