@@ -249,7 +249,9 @@ class FreshIndex:
             return False
         if known if self._listed is None else path in self._listed_names:
             return regular
-        if self._skipped is not None and path in self._skipped:
+        if self._skipped is None:  # it may have been one that is left out and counted
+            return False
+        if path in self._skipped:
             return exists
         return not exists  # a temporary file that came and went
 
