@@ -24,8 +24,6 @@ _LINUX = sys.platform == "linux"
 _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i686": 353, "ppc64le": 357, "s390x": 347}
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
-_MOST_PATH = 1000
-"""Characters, of up to four bytes each. The kernel takes no path of more than 4,095 bytes."""
 _REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS, SMB2, 9P
 _BEGIN_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
@@ -108,7 +106,7 @@ HAS_OPENAT2 = _has_openat2()
 
 def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open ``path`` (relative, free of ``..``) below the directory ``root`` without passing any link."""
-    opener = _openat2 if HAS_OPENAT2 and len(path) < _MOST_PATH else walk_beneath
+    opener = _openat2 if HAS_OPENAT2 else walk_beneath
     for _ in range(500):
         try:
             return opener(root, path, flags, mode)

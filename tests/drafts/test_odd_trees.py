@@ -13,7 +13,7 @@ import pytest
 
 from handrail.drafts.compare import walk_tree
 from handrail.drafts.layout import remove_tree
-from handrail.system_calls import READABLE_DIRECTORY, open_beneath
+from handrail.system_calls import READABLE_DIRECTORY, walk_beneath
 
 DEEP = 1500
 NAME = "directory"
@@ -89,7 +89,7 @@ def test_a_walk_reaches_the_end_of_a_deep_tree(tmp_path: Path) -> None:
         entries = list(walk_tree(directory, "deep", ""))
         assert sum(status is not None and stat.S_ISDIR(status.st_mode) for _, status, _, _ in entries) == DEEP
         assert len(entries) == 2 * DEEP
-        fd = open_beneath(directory, "deep/" + "/".join([NAME] * DEEP), READABLE_DIRECTORY)
+        fd = walk_beneath(directory, "deep/" + "/".join([NAME] * DEEP), READABLE_DIRECTORY)
     assert os.listdir(fd) == []
     os.close(fd)
     os.close(directory)

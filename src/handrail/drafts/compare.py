@@ -17,7 +17,7 @@ from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
 from handrail.drafts.layout import DraftDirectory, Version
-from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at
+from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at, walk_beneath
 
 MARKS = "user.overlay."
 """The attributes with which overlayfs marks entries of an upper layer."""
@@ -316,7 +316,7 @@ def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.st
                 opened -= 1
             else:
                 try:
-                    fd = open_beneath(top, above, READABLE_DIRECTORY)
+                    fd = walk_beneath(top, above, READABLE_DIRECTORY)  # the path may be too long for the system
                 except (FileNotFoundError, NotADirectoryError):
                     yield start + above, None, top, above
                     continue
