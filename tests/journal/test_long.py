@@ -18,7 +18,7 @@ from handrail.journal import Origin, Record, postgres_reader, queries, undo
 from handrail.journal.queries import JournalReader, Queries
 from handrail.journal.records import BEGIN, END
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo_selection import find_last_change
+from handrail.journal.undo_selection import iterate_changes
 from handrail.model import Call, Result
 from tests.journal.wired import Wired
 
@@ -109,7 +109,7 @@ def by_show(session: Wired, journal: SqliteJournal) -> None:
 
 def by_last_change_of_a_session(session: Wired, journal: SqliteJournal) -> None:
     with Counting(journal.path) as reader:
-        assert find_last_change(reader, session="s")
+        assert next(iterate_changes(reader, session="s"))
 
 
 def newest_of(journal: SqliteJournal) -> int:
@@ -186,10 +186,10 @@ def test_what_another_undo_has_undone_is_not_the_last_change(wired: Callable[...
     other.undo()
     assert not (project / "b").exists()
     with JournalReader(session.kept.path) as reader:
-        last = find_last_change(reader, session="s")
+        last = next(iterate_changes(reader, session="s"), None)
         assert last and last.seq == 1
     again = session.rows()[-1].seq
     other.undo(call=again)  # the undo is undone: the file is there, and its call is the last change again
     with JournalReader(session.kept.path) as reader:
-        last = find_last_change(reader, session="s")
+        last = next(iterate_changes(reader, session="s"), None)
         assert last and last.seq == 2

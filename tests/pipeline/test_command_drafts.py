@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from handrail.cli.chat.changes import undo_calls
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.files.versions import MOST_SAVED_BYTES
 from handrail.journal.undo_selection import UnknownCall
@@ -163,6 +164,18 @@ def test_the_newest_change_is_undone_also_if_the_journal_cannot_hold_its_files(
     assert (workspace / "b.txt").read_text(encoding="utf-8") == "b.txt\nsecond\n"
     with pytest.raises(UnknownCall):
         session.undo()
+
+
+def test_a_chat_is_rewound_past_commands_of_which_the_journal_has_no_file(session: Session, workspace: Path) -> None:
+    session.call("Write", {"file_path": "c.txt", "content": "c\n"}, id="1")
+    before = describe(str(workspace), times=True)
+    session.call("Bash", {"command": opaque("import os; os.mkfifo('one')")}, id="2")
+    session.call("Write", {"file_path": "d.txt", "content": "d\n"}, id="3")
+    session.call("Bash", {"command": opaque("import os; os.mkfifo('two')")}, id="4")
+    session.undo()
+    assert not (workspace / "two").exists()
+    assert [report.calls for report in undo_calls(session, ["2", "3", "4"])] == [(3,), (2,)]
+    assert describe(str(workspace), times=True) == before
 
 
 def test_protected_files_that_a_command_creates_are_put_back(session: Session, workspace: Path) -> None:

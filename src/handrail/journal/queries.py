@@ -329,10 +329,13 @@ class JournalReader:
         return any(row[1] == "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)"))
 
     def iterate_changing_calls(
-        self, *, first: int = 0, session: str = "", workspace: str = ""
-    ) -> Generator[CallSummary, None, None]:
-        """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
-        where, values = ["seq >= ?"], [first]  # type: tuple[list[str], list[Any]]
+        self, *, first: int = 0, before: int | None = None, session: str = "", workspace: str = ""
+    ) -> Iterator[CallSummary]:
+        """The calls from number ``first`` on that have changed files, or ran a command; the newest first.
+
+        ``before``: only those before this one.
+        """
+        where, values = ["seq >= ?", "seq < ?"], [first, _end_before(before)]  # type: tuple[list[str], list[Any]]
         if session:
             where, values = [*where, "session = ?"], [*values, session]
         if workspace:
@@ -343,17 +346,17 @@ class JournalReader:
             yield from map(_summarize, self.db.execute(query, values))
 
     def iterate_file_changes(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
-        """The calls that have changed files, or tried to, and all undos; the newest first.
+        """The calls that have changed files, or tried to, besides undos; the newest first.
 
         The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
         """
         column, value = ("session", session) if session else ("workspace", os.fsencode(workspace))
-        query = f"SELECT {_BRIEF} FROM calls WHERE seq = ? AND ({column} = ? OR (tool = ? AND rule = 'undo'))"
+        query = f"SELECT {_BRIEF} FROM calls WHERE seq = ? AND {column} = ?"
         with self.errors():
             for (seq,) in self.db.execute("SELECT DISTINCT seq FROM files ORDER BY seq DESC"):
-                row = self.db.execute(query, (seq, value, UNDO)).fetchone()
-                if row:
-                    yield _summarize(row)
+                row = self.db.execute(query, (seq, value)).fetchone()
+                if row and (one := _summarize(row)).undone is None:
+                    yield one
 
     def read_undos(self, first: int, before: int | None) -> list[CallSummary]:
         """The undos from number ``first`` on and ``before`` another one, the newest first."""
@@ -361,7 +364,7 @@ class JournalReader:
             f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? AND tool = ? AND rule = 'undo' ORDER BY seq DESC"
         )
         with self.errors():
-            rows = self.db.execute(query, (first, _bound(-1 if before is None else before), UNDO)).fetchall()
+            rows = self.db.execute(query, (first, _end_before(before), UNDO)).fetchall()
         return [_summarize(row) for row in rows]
 
     def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
@@ -568,6 +571,11 @@ class ChainWalk:
             return BrokenEntry(self.next_call, SPOOL_BROKEN)
         known = f"(entry {row[0]} existed)" if row else ""
         return BrokenEntry(self.next_call, f"the end of the journal is missing here {known}")
+
+
+def _end_before(number: int | None) -> int:
+    """The end of a range of calls; None stands for none."""
+    return _bound(-1 if number is None else number)
 
 
 def _bound(limit: int) -> int:

@@ -55,12 +55,11 @@ class KeptDraft:
         return True
 
 
-def has_kept_changes(path: str, workspace: str) -> bool:
-    """Whether a kept draft of this workspace lies at ``path``, with more changes than those of times."""
+def has_kept_changes(path: str) -> bool:
+    """Whether a kept draft lies at ``path``, with more changes than those of times."""
     try:
         directory = DraftDirectory.open(path)
-        is_kept = directory.state == "kept" and directory.info.workspace == workspace
-        return is_kept and any(True for _ in _list_changes(directory))
+        return directory.state == "kept" and any(True for _ in _list_changes(directory))
     except (OSError, ValueError, TypeError, KeyError):
         return False
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Generator
+from itertools import chain
 
 from handrail.journal.queries import CallSummary, JournalReader
 from handrail.journal.undo_drafts import has_kept_changes
@@ -33,8 +35,8 @@ def choose(
         if not reader.has_session(session):
             raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
         return list(reader.iterate_changing_calls(session=session))
-    last = find_last_change(reader, workspace=workspace, only=only)
-    last = _find_kept_command(reader, workspace, only, last.seq + 1 if last else 0) or last
+    with contextlib.closing(iterate_changes(reader, workspace=workspace, only=only)) as changes:
+        last = next(changes, None)
     if last is None and only:
         raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
     if last is None:
@@ -42,33 +44,30 @@ def choose(
     return [last]
 
 
-def find_last_change(
+def iterate_changes(
     reader: JournalReader, *, session: str = "", workspace: str = "", only: str = ""
-) -> CallSummary | None:
-    """The newest call of a session or workspace that has changed something and is not undone.
+) -> Generator[CallSummary, None, None]:
+    """The calls of a session or workspace that have changed something and are not undone, the newest first.
 
     ``only``: of this session, though another one may have undone it.
     """
     undone: set[int] = set()
-    seen_from: int | None = None
     own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
+    before: int | None = None
     with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
-        for one in calls:
-            for undo in reader.read_undos(one.seq, seen_from):
+        for one in chain(calls, [None]):
+            first = one.seq + 1 if one else 0
+            for undo in reader.read_undos(first, before):
                 if undo.undone and undo.seq not in undone and undo.status not in ("denied", "error"):
                     undone.update(undo.undone)
-            seen_from = one.seq
-            if one.seq in undone or one.undone is not None or one.status == "denied":
-                continue
-            if (own is None or one.seq in own) and any(map(has_changed, reader.read_files(one.seq))):
-                return one
-    return None
-
-
-def _find_kept_command(reader: JournalReader, workspace: str, session: str, first: int) -> CallSummary | None:
-    """The newest command from number ``first`` on whose kept draft can still be taken back.
-
-    Such a command has changed something, though the journal may have no file of it: all were too large, or no files.
-    """
-    with contextlib.closing(reader.iterate_changing_calls(first=first, session=session, workspace=workspace)) as calls:
-        return next((one for one in calls if one.draft and has_kept_changes(one.draft, workspace)), None)
+            # A command may have changed something of which the journal has no file: all were too large, or no files.
+            commands = reader.iterate_changing_calls(
+                first=first, before=before, session=only or session, workspace=workspace
+            )
+            yield from (each for each in commands if each.draft and has_kept_changes(each.draft))
+            if one is None:
+                return
+            before = one.seq
+            skip = one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own)
+            if not skip and any(map(has_changed, reader.read_files(one.seq))):
+                yield one

@@ -71,7 +71,7 @@ def undo_calls(session: Session, ids: Sequence[str]) -> list[UndoReport]:
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.undo import CannotUndo
-    from handrail.journal.undo_plan import has_changed
+    from handrail.journal.undo_selection import iterate_changes
 
     with _open_reader(session) as reader:
         left, own = Counter(ids), set[int]()
@@ -79,13 +79,7 @@ def undo_calls(session: Session, ids: Sequence[str]) -> list[UndoReport]:
             if left[row.call_id or ""] > 0:
                 left[row.call_id or ""] -= 1
                 own.add(row.seq)
-        undone: set[int] = set()
-        numbers = []
-        for one in reader.iterate_file_changes(session=session.origin.session):
-            if one.undone is not None:
-                undone.update(one.undone)
-            elif one.seq in own - undone and any(map(has_changed, reader.read_files(one.seq))):
-                numbers.append(one.seq)
+        numbers = [one.seq for one in iterate_changes(reader, session=session.origin.session) if one.seq in own]
     try:
         return [session.undo(call=number) for number in numbers]
     except (CannotUndo, JournalFailed, ToolError) as error:

@@ -1,4 +1,4 @@
-"""Read a candidate and look for the texts that its pattern requires: most files can be told apart without ripgrep."""
+"""Read a candidate and look for the texts that the pattern requires, which decides about most files without ripgrep."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class SessionIndexes:
             view = index.view(tree.workspace.beneath(tree.path), base, engine, inner, budget)
         except (RipgrepFailed, OSError):
             return None
-        # They were read before the view, which is told only of later changes.
+        # Both scopes were read before the view, and the view covers only later changes.
         if not (base.has_scope_of_now() and engine.has_scope_of_now()):
             return None
         if view and index.changes > _MOST_CHANGES:
