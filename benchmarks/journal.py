@@ -16,7 +16,7 @@ from handrail.journal.database import WHOLE, Database
 from handrail.journal.queries import JournalReader
 from handrail.journal.records import begin_row, end_row
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo_selection import find_last_change
+from handrail.journal.undo_selection import iterate_changes
 from handrail.model import Call, Result
 
 MOST = 0.002
@@ -60,7 +60,7 @@ def large_lines(folder: Path, rows: int) -> Iterator[Line]:
         for what, run, most in (
             ("a page of `log`", lambda: reader.read_calls(limit=50), 0.02),
             ("a page of the browser", lambda: read_page(reader, CallFilter()), 0.02),
-            ("find the change to undo", lambda: find_last_change(reader, workspace="/bench"), 0.02),
+            ("find the change to undo", lambda: next(iterate_changes(reader, workspace="/bench"), None), 0.02),
             ("`stats`", reader.compute_stats, 2.0),
             ("`verify`", reader.verify, None),
         ):
