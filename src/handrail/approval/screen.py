@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TextIO
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from typing import TextIO
 
 # What would move the cursor, recolour the screen or turn the reading direction if a terminal got it raw.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

@@ -9,14 +9,16 @@ import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
 from handrail.errors.extras import MissingExtra
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.agent.acp import Conversation
     from handrail.agent.loop import Agent
     from handrail.agent.messages import Event

@@ -6,13 +6,13 @@ import argparse
 import contextlib
 import os
 import select
-from typing import TYPE_CHECKING
 
 from handrail.approval.tty import Tty
 from handrail.cli.common import CommandParser, find_state, require_directory
 from handrail.cli.output import Screen, Stop, UsageError
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.approval.attached_terminal import ApprovalServer, IncomingQuestion
     from handrail.model import Answer

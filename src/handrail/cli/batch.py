@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
 
 from handrail.cli.common import (
     MOST_INPUT,
@@ -28,7 +27,10 @@ from handrail.cli.common import (
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
 from handrail.text.display import escape, replace_surrogates
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import IO, Any
+
     from handrail.model import Result
     from handrail.pipeline.session import Session
 

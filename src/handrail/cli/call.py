@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import (
     MOST_INPUT,
@@ -23,7 +22,10 @@ from handrail.cli.common import (
 from handrail.cli.output import UsageError, as_document, escape_for_terminal, on_terminal, show_diff, warn, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.dialects import Dialect
     from handrail.model import Result
     from handrail.pipeline.session import Session

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.cli.output import Stop, UsageError, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     from handrail.dialects import Dialect
     from handrail.model import Approve
     from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
@@ -37,8 +38,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        # As wide as the terminal. Finding that out is slow to import, and until here the width does not count.
-        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=_measure_terminal() - 2)
         for action in self._actions:
             if values := list_values(action):
                 action.help = f"{action.help}: {', '.join(values)}"
@@ -49,6 +49,17 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
+
+
+def _measure_terminal() -> int:
+    """The columns of the terminal. `shutil`, which argparse asks, is slow to import."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (ValueError, OSError):  # closed, or no terminal
+        return 80
 
 
 def list_later(action: argparse.Action, find_values: Callable[[], Sequence[str]]) -> None:
@@ -238,6 +249,8 @@ def require_directory(option: str, place: str) -> None:
 
 def parse_json(raw: bytes) -> Any:
     """Parse one JSON value; raises `ValueError` with the reason for any invalid input."""
+    import json
+
     try:
         return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_parse_finite)
     except UnicodeDecodeError as error:
@@ -248,6 +261,8 @@ def parse_json(raw: bytes) -> Any:
 
 def write_json(value: Any) -> str:
     """A value from `parse_json`, back as it came."""
+    import json
+
     try:
         return json.dumps(value)
     except RecursionError:
@@ -260,7 +275,7 @@ def _refuse_constant(name: str) -> float:
 
 def _parse_finite(digits: str) -> float:
     number = float(digits)
-    if math.isinf(number):
+    if number in (float("inf"), float("-inf")):
         raise ValueError(f"the number {digits[:20]} is too large")
     return number
 

@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 from handrail.errors.extras import MissingExtra, needs
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.model import Approve
     from handrail_demo.report import DemoReport

@@ -6,14 +6,16 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import estimate_tokens
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.dialects import Dialect
 
 _ABOUT = """\

@@ -8,13 +8,13 @@ import signal
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.drafts import IN_DRAFT
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_dialect, add_mode, parse_json
 from handrail.cli.output import Stop, UsageError, as_line, warn, write
 from handrail.errors.extras import MissingExtra
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from handrail.fleet.cluster import Fleet
     from handrail.fleet.worker import FleetResult

@@ -7,13 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Stop, as_document, on_terminal, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.search.index.store import IndexStore
 
 _ABOUT = """\

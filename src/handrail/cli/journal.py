@@ -8,14 +8,16 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.log import check_url, configured_journal, describe_journal_error, format_time
 from handrail.cli.output import UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.settings.journal_address import JournalAddress
 
 _ABOUT = """\

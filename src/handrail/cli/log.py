@@ -6,13 +6,15 @@ import argparse
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, find_state, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\

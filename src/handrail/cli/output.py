@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from handrail.approval.screen import Screen as Screen
 from handrail.approval.screen import escape_for_terminal as escape_for_terminal
@@ -17,6 +15,10 @@ from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
 from handrail.cli.minimal import write as write
 from handrail.text.display import replace_surrogates
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
@@ -34,6 +36,8 @@ def warn(text: str) -> None:
 
 def as_line(value: Any) -> str:
     """JSON on one line, in ASCII and well-formed Unicode, so that any reader in any locale can take it."""
+    import json
+
     text = json.dumps(value, allow_nan=False)
     if "\\ud" in text:  # perhaps half a character, which strict readers refuse
         text = json.dumps(json.loads(replace_surrogates(json.dumps(value, allow_nan=False, ensure_ascii=False))))
@@ -43,6 +47,8 @@ def as_line(value: Any) -> str:
 def as_document(value: Any) -> str:
     """JSON for the reader at hand: indented on a terminal, on one line in a pipe."""
     if on_terminal(sys.stdout):
+        import json
+
         return escape_for_terminal(replace_surrogates(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
     return as_line(value) + "\n"
 

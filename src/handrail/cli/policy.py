@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import (
     CommandParser,
@@ -21,7 +20,10 @@ from handrail.cli.output import Stop, UsageError, as_document, escape_for_termin
 from handrail.policy.modes import MODES
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.model import Access, Verdict
     from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyFile

@@ -11,9 +11,12 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from handrail.frozen import frozen
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from typing import Any
 
 _MOST_BYTES = 1 << 20
 _MOST_COMMANDS = 20

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.output import Stop, UsageError, warn
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from typing import Any
 
     from handrail.model import Approve
     from handrail.pipeline.events import OnEvent

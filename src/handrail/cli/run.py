@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from handrail.cli.chat.plan import add_options, make_plan
 from handrail.cli.common import MOST_INPUT, CommandParser
 from handrail.cli.output import UsageError
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.cli.chat.plan import ChatPlan
 

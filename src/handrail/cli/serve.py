@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
 from handrail.cli.output import UsageError
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from handrail.model import Answer, Question
     from handrail.pipeline.remote_server import Pages

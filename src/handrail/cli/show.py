@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
 from handrail.cli.log import STYLES, add_journal, call_as_json, describe_journal_error, format_time, open_reader
 from handrail.cli.output import Screen, UsageError, as_document, paint_diff, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, FileRow, JournalReader
 
@@ -49,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _render_call(row: CallRow, reader: JournalReader) -> str:
+    import json
+
     screen = Screen(sys.stdout)
     code = f" {row.error}" if row.error else ""
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""

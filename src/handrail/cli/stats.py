@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, add_project, describe_journal_error, get_project, open_reader
 from handrail.cli.output import Screen, as_document, write
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.journal.queries import StorageUse, ToolStats
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_dialect, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.dialects import Spec
 
 _ABOUT = """\
@@ -122,6 +123,8 @@ def _print_tokens(name: str | None) -> int:
 
 def estimate_tokens(spec: Spec) -> int:
     """About how many tokens a model spends on knowing the tool: a token is some four characters."""
+    import json
+
     return (len(json.dumps(spec.schema, ensure_ascii=False)) + len(spec.description)) // 4
 
 

@@ -6,12 +6,12 @@ import argparse
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_session
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from subprocess import Popen
 

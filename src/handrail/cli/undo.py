@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.log import add_journal, choose_journal, describe_journal_error, is_shared, open_reader
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
 

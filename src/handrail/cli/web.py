@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, choose_journal
@@ -12,6 +11,7 @@ from handrail.cli.output import Stop, UsageError, write
 from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import escape
 
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
