@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import handrail
-from handrail import cli, dialects
+from handrail import cli, dialects, errors
 from handrail.errors import ToolError
 
 ROOT = Path(__file__).parents[1]
@@ -107,8 +108,8 @@ def _signature(name: str, value: Any) -> str:
 
 
 def _subclasses(kind: type) -> Iterator[type]:
-    for module in ("calls", "changes", "files", "work", "extras"):
-        import_module(f"handrail.errors.{module}")
+    for module in iter_modules(errors.__path__):
+        import_module(f"handrail.errors.{module.name}")
     for below in kind.__subclasses__():
         yield below
         yield from _subclasses(below)
