@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[2]
 _RENAME = """
 import json, os, sys
 sys.path[:0] = [{project!r} + "/src", {project!r}]
-from handrail.files.directory_renames import make_renamable
+from handrail.files.overlay_renames import make_renamable
 from tests.drafts.trees import describe
 before = describe("dir", times=True)
 refused = True

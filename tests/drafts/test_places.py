@@ -135,13 +135,21 @@ from tests.drafts.trees import describe
 workspace = sys.argv[1]
 store = DraftStore.open(os.path.dirname(workspace) + "/state", workspace)
 store.look_at_owners()
+move = '''move() { "$0" -c "
+import os, sys
+from handrail.files.overlay_renames import rename_entry
+rename_entry(lambda: os.rename(*sys.argv[1:]), os.open('.', os.O_RDONLY), sys.argv[1])" "$@"; }
+'''
 def run(command):
     draft = store.create()
-    run_in_draft(draft.directory, "sh", "-ec", command)
+    run_in_draft(draft.directory, "sh", "-ec", move + command, sys.executable)
     return draft
 before = describe(workspace, times=True)
 draft = run(":")
 assert compare(draft.directory).steps == [], compare(draft.directory)
+draft.drop()
+draft = run("move root-only r; mv r root-only")
+assert [(step.action, step.path) for step in compare(draft.directory).steps] == [("set", "")], "other than times"
 draft.drop()
 draft = run(sys.argv[2])
 assert describe(workspace, times=True) == before
@@ -172,10 +180,20 @@ print(json.dumps(after))
         ("ln -sfn other link", {"link": ["lrwxrwxrwx", "me", "me"]}),
         ("ls locked; echo 2 > locked-too", {"locked": ["dr-xr-xr-x", "me", "team"]}),
         ("mv link second", {"second": ["lrwxrwxrwx", "me", "team"]}),
+        ("move root-only moved; ! ln root-link l", {"moved": ["-rw-r--r--", "me", "me"], "root-only": None}),
+        ("move read-by-team moved", {"moved": ["-rw-r-----", "me", "me"]}),
+        ("move root-link moved", {"moved": ["lrwxrwxrwx", "me", "me"]}),
+        ("move mine moved", {"moved/deep/theirs": ["-r--r--r--", "me", "me"], "mine": None}),
+        ("move root-only shared", {"shared": ["-rw-r--r--", "me", "me"], "root-only": None}),
+        ("! move private moved 2> /dev/null", {"private": ["-rw-------", "root", "root"], "moved": None}),
+        ("! move set-user moved 2> /dev/null", {"set-user": ["-rwsr-xr-x", "root", "root"], "moved": None}),
     ],
 )
-def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[str]]) -> None:
-    """The kernel refuses to copy them in a draft of an ordinary user (EOVERFLOW), so they are copied before."""
+def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[str] | None]) -> None:
+    """The kernel refuses to copy them in a draft of an ordinary user (EOVERFLOW), so they are copied before.
+
+    Those that the user may not write to are copied when they are renamed (`move`).
+    """
     if os.geteuid() != 0:
         pytest.skip("only root can give files to another user")
     python = find_python(NOBODY)
@@ -186,6 +204,7 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
         workspace = top / "workspace"
         (workspace / "team").mkdir(parents=True)
         (workspace / "locked").mkdir()
+        (workspace / "mine" / "deep").mkdir(parents=True)
         for path, owner, group, mode in (
             (top, NOBODY, NOBODY, 0o755),
             (workspace, NOBODY, NOBODY, 0o755),
@@ -194,6 +213,12 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
             (workspace / "shared", NOBODY, GROUP, 0o664),
             (workspace / "root-only", 0, 0, 0o644),
             (workspace / "locked", NOBODY, GROUP, 0o555),
+            (workspace / "read-by-team", 0, GROUP, 0o640),
+            (workspace / "private", 0, 0, 0o600),
+            (workspace / "set-user", 0, 0, 0o4755),
+            (workspace / "mine", NOBODY, NOBODY, 0o755),
+            (workspace / "mine" / "deep", NOBODY, NOBODY, 0o755),
+            (workspace / "mine" / "deep" / "theirs", 0, 0, 0o444),
         ):
             if not path.exists():
                 path.write_text("1\n", encoding="ascii")
@@ -201,6 +226,7 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
             path.chmod(mode)
         (workspace / "link").symlink_to("shared")
         os.chown(workspace / "link", NOBODY, GROUP, follow_symlinks=False)
+        (workspace / "root-link").symlink_to("shared")
         require_overlays(python, str(top), NOBODY)
         more = ["theirs"] if "team" in command else []
         done = run(python, NOBODY, "-c", _SHARED, str(workspace), command, *more)
@@ -208,3 +234,37 @@ def test_files_of_other_users_and_groups(command: str, expected: dict[str, list[
         after = json.loads(done.stdout)
     seen = {path: [mode, names[user], names[group]] for path, (mode, (user, group)) in after.items()}
     assert {path: seen.get(path) for path in expected} == expected
+
+
+_MOVES = """
+import os, sys
+from handrail import Session, Settings
+settings = Settings(sandbox="namespaces", durable=False)
+os.environ["HANDRAIL_STATE"] = os.path.dirname(sys.argv[1]) + "/state"
+with Session(sys.argv[1], mode="full", settings=settings) as session:
+    for command in ("mv theirs moved", "mv mine moved"):
+        result = session.call("Bash", {"command": command})
+        assert session.command_host().drafts_of, session.command_host().no_drafts
+        assert result.data["exit_code"] == 0 and "moved" in os.listdir(sys.argv[1]), result.text
+        session.undo()
+    assert os.stat("theirs").st_uid == os.stat("mine/theirs").st_uid == 0
+"""
+
+
+def test_a_command_renames_files_of_other_users() -> None:
+    """Without a draft it can, in a directory of its user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as another user")
+    python = find_python(NOBODY)
+    if run(python, NOBODY, "-c", "import handrail.pipeline.session, rapidfuzz").returncode:
+        pytest.skip("this user can run no Python with all that a session needs")
+    with tempfile.TemporaryDirectory(prefix="handrail-drafts-") as folder:
+        workspace = Path(folder, "workspace")
+        (workspace / "mine").mkdir(parents=True)
+        for path in (folder, workspace, workspace / "mine"):
+            os.chown(path, NOBODY, NOBODY)
+        for name in ("theirs", "mine/theirs"):
+            (workspace / name).write_text("1\n", encoding="ascii")
+        require_overlays(python, folder, NOBODY)
+        done = run(python, NOBODY, "-c", f"import os; os.chdir({str(workspace)!r})" + _MOVES, str(workspace))
+    assert done.returncode == 0, done.stderr

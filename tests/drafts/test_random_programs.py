@@ -6,6 +6,7 @@ import functools
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,8 @@ AT_ONCE = 25
 
 
 def run(python: str, user: int | None, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{PROJECT}/src:{PROJECT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    places = f"{PROJECT}/src:{PROJECT}:{sysconfig.get_path('platlib')}"  # the system's Python may lack packages
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
     how: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": (GROUP,)}
     return subprocess.run(
         [python, *words], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, **how

@@ -29,10 +29,10 @@ def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
         elif stat.S_ISLNK(status.st_mode):
             contents = os.readlink(full)
         elif stat.S_ISREG(status.st_mode):
-            contents = _read(full, status)
+            contents = _read(full)
         names = sorted(os.listxattr(full, follow_symlinks=False))
         attributes = [
-            (name, os.getxattr(full, name, follow_symlinks=False) if _is_readable(status) else b"?") for name in names
+            (name, os.getxattr(full, name, follow_symlinks=False) if _is_readable(full) else b"?") for name in names
         ]
         names_of_it = links.setdefault(status.st_ino, set()) if stat.S_ISREG(status.st_mode) else set()
         names_of_it.add(path)
@@ -47,12 +47,12 @@ def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
     return tree
 
 
-def _read(path: str, status: os.stat_result) -> bytes:
-    return Path(path).read_bytes() if _is_readable(status) else b"(unreadable)"
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes() if _is_readable(path) else b"(unreadable)"
 
 
-def _is_readable(status: os.stat_result) -> bool:
-    return bool(status.st_mode & stat.S_IRUSR) or os.geteuid() == 0
+def _is_readable(path: str) -> bool:
+    return os.path.islink(path) or os.access(path, os.R_OK)
 
 
 def fill(root: str, seed: int, count: int) -> None:

@@ -152,7 +152,8 @@ class ChangeReader:
         if (old is None and change.before) or (new is None and change.after):
             return LineDiff(description=_describe_sizes(change))
         if change.before and change.after and old == new and change.before.type == change.after.type:
-            return LineDiff(description=f"mode {change.before.mode & 0o7777:04o} -> {change.after.mode & 0o7777:04o}")
+            modes = [f"{entry.mode & 0o7777:04o}" for entry in (change.before, change.after)]
+            return LineDiff(description="another owner" if modes[0] == modes[1] else "mode " + " -> ".join(modes))
         try:
             texts = [(raw or b"").decode("utf-8") for raw in (old, new)]
         except UnicodeDecodeError:

@@ -186,12 +186,14 @@ class _Comparer:
         self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result
     ) -> None:
         upper_path = os.path.join(self.upper, path)
-        same_owner = self._get_owner(path, upper) == (lower.st_uid, lower.st_gid)
+        # Only root gives files away: a copy of another user's file has another owner, and is not changed by that.
+        is_mine = os.geteuid() in (0, lower.st_uid)
+        same_owner = not is_mine or self._get_owner(path, upper) == (lower.st_uid, lower.st_gid)
         if same_owner and _same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
             # Its other names stay as they are, and only its owner can set its mode and times.
-            if lower.st_nlink > 1 or os.geteuid() not in (0, lower.st_uid):
+            if lower.st_nlink > 1 or not is_mine:
                 self._replace(directory, name, path, upper, lower)
             elif self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
                 self._conflict(path, "changed outside the draft")

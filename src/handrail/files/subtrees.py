@@ -30,8 +30,8 @@ from handrail.errors import (
     WouldOverwrite,
     from_os,
 )
-from handrail.files.directory_renames import rename_directory
 from handrail.files.locks import Held, make_intents, make_part
+from handrail.files.overlay_renames import rename_entry
 from handrail.files.versions import (
     READ,
     Change,
@@ -206,7 +206,7 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
             os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)  # one name in two spellings, where case is ignored
         else:
             is_directory = change.subtree.is_directory
-            rename_directory(lambda: _rename(here, old, there, new, is_directory), here, old)
+            rename_entry(lambda: _rename(here, old, there, new, is_directory), here, old)
         left = _stat(here, old) if old != new or not os.path.samestat(os.fstat(here), os.fstat(there)) else None
         if (
             left
@@ -240,7 +240,7 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
         held.intend(make_intents("swaps", [doing]))
         try:
             rename = partial(os.rename, name, temp, src_dir_fd=directory, dst_dir_fd=directory)
-            rename_directory(rename, directory, name)
+            rename_entry(rename, directory, name)
             try:
                 most = subtree.size
                 same = _SubtreeScan(change.path.named, most, split=True).all(directory, temp) == subtree.entries

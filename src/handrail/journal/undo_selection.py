@@ -64,10 +64,14 @@ def iterate_changes(
             commands = reader.iterate_changing_calls(
                 first=first, before=before, session=only or session, workspace=workspace
             )
-            yield from (each for each in commands if each.draft and has_kept_changes(each.draft))
+            yield from filter(_has_kept_draft, commands)
             if one is None:
                 return
             before = one.seq
             skip = one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own)
-            if not skip and any(map(has_changed, reader.read_files(one.seq))):
+            if not skip and (any(map(has_changed, reader.read_files(one.seq))) or _has_kept_draft(one)):
                 yield one
+
+
+def _has_kept_draft(call: CallSummary) -> bool:
+    return bool(call.draft) and has_kept_changes(call.draft)

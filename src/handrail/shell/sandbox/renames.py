@@ -1,6 +1,6 @@
-"""Let commands rename directories in a draft, which overlayfs refuses to users.
+"""Let commands rename directories and files of other users in a draft, which overlayfs refuses to users.
 
-A filter on system calls hands each rename to this process (`loopback.Supervisor`). If its source is a directory of a
+A filter on system calls hands each rename to this process (`loopback.Supervisor`). If its source is such an entry of a
 draft, it is made renamable; then the kernel carries the call out. Nothing is renamed here on behalf of the command.
 """
 
@@ -13,7 +13,7 @@ import stat
 import struct
 from collections.abc import Callable, Sequence
 
-from handrail.files.directory_renames import make_renamable
+from handrail.files.overlay_renames import make_renamable
 from handrail.shell.sandbox.mount_plan import DRAFTS
 from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, get_call_number
 from handrail.system_calls import O_PATH, READABLE_DIRECTORY, stat_at
@@ -38,7 +38,7 @@ def rename_calls(machine: str | None = None) -> dict[int, str]:
 
 
 def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_waiting: Callable[[], None]) -> None:
-    """Make the directories that a call of ``thread`` renames renamable; raises `OSError` if that fails.
+    """Make the entries that a call of ``thread`` renames renamable; raises `OSError` if that fails.
 
     ``require_waiting`` raises `OSError` if the thread has ended: its number may belong to another one.
     """
@@ -55,10 +55,16 @@ def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_wai
         parent = _open_in_root(thread, above or b"/", require_waiting)
         try:
             entry = stat_at(os.fsdecode(last), parent)
-            if entry and stat.S_ISDIR(entry.st_mode) and _is_in_draft(thread, parent):
+            if entry and _may_be_refused(entry) and _is_in_draft(thread, parent):
                 make_renamable(parent, os.fsdecode(last))
         finally:
             os.close(parent)
+
+
+def _may_be_refused(entry: os.stat_result) -> bool:
+    """Whether it is a directory, or the file of a user or group that the namespace of a draft does not know."""
+    mine = os.geteuid(), os.getegid()
+    return stat.S_ISDIR(entry.st_mode) or (mine[0] != 0 and (entry.st_uid, entry.st_gid) != mine)
 
 
 def _read_path(thread: int, pointer: int, require_waiting: Callable[[], None]) -> bytes:
