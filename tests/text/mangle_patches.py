@@ -143,6 +143,17 @@ def _context(change: Callable[[str], str]) -> Mistake:
     return _rows(lambda rng, sign, text: change(text) if sign == " " else text)
 
 
+def _lose_context_indent(rng: Random, case: PatchCase) -> PatchCase | None:
+    """Context without its indentation, beside changed lines that have theirs. Where these have none, the patch is that
+    of a model which lost all indentation."""
+    spoilt = _context(lambda text: text.lstrip() if text.strip() else text)(rng, case)
+    if spoilt is None:
+        return None
+    pairs = zip(spoilt.hunks, case.hunks, strict=True)
+    is_flat = any(hunk != other and not any(lead_of(text) for _, text in hunk.rows) for hunk, other in pairs)
+    return None if is_flat else spoilt
+
+
 def _number_rows(rng: Random, case: PatchCase) -> PatchCase | None:
     form = rng.choice(["{:>6}\t", "{}: ", "{:>4} | ", "{:>6}→"])
     hunks = list[Hunk]()
@@ -219,7 +230,7 @@ OF_HUNKS: dict[str, Mistake] = {
     "stale": _stale,
     "trailing blanks lost": _rows(lambda rng, sign, text: text.rstrip() if sign != "+" else text),
     "trailing blanks of context": _context(lambda text: text + "  " if text.strip() else text),
-    "indentation of context lost": _context(lambda text: text.lstrip() if text.strip() else text),
+    "indentation of context lost": _lose_context_indent,
     "indentation lost": _rows(lambda rng, sign, text: text.lstrip() if text.strip() else text),
     "shifted": _rows(lambda rng, sign, text: rng.choice(["  ", "    ", "\t"]) + text if text.strip() else text),
     "tabs for spaces": _rows(lambda rng, sign, text: lead_of(text).replace("    ", "\t") + text.lstrip(" \t")),
@@ -283,7 +294,9 @@ def make_case(rng: Random, kinds: Sequence[str] | None = None, language: str | N
         if spoilt is None:
             return None
         case = replace(spoilt, kinds=(*case.kinds, kind))
-    if any(_is_void(hunk) or (case.kinds and _is_elsewhere(hunk, sample)) for hunk in case.hunks):
+        if any(map(_is_void, case.hunks)):
+            return None  # and what a further mistake does to it, such as numbers in the old lines alone, is no change
+    if case.kinds and any(_is_elsewhere(hunk, sample) for hunk in case.hunks):
         return None
     return case if case.text else replace(case, text=render(case))
 
@@ -295,9 +308,10 @@ def _is_void(hunk: Hunk) -> bool:
 
 
 def _is_elsewhere(hunk: Hunk, sample: Sample) -> bool:
-    """Whether the lines to find are none, or are by the letter at another place too."""
-    old = [text for sign, text in hunk.rows if sign != "+"]
-    rows = [row.rstrip("\r\n") for row in split(sample.text)]
+    """Whether the lines to find are none, or are at another place too, by the letter but for blanks at line ends: that
+    is nearer than what a mistake made of them at their own place."""
+    old = [text.rstrip() for sign, text in hunk.rows if sign != "+"]
+    rows = [row.rstrip() for row in split(sample.text)]
     return any(rows[at : at + len(old)] == old for at in range(len(rows)) if at != hunk.line - 1)
 
 

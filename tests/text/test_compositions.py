@@ -185,6 +185,12 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("a = 1\nassert b\n\n    c\n", "    assert b\n\n", "    if d:\n    assert b\n\n", UnsureIndent),
         # So many blanks stand for one in the old text: and in the line that is added?
         ("a b\nc d\n", "a      b\nc d", "a      b\ne      f\nc d", UnsureIndent),
+        # One end of the last line was sent as it is and one escaped: does its blank line go?
+        ("a\nb\n\nc\n", "a\\\\nb\\\\n\\n", "a\\\\nd\\n", ToolError),
+        # The old text has a plain quote for the file's: has the new text a plain dash for it, or is that the change?
+        ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
+        # Is the block left without a line, or have the new lines lost their indentation?
+        ("with a:\n    b()\nc — d\n", "2|    b()\n3|c - d", "e()\nf()", UnsureIndent),
     ],
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
@@ -197,6 +203,11 @@ def test_blank_lines_do_not_tell_that_only_the_first_line_lost_its_indentation()
     old, new = "c = 1\\n\\n", "c = 1\\nif f:\\n    # g\\n\\n"
     right = "for a in b:\n    c = 1\n    if f:\n        # g\n\n    if d:\n        e()\n"
     assert spliced(text, plan_edit(text, old, new)) == right
+
+
+def test_blanks_at_the_end_of_a_changed_line_stay_where_the_file_has_them() -> None:
+    text = "a:\n\n  b: 1  \nc: 2\n"
+    assert spliced(text, plan_edit(text, "- a:\n- \n-   b: 1  ", "+ a:\n+ \n+   b: 3  ")) == text.replace("1", "3")
 
 
 def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:

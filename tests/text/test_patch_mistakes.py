@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from handrail.errors import AmbiguousHunk
+from handrail.errors import AmbiguousHunk, BadHunk
 from handrail.text.document import apply_splices
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.patch import parse_patch
@@ -50,3 +50,15 @@ def test_hunks_that_may_share_a_line_of_context_are_placed_in_one_way_only() -> 
     with pytest.raises(AmbiguousHunk):
         locate_hunks("a\n\nb\n\nb\n", op.hunks)
     assert apply_splices("a\n\nb\n", locate_hunks("a\n\nb\n", op.hunks).splices) == "c\n\nd\n"
+
+
+def test_numbered_lines_that_are_still_there_were_not_removed_before() -> None:
+    (op,) = parse_patch("*** Begin Patch\n*** Update File: a\n@@\n-1 | a b\n-2 | c d\n+a b\n*** End Patch\n")
+    assert apply_splices("a b\nc d\n", locate_hunks("a b\nc d\n", op.hunks).splices) == "a b\n"
+
+
+def test_a_blank_that_may_be_the_number_s_or_the_line_s_own_is_refused() -> None:
+    rows = ["       1\t  a", "       2\t   b", "-      3\t  c", "+   d"]
+    (op,) = parse_patch("\n".join(["*** Begin Patch", "*** Update File: a", "@@", *rows, "*** End Patch", ""]))
+    with pytest.raises(BadHunk):
+        locate_hunks("  a\n   b\n  c\n", op.hunks)

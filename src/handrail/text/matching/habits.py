@@ -33,14 +33,23 @@ class Repair:
         """Whether the new text, sent as ``new``, may have lost the end of a blank line, or that blank line; or whether
         it would bring something into the file that the old one, sent as ``old``, lost together with the habit:
         characters of no width, or a backslash at the end of each line."""
-        lacks_end = old.endswith("\n") and new != "" and not new.endswith("\n") and not self.is_closed
-        if lacks_end and self.old.endswith("\n\n") and self.new.endswith("\n"):
+        if self._has_unsure_end(old, new):
             return True
         if "\\" in old and "\\" not in self.old and _ends_rows_in_backslash(self.new):
             return True
         return not old.isascii() and any(
             char in old and char in self.new and char not in self.old for char in ZERO_WIDTH
         )
+
+    def _has_unsure_end(self, old: str, new: str) -> bool:
+        """Whether the old text ends in a blank line that may be the habit's, and the new text does not end alike."""
+        if not old.endswith("\n") or not self.old.endswith("\n\n") or not new or self.is_closed:
+            return False
+        if not new.endswith("\n") and self.new.endswith("\n"):
+            return True
+        # One end of that line was sent as it is, and the other one was spelled in another way.
+        is_mixed = not old.endswith("\n\n") and self.old.count("\n") > old.count("\n")
+        return is_mixed and not self.new.endswith("\n\n")
 
 
 def _ends_rows_in_backslash(text: str) -> bool:

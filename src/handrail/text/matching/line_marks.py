@@ -163,7 +163,8 @@ def _may_have_gap(rows: Sequence[tuple[str, str]]) -> bool:
     """Whether the blank before a new line may belong to its sign: without it the line would be as deep as others."""
     old = {indent_of(text) for sign, text in rows if text.strip() and sign != "+"}
     new = {indent_of(text) for sign, text in rows if text.strip() and sign == "+"}
-    return old.isdisjoint(new) and any(depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t") for depth in new)
+    may_be_sign = [depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t") for depth in new]
+    return any(may_be_sign) and (old.isdisjoint(new) or all(may_be_sign))
 
 
 def count_filled(text: str) -> int:

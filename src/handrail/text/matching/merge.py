@@ -67,10 +67,12 @@ def merge(
     new: Sequence[str],
     file: Sequence[str],
     evidence: Sequence[tuple[str, str]] = (),
+    above: str = "",
 ) -> list[MergedRow]:
     """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
 
-    ``evidence`` are matched lines of the model's and the file's, if there are more than these.
+    ``evidence`` are matched lines of the model's and the file's, if there are more than these; ``above`` is the last
+    line before them that is not blank.
     """
     if _may_be_twin(ours, old, new):
         raise Unsure
@@ -93,7 +95,16 @@ def merge(
     is_proven = not is_flat and (indents.same or (indents.is_explained and len(old) > 1))
     if not is_proven and has_lost_indent(texts, fresh):
         raise Unsure  # some lines of the old text lost their indentation, and so may some of the new one
+    first = next((number for number, text in enumerate(texts) if text.strip()), -1)
+    if first in fresh and _leaves_block(above, ours, texts[first]):
+        raise Unsure
     return rows
+
+
+def _leaves_block(above: str, ours: Sequence[str], first: str) -> bool:
+    """Whether the block that the line above opens has no line any more once ``first`` is the first one below it."""
+    was = next((row for row in ours if row.strip()), "")
+    return has_lost_indent([above, first], {1}) and not has_lost_indent([above, was], {1})
 
 
 def _may_be_twin(ours: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
@@ -238,6 +249,8 @@ class _Merge:
             self._surplus[ord("\t")] = " "
         self._runs = {run for theirs, there in zip(old, ours, strict=True) for run in _list_runs(theirs, there)}
         self._folded, self._kept = _compare_typography(old, ours)
+        self._is_plain = bool(_compare_typography(ours, old)[0])
+        """Whether the old text is plain where the file has typographic characters."""
         fresh = {*range(len(new))} - {j for _, j in aligned}
         self._lost = indents.bare and has_lost_indent([fold(row) for row in new], fresh)
 
@@ -255,6 +268,8 @@ class _Merge:
         # Blanks inside of a line that the model did not get right are nothing that it means.
         plain = remove_blanks if self._sloppy else str.strip
         unchanged = plain(new) in (plain(old), plain(ours))
+        if self._is_plain and remove_blanks(new) not in (remove_blanks(old), remove_blanks(ours)):
+            raise MixedTypography  # the line differs in that alone, and the old text does so elsewhere by mistake
         if self._as_file or self._indents.same:
             return MergedRow(i) if unchanged and get_plain_indent(new) == indent_of(ours) else self._replace(i, j)
         if unchanged:
@@ -307,13 +322,19 @@ class _Merge:
         return MergedRow(near, self._place(self._new[j], None))
 
     def _place(self, line: str, counterpart: int | None) -> str:
-        line = line.rstrip() if self._trims else line
+        line = line.rstrip() if self._trims and not self._has_own_trail(line, counterpart) else line
         line = self._restyle(line)
         if self._indents.same:
             if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
                 raise Unsure  # the lines that were left out may be indented in another way
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
+
+    def _has_own_trail(self, line: str, counterpart: int | None) -> bool:
+        """Whether the blanks at the end of a line are those of the file's, which the old text has there too."""
+        if counterpart is None or not line.strip():
+            return False
+        return len({row[len(row.rstrip()) :] for row in (line, self._old[counterpart], self._ours[counterpart])}) == 1
 
     def _refuse_runs(self, line: str) -> None:
         if self._runs and not self._runs.isdisjoint(_RUN.findall(line)):

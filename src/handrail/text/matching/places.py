@@ -116,7 +116,8 @@ class FileLines:
         """Compute the splice for a place; raises `Unsure`."""
         at, end = place.span
         around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
-        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence)
+        above = find_filled_above(self.bodies, at)
+        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence, above)
         start = sum(map(len, self.rows[:at]))
         length = sum(map(len, self.rows[at:end]))
         if not merged and at and not lines.get_ending(self.rows[end - 1]):
@@ -135,6 +136,11 @@ class FileLines:
             ending = endings[-1] if last else endings[row.at] or neighbour
             parts.append((self.bodies[at + row.at] if row.text is None else row.text) + ending)
         return "".join(parts)
+
+
+def find_filled_above(bodies: Sequence[str], at: int) -> str:
+    """The last of these lines before line ``at`` that is not blank; empty if it is far."""
+    return next((body for body in reversed(bodies[max(0, at - _AROUND) : at]) if body.strip()), "")
 
 
 _KEYS: dict[str, Callable[[str], str]] = {

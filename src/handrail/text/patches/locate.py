@@ -26,6 +26,7 @@ from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
+from handrail.text.matching.places import find_filled_above
 from handrail.text.patches.operations import PatchHunk
 
 _LEVELS: dict[str, Callable[[str], str]] = {
@@ -257,7 +258,10 @@ class _PatchedText:
             return False
         if find_applied_around(self.text, old + "\n", new + "\n"):
             return True
-        is_there = any(self._find_windows(level, hunk.old) for level in ("exact", "punctuation"))
+        bare = [[text for sign, text in rows if sign != "+"] for rows in remove_line_numbers(hunk.rows)]
+        is_there = any(
+            self._find_windows(level, rows) for rows in (hunk.old, *bare) for level in ("exact", "punctuation")
+        )
         return not is_there and find_applied_instead(self.text, old, new) is not None
 
     def fit(self, hunk: PatchHunk, number: int) -> _Fit:
@@ -464,7 +468,7 @@ class _PatchedText:
             if added and {" " + indent for indent in added} <= depths:
                 raise Unsure
             return _take_signed(hunk)
-        return merge(ours, hunk.old, hunk.new, self.bodies)
+        return merge(ours, hunk.old, hunk.new, self.bodies, above=find_filled_above(self.bodies, at))
 
     def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""
