@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.measure import Line, Scale, Times, contest, size
-from benchmarks.trees import list_newest
+from benchmarks.trees import list_newest, make_directories, write_file
 from handrail import Session, Settings
 from handrail.search.index.read import IndexFile
 from handrail.search.ripgrep import find_program
@@ -64,22 +65,14 @@ def generate(root: Path, files: int, rows: float) -> int:
     chance = random.Random(7)
     names = sorted({"".join(chance.choices(_PARTS, k=chance.randrange(1, 5))) for _ in range(40_000)})
     lines = [f"\t{chance.choice(names)}({' '.join(chance.choices(names, k=4))})\n" for _ in range(20_000)]
-    places, number, total = [root], 0, 0
+    total = 0
     root.mkdir()
-    while number < files:
-        above = chance.choice(places[-400:])
-        place = (above if len(above.parts) - len(root.parts) < 8 else root) / f"package{len(places)}"
-        place.mkdir()
-        places.append(place)
-        for _ in range(max(1, round(chance.gauss(5, 1.6)))):
-            text = "".join(chance.choices(lines, k=1 + int(rows * chance.lognormvariate(0, 1))))
-            text += "func waitForVolume_timeout(ctx)\n" if number % 310 == 7 else ""
-            text += "rareNeedleHere\n" if number % 6200 == 9 else ""
-            path = place / f"file{number}.go"
-            path.write_text(text, encoding="ascii")
-            os.utime(path, ns=(10**18 + chance.randrange(10**15),) * 2)
-            total += len(text)
-            number += 1
+    for number, place in enumerate(make_directories(root, files, 5, chance)):
+        text = "".join(chance.choices(lines, k=1 + int(rows * chance.lognormvariate(0, 1))))
+        text += "func waitForVolume_timeout(ctx)\n" if number % 310 == 7 else ""
+        text += "rareNeedleHere\n" if number % 6200 == 9 else ""
+        write_file(place / f"file{number}.go", text, chance)
+        total += len(text)
     return total
 
 
@@ -89,7 +82,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         return
     part = min(1.0, scale.lines / 10_000_000)
     root, state = folder / "indexed", folder / "state"
-    for count, rows, cpu, peak, share in ((_SMALL_FILES, 4, 8, 250, 0.5), (_FILES, 85, 3.5, 120, 0.15)):
+    for count, rows, cpu, peak, share in ((_SMALL_FILES, 4, 8, 250, 0.5), (_FILES, 53, 3.5, 120, 0.15)):
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(state, ignore_errors=True)
         files = max(50, int(count * part))
@@ -142,13 +135,13 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
         ):
             query: dict[str, object] = {"pattern": pattern}
             runs: dict[str, Callable[[], object]] = {
-                "ours": lambda query=query: call("Grep", query),  # type: ignore[misc]
-                "rg": lambda pattern=pattern: bare(pattern),  # type: ignore[misc]
+                "ours": partial(call, "Grep", query),
+                "rg": partial(bare, pattern),
             }
             call("Grep", query)
             times = contest(scale.rounds, runs)
             yield _ahead(f"Grep for {what}, watched, against `rg -l`", times["ours"], times["rg"], least)
-        times = contest(scale.few, {"ours": begin, "rg": lambda: bare("nosuchtext")})
+        times = contest(scale.few, {"ours": begin, "rg": partial(bare, "nosuchtext")})
         yield _ahead("the first search of a session, which compares all stamps", times["ours"], times["rg"], None)
 
         path = next(root.rglob("*.go"))
@@ -162,8 +155,8 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
         yield _limit("Change a file and search for an absent text, CPU", times["ours"].cpu, 3)
         for tool, arguments in (("Glob", {"pattern": "**/*.go"}), ("LS", {"depth": 10})):
             runs = {
-                "ours": lambda tool=tool, arguments=arguments: call(tool, arguments),  # type: ignore[misc]
-                "rg": lambda: list_newest(program, root, "*.go"),
+                "ours": partial(call, tool, dict[str, object](arguments)),
+                "rg": partial(list_newest, program, root, "*.go"),
             }
             call(tool, dict(arguments))
             call(tool, dict(arguments))
@@ -177,7 +170,7 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
         words = [sys.executable, "-m", "handrail", "call", "Grep", "pattern=nosuchtext", "-w", str(root)]
         subprocess.run(words, stdout=subprocess.PIPE, check=True, env=environment)
 
-    times = contest(scale.few, {"ours": lambda: one_shot("true"), "without": lambda: one_shot("false")})
+    times = contest(scale.few, {"ours": partial(one_shot, "true"), "without": partial(one_shot, "false")})
     what = "`handrail call Grep`, the whole process, against the same without the index"
     yield _ahead(what, times["ours"], times["without"], 2)
     count = len(IndexFile(str(index)).directories)

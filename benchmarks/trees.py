@@ -44,20 +44,30 @@ def generate(root: Path, shape: Shape, files: int, rows: int = 90) -> None:
     root.mkdir()
     (root / ".git").mkdir()
     (root / ".gitignore").write_text("build/\n*.log\n", encoding="utf-8")
+    for number, place in enumerate(make_directories(root, files, shape.in_one, chance)):
+        suffix = "log" if number % 250 == 0 else shape.suffixes[number % len(shape.suffixes)]
+        start = chance.randrange(3800)
+        text = "".join(lines[start : start + chance.randrange(rows // 4, 2 * rows)]) if rows else ""
+        write_file(place / f"file{number}.{suffix}", text, chance)
+
+
+def make_directories(root: Path, files: int, in_one: float, chance: random.Random) -> Iterator[Path]:
+    """Make directories for so many files, or a few more; yields the place of each file."""
     places, number = [root], 0
     while number < files:
         above = chance.choice(places[-400:])
         place = (above if len(above.parts) - len(root.parts) < 8 else root) / f"package{len(places)}"
         place.mkdir()
         places.append(place)
-        for _ in range(max(1, round(chance.gauss(shape.in_one, shape.in_one / 3)))):
-            suffix = "log" if number % 250 == 0 else shape.suffixes[number % len(shape.suffixes)]
-            start = chance.randrange(3800)
-            text = "".join(lines[start : start + chance.randrange(rows // 4, 2 * rows)]) if rows else ""
-            path = place / f"file{number}.{suffix}"
-            path.write_text(text, encoding="utf-8")
-            os.utime(path, ns=(10**18 + chance.randrange(10**15),) * 2)
+        for _ in range(max(1, round(chance.gauss(in_one, in_one / 3)))):
+            yield place
             number += 1
+
+
+def write_file(path: Path, text: str, chance: random.Random) -> None:
+    """A file of any age."""
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, ns=(10**18 + chance.randrange(10**15),) * 2)
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:

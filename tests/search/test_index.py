@@ -272,9 +272,12 @@ def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
     root.mkdir()
     (root / "plain.txt").write_text("ordinary words\n", encoding="utf-8")
     (root / ".handrailignore").write_text("private.txt\nvault/\n", encoding="utf-8")
-    (root / "vault").mkdir()
-    for name in ("private.txt", "vault/inner.txt", "server.pem", "id_rsa", ".env"):
+    for name in ("vault", "below", "below/vaults"):
+        (root / name).mkdir()
+    (root / "below/.aiignore").write_text("/vaults/\n", encoding="utf-8")
+    for name in ("private.txt", "vault/inner.txt", "below/vaults/inner.txt", "server.pem", "id_rsa", ".env"):
         (root / name).write_text("ordinary words\n", encoding="utf-8")
+    os.link(root / "server.pem", root / "below/othername.txt")
     with Session(root, settings=Settings(state=str(tmp_path / "state")), journal=None) as session:
         tree, program = session.search_tree(), find_program()
         indexes = use.get_indexes(tree)
@@ -285,7 +288,7 @@ def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
         assert IndexFile(path).files == [b"plain.txt"]
         raw = Path(path).read_bytes()
         assert b"plain.txt" in raw
-        assert all(name not in raw for name in (b"private", b"inner", b"server", b"id_rsa"))
+        assert all(name not in raw for name in (b"private", b"inner", b"server", b"id_rsa", b"othername"))
         assert os.stat(path).st_mode & 0o777 == 0o600
         for _ in range(3):
             assert session.call("Grep", {"pattern": "ordinary"}).data["files"] == ["plain.txt"]

@@ -13,9 +13,10 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import groupby
 from typing import IO, NamedTuple
 
 from handrail import system_calls
@@ -130,7 +131,28 @@ class _VisibilityFilter:
         is_other_name = self._tree.sight.is_other_name
         return is_other_name is None or not is_other_name(self._tree.real(path))
 
-    def _test_in(self, directory: str, readable: Callable[[str], bool]) -> NameTest | None:
+    def select(self, names: Iterable[bytes], linked: Collection[bytes], guarded: Collection[bytes]) -> Iterator[bytes]:
+        """Those of many files that are shown; hidden files are left out already.
+
+        ``linked`` are the files with several names, and ``guarded`` the directories with an ignore file of the policy.
+        """
+        readable = self._tree.sight.readable
+        if readable is None:
+            yield from names
+            return
+        for directory, inside in groupby(names, lambda name: name.rpartition(b"/")[0]):
+            suspicious = self._test_in(os.fsdecode(directory), readable, guarded)
+            start = len(directory) + 1 if directory else 0
+            for name in inside:
+                in_doubt = name in linked or (
+                    suspicious and suspicious(name[start:].decode("utf-8", "surrogateescape"))
+                )
+                if not in_doubt or self.shows(os.fsdecode(name), hidden=True):
+                    yield name
+
+    def _test_in(
+        self, directory: str, readable: Callable[[str], bool], guarded: Collection[bytes] | None = None
+    ) -> NameTest | None:
         """A test for names in it that must be asked about; `_hidden` if the directory itself may not be seen."""
         known, at = self._tests, directory
         names: list[str] = []
@@ -143,7 +165,8 @@ class _VisibilityFilter:
             real = self._tree.real(at)
             if test is not _hidden:
                 hidden = test is not None and test(name) and not readable(real)
-                test = _hidden if hidden else self._tree.suspects(real)
+                has_ignore_file = guarded is None or os.fsencode(at) in guarded
+                test = _hidden if hidden else self._tree.suspects(real, has_ignore_file)
             known[at] = test
         return test
 
@@ -214,6 +237,13 @@ class Ripgrep:
     def shows(self, path: str) -> bool:
         """Whether a file that ripgrep found may be shown and is asked for."""
         return self._names.wanted(path) and self._visible.shows(path, hidden=self._names.all)
+
+    def select_shown(
+        self, names: Sequence[bytes], linked: Collection[bytes], guarded: Collection[bytes]
+    ) -> Iterable[bytes]:
+        """Those of all files below a root that may be shown, by what a scan of its directories has met."""
+        assert self._names.all
+        return self._visible.select(names, linked, guarded)
 
     @cached_property
     def scope(self) -> Scope:

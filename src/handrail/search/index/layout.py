@@ -5,15 +5,17 @@ its size. Signatures are stored transposed, in blocks of at most 32,768 columns:
 file, so that a query reads one row for each trigram. A large file is cut at line ends into several columns.
 
 A file consists of the blocks, the names and stamps of files, directories and ignore files, the numbers of the files by
-age, and a description (JSON), whose place is in its first bytes.
+age, and a description (JSON), whose place is in its first bytes. The name of a file is stored as its last component and
+the number of its directory.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from bisect import bisect_left
 
-MAGIC = b"HRINDEX2"
+MAGIC = b"HRINDEX3"
 HEAD = struct.Struct("<8sQQ")
 """Magic bytes; offset and length of the description."""
 BLOCK = struct.Struct("<IIQQ")
@@ -21,8 +23,6 @@ BLOCK = struct.Struct("<IIQQ")
 NO_FILE = 0xFFFFFFFF
 """The number of a column without a file."""
 MOST_COLUMNS = 32_768
-FOLD = bytes(code + 32 if 65 <= code <= 90 else code for code in range(256))
-"""Translates a text for the index: ASCII letters in lower case."""
 MULTIPLIER = (2654435761 << 8) & 0xFFFFFFFF
 """Hashes four bytes; the shift drops the fourth."""
 SIZES = ((350, 10), (1_200, 11), (4_000, 12), (12_000, 13), (48_000, 14), (200_000, 15))
@@ -53,6 +53,10 @@ def order_of_paths(name: bytes) -> bytes:
     return name.replace(b"/", b"\0")
 
 
+_MOST = tuple(most for most, _ in SIZES)
+_BITS = (*(bits for _, bits in SIZES), LARGEST)
+
+
 def signature_bits(length: int) -> int:
     """Log2 of the bits of the signature for so many bytes."""
-    return next((bits for most, bits in SIZES if length <= most), LARGEST)
+    return _BITS[bisect_left(_MOST, length)]

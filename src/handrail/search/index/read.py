@@ -9,12 +9,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from handrail.search.index.layout import (
     ALWAYS,
     BLOCK,
-    FOLD,
     HAS_NUL,
     HEAD,
     LINKED,
@@ -56,22 +55,36 @@ class IndexFile:
         table = self._map[slice(*places["blocks"])]
         self._blocks = list(BLOCK.iter_unpack(table))
         self.flags = self._map[slice(*places["flags"])]
-        self._offsets = self._numbers("offsets")
+        self._offsets = self._numbers("offsets", "I")
+        self.parents = self._numbers("parents", "I")
+        """For each file the number of its directory."""
         self._stamps = self._numbers("stamps")
-        if len(self._offsets) != len(self.flags) + 1 or len(self._stamps) != 4 * len(self.flags):
+        lengths = len(self._offsets) - 1, len(self.parents), len(self._stamps) // 4
+        if lengths != (len(self.flags),) * 3:
             raise BadIndex(path)
 
-    def _numbers(self, place: str) -> memoryview:
-        return self._view[slice(*self._places[place])].cast("q")
+    def _numbers(self, place: str, kind: Literal["I", "q"] = "q") -> memoryview:
+        return self._view[slice(*self._places[place])].cast(kind)
 
     def _names(self, place: str) -> list[bytes]:
         text = self._map[slice(*self._places[place])]
         return text.split(b"\0")[:-1]
 
     @cached_property
+    def _prefixes(self) -> list[bytes]:
+        """The directories, as the names of their files begin."""
+        return [path + b"/" if path else b"" for path in self._names("directories")]
+
+    @cached_property
+    def own_names(self) -> list[bytes]:
+        """The last component of the name of each file."""
+        return self._names("files")
+
+    @cached_property
     def files(self) -> list[bytes]:
         """Names of the files below the root, in the order of paths."""
-        return self._names("files")
+        prefixes = self._prefixes
+        return [prefixes[parent] + name for parent, name in zip(self.parents, self.own_names, strict=True)]
 
     @cached_property
     def numbers(self) -> dict[bytes, int]:
@@ -81,7 +94,8 @@ class IndexFile:
     def name(self, number: int) -> bytes:
         """The name of one file."""
         start, end = self._offsets[number : number + 2]
-        return self._map[self._places["files"][0] + start : self._places["files"][0] + end - 1]
+        names = self._places["files"][0]
+        return self._prefixes[self.parents[number]] + self._map[names + start : names + end - 1]
 
     def find(self, name: bytes) -> int | None:
         """The number of one file; None if it is not in the index."""
@@ -101,7 +115,7 @@ class IndexFile:
     @cached_property
     def newest(self) -> memoryview:
         """Numbers of the files, the newest first, those of one age in the order of paths."""
-        return self._view[slice(*self._places["newest"])].cast("I")
+        return self._numbers("newest", "I")
 
     @cached_property
     def directories(self) -> dict[bytes, tuple[int, int]]:
@@ -170,7 +184,7 @@ def hash_trigrams(texts: Iterable[bytes]) -> list[int]:
     """The hashes of the trigrams in these texts."""
     hashes: dict[int, None] = {}
     for text in texts:
-        folded = text.translate(FOLD)
+        folded = text.lower()
         for at in range(len(folded) - 2):
             hashes[int.from_bytes(folded[at : at + 3], "little") * MULTIPLIER & 0xFFFFFFFF] = None
             if len(hashes) >= _MOST_HASHES:

@@ -25,7 +25,7 @@ from handrail.errors.extras import USES, MissingExtra, install_command
 from handrail.search.index.layout import order_of_paths
 from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
-from handrail.search.index.structure import Mark, TooManyDirectories, scan
+from handrail.search.index.structure import Exceptions, Mark, TooManyDirectories, scan
 from handrail.search.index.write import Task
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
@@ -140,7 +140,8 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
             settled = time.time_ns() - system_calls.TICK
             receipt = Receipt()
             names, skipped = base.list_files(base.scope, Budget(_LIST_SECONDS), receipt)
-            structure = scan(root, skipped, settled=settled)
+            exceptions = Exceptions(set(), set())
+            structure = scan(root, skipped, settled=settled, exceptions=exceptions)
             if structure.is_settled:
                 break
             time.sleep(2 * system_calls.TICK / 1e9)
@@ -148,7 +149,8 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
         raise IoError(path=tree.path.named, why=str(error)) from None
     except TooManyDirectories:
         raise IoError(path=tree.path.named, why="it has too many directories") from None
-    shown = [name for name in names if base.shows(os.fsdecode(name))]
+    known = structure.directories
+    shown = [name for name in base.select_shown(names, *exceptions) if name.rpartition(b"/")[0] in known]
     shown.sort(key=order_of_paths)
     description = {
         "built": time.time(),

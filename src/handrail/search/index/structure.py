@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from handrail import system_calls
-from handrail.search.ignores import NAMES
+from handrail.search.ignores import NAMES, POLICY_NAMES
 
 _RULES = frozenset(NAMES)
 _MOST_DIRECTORIES = 1_000_000
@@ -20,6 +20,15 @@ _CHANGING: Mark = (0, 0)
 
 class TooManyDirectories(Exception):
     """More than can be kept track of."""
+
+
+class Exceptions(NamedTuple):
+    """What a scan meets that may keep files from being shown."""
+
+    linked: set[bytes]
+    """Files with several names."""
+    guarded: set[bytes]
+    """Directories with an ignore file of the policy."""
 
 
 class Structure(NamedTuple):
@@ -58,11 +67,12 @@ def scan(
     before: Callable[[bytes], None] = lambda _: None,
     settled: int | None = None,
     known: Structure | None = None,
+    exceptions: Exceptions | None = None,
 ) -> Structure:
     """List all directories but the ``skipped`` ones. ``before`` is called with each directory before it is listed.
 
     What has changed after the time ``settled`` (nanoseconds) gets a mark that nothing equals. Directories that are
-    unchanged since they were ``known`` are not listed again.
+    unchanged since they were ``known`` are not listed again. ``exceptions`` are collected in the directories listed.
     """
     result = Structure({}, {})
     below = _group(known) if known else {}
@@ -77,14 +87,19 @@ def scan(
                 result.rules[inner] = read_mark(root, inner) or _CHANGING
             continue
         before(path)
-        waiting += _list_directory(root, path, skipped, settled, result)
+        waiting += _list_directory(root, path, skipped, settled, result, exceptions)
         if len(result.directories) > _MOST_DIRECTORIES:
             raise TooManyDirectories
     return result
 
 
 def _list_directory(
-    root: int, path: bytes, skipped: Collection[bytes], settled: int | None, result: Structure
+    root: int,
+    path: bytes,
+    skipped: Collection[bytes],
+    settled: int | None,
+    result: Structure,
+    exceptions: Exceptions | None,
 ) -> list[bytes]:
     """Add one directory and its ignore files to the result; returns the directories in it."""
     try:
@@ -92,19 +107,27 @@ def _list_directory(
     except OSError:
         return []  # gone, or a link now
     inside: list[bytes] = []
+    prefix = path + b"/" if path else b""
     try:
         result.directories[path] = _mark(os.fstat(fd), settled)
-        prefix = path + b"/" if path else b""
         with os.scandir(fd) as entries:
             for entry in entries:
-                inner = prefix + os.fsencode(entry.name)
+                name = entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if inner not in skipped and entry.name != ".git":
+                    inner = prefix + os.fsencode(name)
+                    if inner not in skipped and name != ".git":
                         inside.append(inner)
-                elif entry.name in _RULES:
-                    result.rules[inner] = _mark(os.stat(entry.name, dir_fd=fd, follow_symlinks=False), settled)
+                elif name in _RULES:
+                    mark = _mark(os.stat(name, dir_fd=fd, follow_symlinks=False), settled)
+                    result.rules[prefix + os.fsencode(name)] = mark
+                elif exceptions and entry.stat(follow_symlinks=False).st_nlink > 1:
+                    exceptions.linked.add(prefix + os.fsencode(name))
+                if exceptions and name in POLICY_NAMES:
+                    exceptions.guarded.add(path)
     except OSError:  # something was removed meanwhile
         result.directories[path] = _CHANGING
+        if exceptions:
+            exceptions.guarded.add(path)
     finally:
         os.close(fd)
     return inside
