@@ -27,6 +27,7 @@ from handrail import Session, Settings
 from handrail.cli import main
 from handrail.search import grep, ripgrep
 from handrail.search.index import fresh, limits, store, use
+from handrail.search.index.contents import ContentTest
 from handrail.search.index.literals import find_literals
 from handrail.search.index.read import IndexFile
 from handrail.search.query import Query
@@ -104,6 +105,56 @@ def test_every_match_contains_the_texts_of_an_alternative(pattern: str, text: st
 )
 def test_texts_of_typical_patterns(pattern: str, ignore_case: bool, expected: list[list[bytes]] | None) -> None:
     assert find_literals(pattern, literal=False, ignore_case=ignore_case) == expected
+
+
+# which files match
+
+LINE_ATOMS = [
+    *("abc", "Key", "k", "needle", "[a-c]", "[^a]", "[kK ]", r"[\w.]", r"\.", r"\w", r"\W", r"\d", r"\s", r"\S", "."),
+    *("^", "$", r"\b", "(abc|Key)", "(?:ab|needle)?", "|", "x", r"\B", "(?i:abc)", "[[:alpha:]]", "(x)+", r"\x41", "é"),
+]
+LINE_REPEATS = ["", "", "", "", "?", "*", "+", "{2}", "{0,1}", "{1,}", "{2,3}", "+?", "??", "*+", "++", "{2}+"]
+
+
+def test_the_verdict_on_a_file_is_that_of_ripgrep(tmp_path: Path) -> None:
+    chance, program = random.Random(FIRST), find_program()
+    assert program
+    for number in range(60):
+        words = chance.choices(
+            ["abc", "Key", "k", "needle", "ABC", "NEEDLE", "x", "xx", " ", ".", "1", "\t", "\n"], k=20
+        )
+        words += chance.choices(["", "\r\n", "é", "ſ", "\x0b", "\x1c", "\x85"], weights=[9, 1, 1, 1, 1, 1, 1], k=2)
+        chance.shuffle(words)
+        (tmp_path / f"{number}.txt").write_bytes("".join(words).encode())
+    decided = 0
+    for _ in range(sizes.pick(100, 5000)):
+        parts = [chance.choice(LINE_ATOMS) + chance.choice(LINE_REPEATS) for _ in range(chance.randrange(4))]
+        parts.insert(chance.randrange(len(parts) + 1), chance.choice(["abc", "needle", "Key"]))
+        query = Query("".join(parts), ignore_case=chance.random() < 0.3, literal=chance.random() < 0.1)
+        alternatives = find_literals(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        flags = ["--fixed-strings"] * query.literal + ["--ignore-case"] * query.ignore_case + ["--crlf"] * query.crlf
+        command = [program, "--no-config", "-l", *flags, f"--regexp={query.pattern}", "."]
+        answer = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8")
+        if alternatives is None or answer.returncode == 2:
+            continue
+        found, test = answer.stdout.splitlines(), ContentTest(query, alternatives)
+        for path in tmp_path.iterdir():
+            with path.open("rb") as file:
+                verdict = test.judge(file.fileno(), os.fstat(file.fileno()))
+            if verdict != "perhaps":
+                decided += 1
+                assert (verdict == "yes") == (f"./{path.name}" in found), (query, path.read_bytes())
+    assert decided
+
+
+@pytest.mark.parametrize("pattern", [r"needle\w*\w*\w*x", r"needle(a+)+x", r"\w*needle\dx"])
+def test_a_pattern_that_takes_many_steps_is_left_to_ripgrep(tmp_path: Path, pattern: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("needle" + "a" * 50_000 + "needle\n", encoding="utf-8")
+    alternatives = find_literals(pattern, literal=False, ignore_case=False)
+    assert alternatives
+    with path.open("rb") as file:
+        assert ContentTest(Query(pattern), alternatives).judge(file.fileno(), path.stat()) == "perhaps"
 
 
 # a tree that changes
