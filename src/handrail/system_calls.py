@@ -26,6 +26,7 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i68
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 _REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS, SMB2, 9P
 _BEGIN_WRITING = 2  # SYNC_FILE_RANGE_WRITE
+_CLONE = 0x40049409  # FICLONE
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
 
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
@@ -196,6 +197,11 @@ def sync_file_system(directory: str) -> None:
             os.sync()
     finally:
         os.close(fd)
+
+
+def clone_file(source: int, target: int) -> None:
+    """Have an empty file share the contents of another one; raises `OSError` where the file system cannot do that."""
+    fcntl.ioctl(target, _CLONE, source)
 
 
 def lease(fd: int, alone: bool = False) -> bool | None:

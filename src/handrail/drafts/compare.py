@@ -139,7 +139,7 @@ class _Comparer:
             if not path and after.owner == (os.geteuid(), os.getegid()) != before.owner:
                 # Its copy in the upper layer was created by us, and a user cannot give files away.
                 after = replace(after, owner=before.owner)
-            if len(self.result.steps) > count or _settable(before) != _settable(after):
+            if len(self.result.steps) > count or list_settable(before) != list_settable(after):
                 directories.append(Step("set", path, before, after, not self._is_late(lower)))
         # Their times last, and the deepest first: each step inside a directory changes its times again.
         self.result.steps += sorted(directories, key=lambda step: step.path.count("/"), reverse=True)
@@ -189,7 +189,7 @@ class _Comparer:
         # Only root gives files away: a copy of another user's file has another owner, and is not changed by that.
         is_mine = os.geteuid() in (0, lower.st_uid)
         same_owner = not is_mine or self._get_owner(path, upper) == (lower.st_uid, lower.st_gid)
-        if same_owner and _same_contents(upper_path, upper, directory, name, lower):
+        if same_owner and have_same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
             # Its other names stay as they are, and only its owner can set its mode and times.
@@ -374,7 +374,10 @@ def _marks(path: str) -> set[str]:
     return {name.removeprefix(MARKS) for name in names if name.startswith(MARKS)}
 
 
-def _same_contents(upper_path: str, upper: os.stat_result, directory: int, name: str, lower: os.stat_result) -> bool:
+def have_same_contents(
+    upper_path: str, upper: os.stat_result, directory: int, name: str, lower: os.stat_result
+) -> bool:
+    """Whether two entries have the same type, contents and attributes."""
     if stat.S_IFMT(upper.st_mode) != stat.S_IFMT(lower.st_mode):
         return False
     if stat.S_ISLNK(upper.st_mode):
@@ -403,7 +406,7 @@ def _same_bytes(one: int, other: int) -> bool:
             return True
 
 
-def _settable(entry: Entry) -> tuple[object, ...]:
+def list_settable(entry: Entry) -> tuple[object, ...]:
     """The parts of an entry that a step `set` changes."""
     return entry.mode, entry.mtime, entry.owner, entry.attributes
 

@@ -18,6 +18,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -44,6 +45,8 @@ from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, s
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
+_COPIED = "copied"
+"""In a plan: the old versions are copies, and other files than those that were in the workspace."""
 _KEPT_AT = "kept-at.json"
 """The file system's time at which a keep was finished."""
 
@@ -70,6 +73,13 @@ def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[St
     draft.write_plan("keeping.json", plan, _list_new_files(draft, steps))
     _Keeper.run(draft, steps, recovering=False)
     return steps
+
+
+def record_kept(draft: DraftDirectory, steps: Sequence[Step]) -> None:
+    """Take a draft for kept whose changes are in the workspace already, and which holds the old versions."""
+    save_index(draft.info.workspace, draft.path)
+    draft.write(_KEPT_AT, read_clock(draft.path), sync=False)
+    draft.write("kept.json", {"steps": [asdict(step) for step in steps], _COPIED: True}, sync=False)
 
 
 def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
@@ -128,8 +138,12 @@ def undo(draft: DraftDirectory) -> list[Step]:
 
 def _run_undo(draft: DraftDirectory) -> list[Step]:
     steps = _read_steps(draft, "undoing.json")
+    own = [*draft.read_own_periods(), (read_clock(draft.path), sys.maxsize)]  # the steps change times themselves
     with _Trees.open(draft) as trees:
-        _Keeper(draft, trees, steps).take_back(steps)
+        keeper = _Keeper(draft, trees, steps, _own=own)
+        keeper.take_back(steps)
+        if draft.read("undoing.json").get(_COPIED):
+            keeper.touch_restored()
     draft.rename("undoing.json", "undone.json", sync=False)
     return steps
 
@@ -165,7 +179,7 @@ def _find_changes_since(
                     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 if draft.is_refreshed_index(step.path, directory, name):
                     continue
-                if status and step.after and status.st_ino == step.after.inode:
+                if status and step.after and _is_kept(status, step.after, own):
                     if any(True for _ in find_late(directory, name, step.path, status, known, own)):
                         yield ChangedOutside(step.path, "changed since it was kept")
                     continue
@@ -174,6 +188,15 @@ def _find_changes_since(
         if step.action == "delete" and (status is None or step.path in created):
             continue
         yield ChangedOutside(step.path, "changed since it was kept")
+
+
+def _is_kept(status: os.stat_result, after: Entry, own: Sequence[tuple[int, int]]) -> bool:
+    """Whether an entry is the one that was kept, or a copy of it that the undo of a later draft has put back."""
+    if status.st_ino == after.inode:
+        return True
+    size = after.size if not after.is_directory else status.st_size
+    same = (status.st_mode, status.st_size, status.st_mtime_ns) == (after.mode, size, after.mtime)
+    return same and any(first <= status.st_ctime_ns < last for first, last in own)
 
 
 def _open_directory(tree: int, path: str) -> int:
@@ -242,6 +265,8 @@ class _Keeper:
     _saved: list[ChangedOutside] = field(default_factory=list)
     _clock: int | None = None
     """When the steps began."""
+    _own: Sequence[tuple[int, int]] = ()
+    """When other drafts were taken back."""
 
     @classmethod
     def run(cls, draft: DraftDirectory, steps: Sequence[Step], *, recovering: bool) -> None:
@@ -295,6 +320,22 @@ class _Keeper:
             if step.action == "set":
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     self._set(step, step.before)
+
+    def touch_restored(self) -> None:
+        """Give everything that was put back a change time of now, which not every file system does in a rename.
+
+        To older drafts that is no change.
+        """
+        for step in self.steps:
+            if step.action not in ("delete", "replace") or step.before is None:
+                continue
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                directory, name = self.trees.parent(self.trees.root, step.path)
+                below = walk_tree(directory, name, step.path) if step.before.is_directory else ()
+                for _, status, above, last in chain(below, [("", stat_at(name, directory), directory, name)]):
+                    if status is not None:
+                        times = status.st_atime_ns, status.st_mtime_ns
+                        os.utime(last, ns=times, dir_fd=above, follow_symlinks=False)
 
     def _is_done(self, number: int, step: Step) -> bool:
         """Whether a step was carried out before the kill."""
@@ -437,7 +478,7 @@ class _Keeper:
                 _rename(str(number), self.trees.old, name, workspace)
                 _restore_directory(name, workspace, step.before)
             return
-        is_kept = here is not None and step.after is not None and here.st_ino == step.after.inode
+        is_kept = here is not None and step.after is not None and _is_kept(here, step.after, self._own)
         if not is_kept and not self.draft.is_refreshed_index(step.path, workspace, name):
             return  # taken back already, or somebody else's
         upper, _ = self.trees.parent(self.trees.upper, step.path)

@@ -63,7 +63,7 @@ class _Copier:
                 self._copy_entry(original, copy, status)
         for here in reversed(directories):  # the deepest first: a new entry changes the times of its directory
             original, copy = os.path.join(self.source, here), os.path.join(self.target, here)
-            _copy_metadata(original, copy, os.lstat(original))
+            copy_metadata(original, copy, os.lstat(original))
 
     def _copy_entry(self, original: str, copy: str, status: os.stat_result) -> None:
         if status.st_nlink > 1:
@@ -74,13 +74,13 @@ class _Copier:
         if stat.S_ISREG(status.st_mode):
             with _readable(original, status):
                 shutil.copyfile(original, copy, follow_symlinks=False)
-                _copy_metadata(original, copy, status)
+                copy_metadata(original, copy, status)
             return
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(original), copy)
         else:
             os.mknod(copy, stat.S_IFMT(status.st_mode) | 0o600, status.st_rdev)
-        _copy_metadata(original, copy, status)
+        copy_metadata(original, copy, status)
 
 
 @contextlib.contextmanager
@@ -97,7 +97,8 @@ def _readable(path: str, status: os.stat_result) -> Iterator[None]:
         os.chmod(path, mode)
 
 
-def _copy_metadata(original: str, copy: str, status: os.stat_result) -> None:
+def copy_metadata(original: str, copy: str, status: os.stat_result) -> None:
+    """Give a copy the owner, attributes, mode and times of the original."""
     copy_owner(status, copy)
     if not stat.S_ISLNK(status.st_mode):
         for name, value in read_attributes(original).items():

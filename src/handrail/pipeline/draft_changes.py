@@ -44,7 +44,8 @@ MOST_COMPARED = 200
 MOST_RETAINED_BYTES = 1 << 30
 """More than this of old contents is not left on the disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
-_MOST_NAMED = 30
+MOST_NAMED = 30
+"""Paths in one line of an answer."""
 _MUCH_COPIED = 50 << 20
 """Bytes from which on an answer says that changes were copied."""
 _NO_TEXT = b"\xff"
@@ -62,18 +63,24 @@ class DraftChanges:
     """Of the first changes, as many as are compared."""
     take_back: Callable[[], None] = lambda: None
     """Of picked changes: moves them back to where they were picked from."""
+    old: str = ""
+    """A copy of the workspace before the changes, if these are in the workspace itself."""
 
     @classmethod
     def observe(cls, draft: OpenDraft) -> DraftChanges:
         """Compare a draft in which nothing runs any more with its workspace; raises `OSError`."""
-        comparison = compare(draft.directory)
-        with ChangeReader(draft.directory) as reader:
+        return cls.read(draft, compare(draft.directory))
+
+    @classmethod
+    def read(cls, draft: OpenDraft, comparison: Comparison, old: str = "") -> DraftChanges:
+        """Read the changes of a comparison; raises `OSError`."""
+        with ChangeReader(draft.directory, old) as reader:
             changes = reader.list(comparison)
             # What a tool keeps for itself comes last: of many changes the first ones are shown.
             changes.sort(key=lambda change: (".git" in change.path.split("/"), change.path))
             shown = [change for change in changes if ".git" not in change.path.split("/")][:MOST_COMPARED]
             diffs = [reader.diff(change) for change in shown]
-        return cls(draft, comparison, tuple(changes), tuple(diffs))
+        return cls(draft, comparison, tuple(changes), tuple(diffs), old=old)
 
     @property
     def counts(self) -> dict[How, int]:
@@ -88,8 +95,8 @@ class DraftChanges:
     def describe(self) -> str:
         """The changes in one line each, as many as can be read; empty if there are none."""
         lines = [str(one) for one in self.summaries()]
-        left = lines[_MOST_NAMED:]
-        return "\n".join([*lines[:_MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
+        left = lines[MOST_NAMED:]
+        return "\n".join([*lines[:MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
 
     def choose(self, hunks: Mapping[str, Sequence[int]]) -> list[DraftChange]:
         """The changes without those of which a person wants no hunk, and without new directories for these alone."""
@@ -264,7 +271,7 @@ class DraftChanges:
         missed: list[str] = []
         room = MOST_SAVED_BYTES
         workspace = self.draft.directory.info.workspace
-        with ChangeReader(self.draft.directory) as reader:
+        with ChangeReader(self.draft.directory, self.old) as reader:
             for change in self.changes:
                 image = _image(reader, os.path.join(workspace, change.path), change, room)
                 if image is None or len(saved) >= MOST_SAVED_FILES:
@@ -379,7 +386,7 @@ class CallDraft:
         if verdict.decision == "allow":
             why = f"{escape(protected[0].target)} is protected: a command changes it only with your approval"
             verdict = Verdict("ask", "protected", why)
-        if len(accesses) > _MOST_NAMED:  # as rules they would be too many to read
+        if len(accesses) > MOST_NAMED:  # as rules they would be too many to read
             verdict = replace(verdict, allow="")
         asked = [access for access, kept in pairs if kept or self._judge([access]).decision == "ask"]
         consent = approvals.approve_changes(judged, verdict, changes.describe_for_person(asked))
@@ -452,15 +459,15 @@ class CallDraft:
         token = self._progress.token
         lost = changes.retain(token.seq if token else 0, missed)
         if lost and token and token.seq:
-            self.notes += (NotKept(paths=", ".join(map(escape, lost[:_MOST_NAMED]))),)
+            self.notes += (NotKept(paths=", ".join(map(escape, lost[:MOST_NAMED]))),)
         if changes.copied_megabytes:
             self.notes += (KeptByCopying(megabytes=changes.copied_megabytes),)
         taken_over = changes.list_taken_over()
         if taken_over:
-            self.notes += (OwnerChanged(paths=", ".join(map(escape, taken_over[:_MOST_NAMED]))),)
+            self.notes += (OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED]))),)
         split = changes.list_split()
         if split:
-            self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:_MOST_NAMED]))),)
+            self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED]))),)
 
     def close(self) -> None:
         if self.open_draft.is_open:
@@ -504,7 +511,7 @@ def unsaved_access(workspace: str, path: str) -> Access:
 
 def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
     """The conflicts in one line each."""
-    return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:_MOST_NAMED]]
+    return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:MOST_NAMED]]
 
 
 def _has_below(directory: str, paths: Sequence[str]) -> bool:

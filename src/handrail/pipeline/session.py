@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
-    from handrail.tools.tool import AnyTool, CommandDraft
+    from handrail.tools.tool import AnyTool, CommandCopy, CommandDraft
 
 T = TypeVar("T")
 
@@ -701,7 +701,7 @@ def _run_reading(approved: Approved, services: Services, progress: Progress) -> 
 def _run_command(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run a call that may change files by a command: in a draft, or after a look at the files it may change."""
     with contextlib.ExitStack() as stack:
-        draft = None
+        draft = copied = None
         if services.settings.drafts:
             from handrail.pipeline.draft_changes import CallDraft  # only needed for commands
 
@@ -714,17 +714,37 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
         else:
             from handrail.pipeline.before_images import save_before_images
 
+            if services.settings.drafts:
+                from handrail.pipeline.copied_workspace import CopiedWorkspace
+
+                copied = CopiedWorkspace.create(approved, services, progress)
+            if copied:
+                stack.callback(copied.close)
+                approved = copied.name_in(approved)
             approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
-        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
+        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft, copied)))
         ran = progress.reach(run(approved, context, services))
-        data = {"diff": draft.diff} if draft else {}
+        if copied:
+            ran = progress.reach(copied.finish(ran))
+        seen = draft or copied
+        data = {"diff": seen.diff} if seen else {}
         return progress.reach(Done(ran, (), progress.token, data=data))
 
 
-def _open_context(approved: Approved, services: Services, draft: CommandDraft | None = None) -> ToolContext:
-    choice = approved.consent.choice if approved.consent else None
+def _open_context(
+    approved: Approved,
+    services: Services,
+    draft: CommandDraft | None = None,
+    copied: CommandCopy | None = None,
+) -> ToolContext:
     return ToolContext(
-        services, approved.previous, choice=choice, network=approved.network, approved=approved.by_person, draft=draft
+        services,
+        approved.previous,
+        choice=approved.consent.choice if approved.consent else None,
+        network=approved.network,
+        approved=approved.by_person,
+        draft=draft,
+        copied=copied,
     )
 
 

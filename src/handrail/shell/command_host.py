@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
@@ -48,6 +49,9 @@ from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.start_process import ProcessOptions, Spawn, start_process
+
+if TYPE_CHECKING:
+    from handrail.drafts.workspace_copy import WorkspaceCopy
 
 _GIT = re.compile(r"\bgit\b")
 _MOST_OWN_OUTPUT = 1 << 20
@@ -167,6 +171,10 @@ class CommandHost:
         self._tried_drafts = False
         self._trying = threading.Lock()
         self._dropping: list[threading.Thread] = []
+        self._copy: WorkspaceCopy | None = None
+        self._copy_is_used = False
+        self.no_copies = "" if options.drafts else "drafts are switched off"
+        """Why there is no copy of the workspace for commands without a draft; known once one was wanted."""
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once one was wanted."""
         self._remotes = KnownRemotes(roots)
@@ -283,6 +291,47 @@ class CommandHost:
         except OSError as error:
             self._store, self.no_drafts = None, f"a draft cannot be created: {error.strerror}"
             return None
+
+    def save_workspace(self) -> WorkspaceCopy | None:
+        """A copy of the workspace as it is now, for a command that runs in no draft; None if there can be none.
+
+        It is for one command at a time, until `release_copy`.
+        """
+        if self._try_store() or any(job.running for job in self.jobs.list()):
+            return None  # a job changes files meanwhile
+        from handrail.drafts.workspace_copy import WorkspaceCopy  # only needed where there are no drafts
+
+        with self._trying:
+            if self._copy and self._copy_is_used:
+                self._copy.is_shared = True
+                return None
+            if self.no_copies:
+                return None
+            try:
+                if self._copy is None:
+                    if (store := self._open_store()) is None:
+                        raise OSError(errno.ENOTSUP, self.no_drafts)
+                    self._copy = WorkspaceCopy.create(store)
+                self._copy.refresh()
+            except OSError as error:
+                self.no_copies = error.strerror or str(error)
+                self._drop_copy()
+                return None
+            self._copy_is_used, self._copy.is_shared = True, False
+            return self._copy
+
+    def release_copy(self, whole: bool) -> None:
+        """The command that used the copy is over. If the copy is not ``whole``, the next command gets another one."""
+        with self._trying:
+            self._copy_is_used = False
+            if not whole:
+                self._drop_copy()
+
+    def _drop_copy(self) -> None:
+        if self._copy:
+            with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
+                self._copy.drop()
+        self._copy = None
 
     def drop_draft(self, draft: OpenDraft) -> None:
         """Delete a draft without waiting for it: to free the blocks of its directories takes some disks long."""
@@ -614,6 +663,7 @@ class CommandHost:
                 thread.join()
             if self._boundary:
                 self._boundary.close()
+            self._drop_copy()
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
 

@@ -467,6 +467,10 @@ def _describe_end(
         command_host.forget(ended.log)
     failed = ended.exit_code != 0
     restored = command_host.put_back(ended.log)
+    if ctx.copied:
+        ctx.copied.settle()
+    observed = ctx.draft or ctx.copied
+    changes = observed.files if observed else ()
     facts = replace(
         shown.facts,
         command=args.command,
@@ -478,7 +482,7 @@ def _describe_end(
         seconds=seconds,
         interactive=ended.interactive or None,
         changed=", ".join(changed) or None,
-        files=_join_paths(_list_files(ctx.draft.files)) or None if ctx.draft and not ctx.draft.not_kept else None,
+        files=_join_paths(_list_files(changes)) or None if not (ctx.draft and ctx.draft.not_kept) else None,
         strays=", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
     )
     data = {
@@ -497,8 +501,9 @@ def _describe_end(
         "put_back": [{"path": one.path, "change": one.change} for one in restored],
     }
     notes: list[NoteFacts] = []
+    if observed:
+        data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in changes]
     if ctx.draft:
-        data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in ctx.draft.files]
         data["kept"] = not ctx.draft.not_kept
         data |= {"draft": ctx.draft.left_in} if ctx.draft.left_in else {}
         if ctx.draft.not_kept:
@@ -506,7 +511,7 @@ def _describe_end(
             notes.append(
                 ChangesLeft(why=why, files=files, draft=left) if left else ChangesDropped(why=why, files=files)
             )
-        notes += ctx.draft.notes
+    notes += observed.notes if observed else ()
     if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds, unseen=bool(ctx.draft and ctx.draft.files) or None))
     if ended.lost_bytes and not ended.overflowed:
