@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from random import Random
 
 from handrail.errors import ToolError
@@ -143,15 +144,28 @@ def _context(change: Callable[[str], str]) -> Mistake:
     return _rows(lambda rng, sign, text: change(text) if sign == " " else text)
 
 
+def _where_unit_shows(mistake: Mistake) -> Mistake:
+    """Only where the file has a line one level deep: else it does not show what a tab of the new lines stands for."""
+
+    def limited(rng: Random, case: PatchCase) -> PatchCase | None:
+        leads = map(lead_of, split(case.sample.text))
+        return mistake(rng, case) if case.sample.unit in leads else None
+
+    return limited
+
+
 def _lose_context_indent(rng: Random, case: PatchCase) -> PatchCase | None:
-    """Context without its indentation, beside changed lines that have theirs. Where these have none, the patch is that
-    of a model which lost all indentation."""
+    """Context without its indentation, beside changed lines that have theirs. Where all old lines were at one depth and
+    none is indented any more, the patch is that of a model which shifted all lines, the new ones too."""
     spoilt = _context(lambda text: text.lstrip() if text.strip() else text)(rng, case)
     if spoilt is None:
         return None
-    pairs = zip(spoilt.hunks, case.hunks, strict=True)
-    is_flat = any(hunk != other and not any(lead_of(text) for _, text in hunk.rows) for hunk, other in pairs)
-    return None if is_flat else spoilt
+    for hunk, other in zip(spoilt.hunks, case.hunks, strict=True):
+        depths, before = ({lead_of(text) for sign, text in one.rows if sign != "+" and text.strip()}
+                          for one in (hunk, other))  # fmt: skip
+        if hunk != other and depths == {""} and len(before) == 1:
+            return None
+    return spoilt
 
 
 def _number_rows(rng: Random, case: PatchCase) -> PatchCase | None:
@@ -233,7 +247,9 @@ OF_HUNKS: dict[str, Mistake] = {
     "indentation of context lost": _lose_context_indent,
     "indentation lost": _rows(lambda rng, sign, text: text.lstrip() if text.strip() else text),
     "shifted": _rows(lambda rng, sign, text: rng.choice(["  ", "    ", "\t"]) + text if text.strip() else text),
-    "tabs for spaces": _rows(lambda rng, sign, text: lead_of(text).replace("    ", "\t") + text.lstrip(" \t")),
+    "tabs for spaces": _where_unit_shows(
+        _rows(lambda rng, sign, text: lead_of(text).replace("    ", "\t") + text.lstrip(" \t"))
+    ),
     "curly": _context(lambda text: text.replace('"', "”").replace("'", "’")),
     "line numbers": _number_rows,
     "two sections": _set(sections=True),
@@ -294,7 +310,7 @@ def make_case(rng: Random, kinds: Sequence[str] | None = None, language: str | N
         if spoilt is None:
             return None
         case = replace(spoilt, kinds=(*case.kinds, kind))
-        if any(map(_is_void, case.hunks)):
+        if any(map(_is_void, case.hunks)) or any(map(_is_literal, case.hunks, drawn[0], repeat(sample))):
             return None  # and what a further mistake does to it, such as numbers in the old lines alone, is no change
     if case.kinds and any(_is_elsewhere(hunk, sample) for hunk in case.hunks):
         return None
@@ -305,6 +321,15 @@ def _is_void(hunk: Hunk) -> bool:
     """Whether a mistake left nothing of the change."""
     old, new = ([text for sign, text in hunk.rows if sign == mark] for mark in "-+")
     return old == new
+
+
+def _is_literal(hunk: Hunk, meant: Hunk, sample: Sample) -> bool:
+    """Whether the old lines are in their place by the letter, and the new ones are others than they were at first: two
+    mistakes made up for each other, and what is sent is what is meant."""
+    old = [text for sign, text in hunk.rows if sign != "+"]
+    rows = [row.rstrip("\r\n") for row in split(sample.text)][hunk.line - 1 :]
+    new, wanted = ([text for sign, text in one.rows if sign == "+"] for one in (hunk, meant))
+    return rows[: len(old)] == old and new != wanted
 
 
 def _is_elsewhere(hunk: Hunk, sample: Sample) -> bool:
@@ -333,7 +358,16 @@ def judge(case: PatchCase) -> tuple[str, object]:
         result = apply(case)
     except ToolError as error:
         return "refused", error
+    if not case.wanted and result == case.sample.text and all(_is_there(hunk, case.sample) for hunk in case.hunks):
+        return "refused", result  # a stale patch of which the file has the outcome by chance cannot be told from one
+        # that was applied before
     return "right" if _plain(result) == _plain(case.wanted) else "wrong", result
+
+
+def _is_there(hunk: Hunk, sample: Sample) -> bool:
+    """Whether the lines that a hunk makes are in the file."""
+    new = "".join(text + "\n" for sign, text in hunk.rows if sign != "-")
+    return "\n" + new in "\n" + feeds(sample.text) + "\n"
 
 
 def _plain(text: str) -> str:

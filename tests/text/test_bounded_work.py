@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -92,6 +93,16 @@ def test_what_cannot_be_told_apart_is_refused_with_its_own_words() -> None:
         repetitive(1000)()
     with pytest.raises(NoMatch):
         nowhere(100)()
+
+
+def test_edits_of_one_file_look_at_each_of_its_lines_once() -> None:
+    text = "\n".join(rows(2000)) + "\n"
+    known: dict[str, str] = {}
+    first, second = (
+        count_calls(partial(plan_edit, text, f"{row} ", f"{row}  # x", known=known))
+        for row in (rows(9, "")[7], rows(99, "")[70])
+    )
+    assert first > 2000 > 2 * second, (first, second)
 
 
 def test_an_exact_patch_does_not_look_at_the_lines_of_the_file() -> None:

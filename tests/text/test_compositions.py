@@ -187,6 +187,16 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("a b\nc d\n", "a      b\nc d", "a      b\ne      f\nc d", UnsureIndent),
         # One end of the last line was sent as it is and one escaped: does its blank line go?
         ("a\nb\n\nc\n", "a\\\\nb\\\\n\\n", "a\\\\nd\\n", ToolError),
+        # Are the backslashes signs for line ends, or the new text's own?
+        ("a\nb\n", "a \\\\nb", "a \\\nc", ToolError),
+        # Is the sequence of colours, spoilt by a character of no width, a part of the new line?
+        ("ab cd\n", "\x1b[31ma\u200bb cd\x1b[m", "\x1b[31ma\u200bb cd\x1b[m\n\x1b[3\u200b1me\x1b[m", ToolError),
+        # Whose are the numbers?
+        ("1 | a\n2 | b\n", "   1 | 1 \u200b| a\n   2 | 2 | b", "1 | a\n2 | c", ToolError),
+        # Some typographic quotes of the old text are the file's own, and it is shifted.
+        ('f("a")\n# don’t\n', "    f(”a”)\n    # don’t", "    f(”a”)\n    # don’t2", UnsureIndent),
+        # Neither text is indented: do the new lines belong to the line above, or to the one below?
+        ("a(\n  b,\nc\nd {\n  e\n", "c\nd {\ne", "f\nc\nd {\ne", UnsureIndent),
         # The old text has a plain quote for the file's: has the new text a plain dash for it, or is that the change?
         ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
         # Is the block left without a line, or have the new lines lost their indentation?

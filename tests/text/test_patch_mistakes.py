@@ -62,3 +62,25 @@ def test_a_blank_that_may_be_the_number_s_or_the_line_s_own_is_refused() -> None
     (op,) = parse_patch("\n".join(["*** Begin Patch", "*** Update File: a", "@@", *rows, "*** End Patch", ""]))
     with pytest.raises(BadHunk):
         locate_hunks("  a\n   b\n  c\n", op.hunks)
+    (op,) = parse_patch("*** Begin Patch\n*** Update File: a\n@@\n     1→a\n-    2→    b\n+         b\n*** End Patch\n")
+    with pytest.raises(BadHunk):
+        locate_hunks("a\n    b\n", op.hunks)
+
+
+def test_numbered_lines_that_are_at_their_numbers_too_are_not_changed_elsewhere() -> None:
+    (op,) = parse_patch("*** Begin Patch\n*** Update File: a\n@@\n 4 | a\n-5 | b\n+c\n*** End Patch\n")
+    with pytest.raises(AmbiguousHunk):
+        locate_hunks("a\nb\n\na \nb\n", op.hunks)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1. a\n\nb c\n", ("-1. q", " ", " b c", " ")),
+        ("f() {\n\terr = nil\n}\n", (" f() {", "-\tqrr = nil", "-}", "+\terr = nil")),
+    ],
+)
+def test_a_stale_patch_is_not_one_that_was_applied_before(text: str, rows: tuple[str, ...]) -> None:
+    (op,) = parse_patch("\n".join(["*** Begin Patch", "*** Update File: a", "@@", *rows, "*** End Patch", ""]))
+    with pytest.raises(BadHunk):
+        locate_hunks(text, op.hunks)

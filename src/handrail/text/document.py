@@ -422,11 +422,12 @@ def _take(ahead: list[_Piece], length: int) -> list[_Piece]:
     taken = []
     while length > 0:
         piece = ahead.pop()
-        cut = min(piece.end, piece.start + length)
-        taken.append(piece._replace(end=cut))
-        if cut < piece.end:
+        cut = piece.start + length
+        length -= piece.end - piece.start
+        if length < 0:
             ahead.append(piece._replace(start=cut))
-        length -= cut - piece.start
+            piece = piece._replace(end=cut)
+        taken.append(piece)
     return taken
 
 

@@ -96,13 +96,14 @@ def plan_replacement(
     matching: str,
     path: str = "",
     cancel: threading.Event | None = None,
+    known: dict[str, str] | None = None,
 ) -> EditPlan:
     """Find what this edit changes in ``content``; raises a `ToolError` if it cannot be made."""
     if old_string == new_string:
         raise NothingToChange(old=old_string)
     if not old_string:
         raise EmptyOld()
-    return plan_edit(content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel)
+    return plan_edit(content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel, known)
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

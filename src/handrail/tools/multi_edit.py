@@ -67,6 +67,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     loaded = None if creating else ctx.load(args.file_path, quoted=[edit.old_string for edit in edits])
     edited = Edited(loaded.document.text if loaded else "")
     loose: list[str] = []
+    known: dict[str, str] = {}
     applied = 0
     with limit_work(ctx.cancel):
         for number, edit in enumerate(edits, start=1):
@@ -81,6 +82,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
                     edit.replace_all,
                     ctx.limits.matching,
                     args.file_path,
+                    known=known,
                 )
                 edited.apply(planned.splices)
                 if how := describe_match(planned):

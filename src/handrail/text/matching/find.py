@@ -385,14 +385,15 @@ def plan_edit(
     matching: str = FORGIVING,
     prose: bool = False,
     cancel: threading.Event | None = None,
+    known: dict[str, str] | None = None,
 ) -> EditPlan:
     """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous.
 
     Loose matching has a budget of work: what would take longer raises `TooMuchWork`, and `CallCancelled` once
-    ``cancel`` is set.
+    ``cancel`` is set. Several edits of one file share ``known``, an empty dictionary at first: see `FileLines`.
     """
     try:
-        return _plan_edit(text, old, new, replace_all, matching, prose, cancel)
+        return _plan_edit(text, old, new, replace_all, matching, prose, cancel, known)
     except UnsureIndent as error:
         rows = lines.to_feeds(text).split("\n")
         error.facts["current"] = number_rows(
@@ -402,7 +403,14 @@ def plan_edit(
 
 
 def _plan_edit(
-    text: str, old: str, new: str, replace_all: bool, matching: str, prose: bool, cancel: threading.Event | None
+    text: str,
+    old: str,
+    new: str,
+    replace_all: bool,
+    matching: str,
+    prose: bool,
+    cancel: threading.Event | None,
+    known: dict[str, str] | None,
 ) -> EditPlan:
     if old == new:
         raise NothingToChange(old=old)
@@ -421,7 +429,7 @@ def _plan_edit(
     elif plan is None and matching == FORGIVING:
         try:
             with limit_work(cancel):
-                file = FileLines(text)
+                file = FileLines(text, known=known)
                 plan = LooseSearch(file, replace_all, prose).run(old, new)
         except (ManyLoose, Repetitive, UnsureIndent) as error:
             error.facts.setdefault("old", old)
@@ -525,7 +533,7 @@ def find_applied_around(text: str, old: str, new: str) -> int | None:
 
 def find_applied_instead(text: str, old: str, new: str) -> int | None:
     """The line at which ``new`` stands in a text that does not have ``old``; None if that may be by chance."""
-    old, new, text = lines.to_feeds(old), lines.to_feeds(new).strip("\n"), lines.to_feeds(text)
+    old, new, text = lines.to_feeds(old).strip("\n"), lines.to_feeds(new).strip("\n"), lines.to_feeds(text)
     head, tail = lines.count_equal_edges(old, new)
     changed = new[head : len(new) - tail]
     if not _has_word(changed) and not (_has_word(new[:head]) and _has_word(new[len(new) - tail :])):
@@ -538,6 +546,11 @@ def find_applied_instead(text: str, old: str, new: str) -> int | None:
     removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
     if len(kept) < _CERTAIN and not removed.isdisjoint(row.strip() for row in text.split("\n")):
         return None  # some are there still
+    rows, others = old.split("\n"), new.split("\n")
+    above, below = text[:place].rstrip().rpartition("\n")[2], text[place + len(new) :].lstrip().partition("\n")[0]
+    for edge, beside in ((0, above), (-1, below)):
+        if rows[edge].strip() != others[edge].strip() and rows[edge].strip() == beside.strip():
+            return None  # the first or the last line of the old text is there still, beside the new text
     return text.count("\n", 0, place) + 1
 
 

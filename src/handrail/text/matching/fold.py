@@ -107,6 +107,7 @@ def list_folded(text: str, other: str) -> Iterator[tuple[str, bool]]:
     is equal once folded, has the plain form there."""
     if text.isascii():
         return
+    text, other = text.strip(), other.strip()
     folded, begins = squeeze_with_offsets(text)
     folded_other, others = squeeze_with_offsets(other)
     if folded != folded_other:

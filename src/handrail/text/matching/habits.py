@@ -53,8 +53,9 @@ class Repair:
 
 
 def _ends_rows_in_backslash(text: str) -> bool:
+    """Whether all lines end in one; what is behind the last line is no break."""
     rows = [row for row in text.split("\n") if row.strip()]
-    return len(rows) > 1 and all(row.endswith("\\") for row in rows)
+    return len(rows) > 1 and all(row.endswith("\\") for row in rows[:-1])
 
 
 def choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:

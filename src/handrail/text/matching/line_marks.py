@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from math import gcd
 
 from handrail.text.matching.habits import Repair, Spoil, choose_new, prefix_rows, undo_throughout, wrap
 from handrail.text.matching.indentation import indent_of
@@ -134,8 +135,8 @@ def _are_aligned(matches: Sequence[re.Match[str]]) -> bool:
     return len({start for start, _ in checked}) == 1 or len({end for _, end in checked}) == 1
 
 
-def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, str], ...]]:
-    """The signed lines of a hunk without the line numbers of a listing.
+def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[int, tuple[tuple[str, str], ...]]]:
+    """The signed lines of a hunk without the line numbers of a listing, and the number of the first old line.
 
     The old lines are numbered one after the other; new lines have a number each, or none has.
     """
@@ -155,7 +156,8 @@ def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[tuple[str
         still = [bool(gutter.match(text)) == (sign != "+") for sign, text in bare if text.strip()]
         if added and all(still):
             continue  # the file's own lines are numbered: which numbers are whose?
-        variants.append(bare)
+        above = next(at for at, (_, text) in enumerate(one for one in rows if one[0] != "+") if text.strip())
+        variants.append((numbers[0] - above, bare))
     return variants
 
 
@@ -163,8 +165,13 @@ def _may_have_gap(rows: Sequence[tuple[str, str]]) -> bool:
     """Whether the blank before a new line may belong to its sign: without it the line would be as deep as others."""
     old = {indent_of(text) for sign, text in rows if text.strip() and sign != "+"}
     new = {indent_of(text) for sign, text in rows if text.strip() and sign == "+"}
-    may_be_sign = [depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t") for depth in new]
-    return any(may_be_sign) and (old.isdisjoint(new) or all(may_be_sign))
+    step = gcd(*map(len, old)) or 2
+
+    def may_be_sign(depth: str) -> bool:
+        is_off_grid = len(depth) % step == 1 < step and depth not in old
+        return depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t" or is_off_grid)
+
+    return any(map(may_be_sign, new)) and (old.isdisjoint(new) or all(map(may_be_sign, new)))
 
 
 def count_filled(text: str) -> int:

@@ -68,9 +68,12 @@ class LooseSearch:
 
     def __init__(self, file: FileLines, replace_all: bool, prose: bool) -> None:
         self._file, self._replace_all, self._prose = file, replace_all, prose
+        self._foreign = frozenset[str]()
+        """Signs that the old text has and the file does not."""
 
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
+        self._foreign = frozenset(char for char in {*old} if _is_odd(char) and char not in self._file.text)
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
         if any(self._has_own_dots(one.old) for group in groups for one in group):
             groups = [[one for one in group if "dots around" not in one.names] for group in groups]
@@ -274,6 +277,8 @@ class LooseSearch:
             )
         splices = plans.popitem()[0]
         best = matches[levels.index(strictest)]
+        if not self._foreign.isdisjoint("".join(one.new for one in splices)):  # a part of what a habit strews
+            raise UnsureIndent(line=starts[0] + 1, readings=sorted(best.names), quotes=not best.names)
         return EditPlan(level or strictest, best.names, splices, len(starts))
 
     def _find_loosest(self, matches: _VariantMatches) -> str:
@@ -291,6 +296,11 @@ class LooseSearch:
 
     def _report_ambiguous(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
+
+
+def _is_odd(char: str) -> bool:
+    """Whether a character is no letter, digit or blank, and not one of those on every keyboard."""
+    return not (char.isascii() and char.isprintable()) and not char.isalnum() and not char.isspace()
 
 
 def _is_written_out(new: Sequence[str], beside: tuple[str, str], between: Sequence[str]) -> bool:

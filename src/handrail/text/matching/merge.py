@@ -67,12 +67,12 @@ def merge(
     new: Sequence[str],
     file: Sequence[str],
     evidence: Sequence[tuple[str, str]] = (),
-    above: str = "",
+    beside: tuple[str, str] = ("", ""),
 ) -> list[MergedRow]:
     """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
 
-    ``evidence`` are matched lines of the model's and the file's, if there are more than these; ``above`` is the last
-    line before them that is not blank.
+    ``evidence`` are matched lines of the model's and the file's, if there are more than these; ``beside`` are the lines
+    above and below them, blank ones aside.
     """
     if _may_be_twin(ours, old, new):
         raise Unsure
@@ -85,7 +85,7 @@ def merge(
         raise Unsure
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     rows, *others = (
-        _merge_along(ours, old, new, indents, codes) for codes in _align(old, new, list(ours) != list(old))
+        _merge_along(ours, old, new, indents, codes, beside) for codes in _align(old, new, list(ours) != list(old))
     )
     texts = _list_texts(rows, ours)
     if any(_list_texts(other, ours) != texts for other in others):
@@ -96,7 +96,7 @@ def merge(
     if not is_proven and has_lost_indent(texts, fresh):
         raise Unsure  # some lines of the old text lost their indentation, and so may some of the new one
     first = next((number for number, text in enumerate(texts) if text.strip()), -1)
-    if first in fresh and _leaves_block(above, ours, texts[first]):
+    if first in fresh and _leaves_block(beside[0], ours, texts[first]):
         raise Unsure
     return rows
 
@@ -150,9 +150,14 @@ def _complete_first_lines(
 
 
 def _merge_along(
-    ours: Sequence[str], old: Sequence[str], new: Sequence[str], indents: IndentMap, codes: Sequence[Code]
+    ours: Sequence[str],
+    old: Sequence[str],
+    new: Sequence[str],
+    indents: IndentMap,
+    codes: Sequence[Code],
+    beside: tuple[str, str],
 ) -> list[MergedRow]:
-    one = _Merge(ours, old, new, indents, _pair_kept(codes))
+    one = _Merge(ours, old, new, indents, _pair_kept(codes), beside)
     rows: list[MergedRow] = []
     for code, i1, i2, j1, j2 in codes:
         if code == "equal":
@@ -237,8 +242,11 @@ class _Merge:
         new: Sequence[str],
         indents: IndentMap,
         aligned: Sequence[tuple[int, int]],
+        beside: tuple[str, str],
     ) -> None:
         self._ours, self._old, self._new, self._indents = ours, old, new, indents
+        self._rows = [beside[0], *ours, beside[1]]
+        """The lines of the file with those above and below them."""
         self._as_file = indents.is_indented_as_file(new, aligned)
         # The model strews blanks at line ends: they are no part of what it means.
         self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in zip(old, ours, strict=True))
@@ -311,11 +319,7 @@ class _Merge:
         near = max(0, i1 - 1) if i1 == i2 else i1
         self._refuse_runs(self._new[j])
         if self._indents.flat and not self._as_file and self._new[j].strip():
-            around = {
-                indent_of(self._ours[i])
-                for i in range(max(0, i1 - 1), min(i2 + 1, len(self._ours)))
-                if self._ours[i].strip()
-            }
+            around = {indent_of(row) for row in self._rows[i1 : i2 + 2] if row.strip()}
             if len(around) != 1 or not self._indents.bare or self._lost:
                 raise Unsure
             return MergedRow(near, around.pop() + self._restyle(self._new[j].strip()))

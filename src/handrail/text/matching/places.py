@@ -58,14 +58,21 @@ class BlankEdges:
 class FileLines:
     """The lines of a file, ready to be searched."""
 
-    def __init__(self, text: str, key: Callable[[str], str] = squeeze) -> None:
+    def __init__(self, text: str, key: Callable[[str], str] = squeeze, known: dict[str, str] | None = None) -> None:
+        """``known`` are the keys of lines that are known already; those of other lines are added."""
         spend(len(text) // _FAST)
         self.text = text
         self.rows = lines.split(text)
-        spend(len(self.rows))
         self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
         self.key = key
-        self.keys = [key(body) for body in self.bodies]
+        if known is None:
+            spend(len(self.rows))
+            self.keys = [key(body) for body in self.bodies]
+            return
+        fresh = {body for body in self.bodies if body not in known}
+        spend(len(fresh) + len(self.rows) // _FAST)
+        known.update((body, key(body)) for body in fresh)
+        self.keys = [known[body] for body in self.bodies]
 
     @cached_property
     def key_counts(self) -> Counter[str]:
@@ -116,8 +123,8 @@ class FileLines:
         """Compute the splice for a place; raises `Unsure`."""
         at, end = place.span
         around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
-        above = find_filled_above(self.bodies, at)
-        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence, above)
+        beside = find_filled_beside(self.bodies, at, end)
+        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence, beside)
         start = sum(map(len, self.rows[:at]))
         length = sum(map(len, self.rows[at:end]))
         if not merged and at and not lines.get_ending(self.rows[end - 1]):
@@ -138,9 +145,11 @@ class FileLines:
         return "".join(parts)
 
 
-def find_filled_above(bodies: Sequence[str], at: int) -> str:
-    """The last of these lines before line ``at`` that is not blank; empty if it is far."""
-    return next((body for body in reversed(bodies[max(0, at - _AROUND) : at]) if body.strip()), "")
+def find_filled_beside(bodies: Sequence[str], at: int, end: int) -> tuple[str, str]:
+    """The nearest lines above and below the lines ``at`` to ``end`` that are not blank; empty if they are far."""
+    sides = bodies[max(0, at - _AROUND) : at][::-1], bodies[end : end + _AROUND]
+    above, below = (next((body for body in side if body.strip()), "") for side in sides)
+    return above, below
 
 
 _KEYS: dict[str, Callable[[str], str]] = {

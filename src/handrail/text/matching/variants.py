@@ -66,8 +66,8 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
         for variant in last:
             steps = _count_steps(variant.old) + _count_steps(variant.new)
             for name, step, may_have in _STEPS:
-                if not may_have(variant.old):
-                    continue
+                if not may_have(variant.old) or (name, variant.names) == ("quotation signs", ("line numbers",)):
+                    continue  # a bar behind a number is the number's
                 spend(steps)
                 for repair in step(variant.old, variant.new):
                     pair = (repair.old, repair.new)

@@ -26,7 +26,7 @@ from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.matching.places import find_filled_above
+from handrail.text.matching.places import find_filled_beside
 from handrail.text.patches.operations import PatchHunk
 
 _LEVELS: dict[str, Callable[[str], str]] = {
@@ -258,7 +258,7 @@ class _PatchedText:
             return False
         if find_applied_around(self.text, old + "\n", new + "\n"):
             return True
-        bare = [[text for sign, text in rows if sign != "+"] for rows in remove_line_numbers(hunk.rows)]
+        bare = [[text for sign, text in rows if sign != "+"] for _, rows in remove_line_numbers(hunk.rows)]
         is_there = any(
             self._find_windows(level, rows) for rows in (hunk.old, *bare) for level in ("exact", "punctuation")
         )
@@ -274,12 +274,19 @@ class _PatchedText:
                 if fit := self._fit_at(tried, level, scopes, head, number):
                     return fit
         # Where a blank may be the gutter's or the line's own, the nearest reading wins, not the first one.
-        bare = [replace(hunk, rows=rows) for rows in remove_line_numbers(hunk.rows)]
+        bare = [(first, replace(hunk, rows=rows)) for first, rows in remove_line_numbers(hunk.rows)]
         for level in _LEVELS:
-            for tried in bare:
+            for first, tried in bare:
                 if fit := self._fit_at(tried, level, scopes, 0, number):
+                    self._refuse_other_number(fit, first, number)
                     return fit
         raise self._explain_missing(hunk, number)
+
+    def _refuse_other_number(self, fit: _Fit, first: int, number: int) -> None:
+        """Refuse places of a hunk with line numbers that are not where the numbers say, if it fits there as well."""
+        there = self._find_windows("punctuation", fit.hunk.old)
+        if first - 1 in there and first - 1 not in fit.places:
+            raise _report_ambiguous(sorted({*fit.places, first - 1}), number)
 
     def _fit_at(
         self, hunk: PatchHunk, level: str, scopes: Sequence[tuple[int, int]], head: int, number: int
@@ -468,7 +475,8 @@ class _PatchedText:
             if added and {" " + indent for indent in added} <= depths:
                 raise Unsure
             return _take_signed(hunk)
-        return merge(ours, hunk.old, hunk.new, self.bodies, above=find_filled_above(self.bodies, at))
+        beside = find_filled_beside(self.bodies, at, at + len(ours))
+        return merge(ours, hunk.old, hunk.new, self.bodies, beside=beside)
 
     def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""
