@@ -168,6 +168,19 @@ def _lose_context_indent(rng: Random, case: PatchCase) -> PatchCase | None:
     return spoilt
 
 
+def _lose_indent(rng: Random, case: PatchCase) -> PatchCase | None:
+    """No line is indented. A new line that is less deep than all old lines of its hunk is that of a patch in which it
+    is as deep as they are: the line that shows more was left out."""
+    for hunk in case.hunks:
+        old, new = (
+            [len(lead_of(text)) for sign, text in hunk.rows if text.strip() and (sign == "+") is is_new]
+            for is_new in (False, True)
+        )
+        if old and new and min(new) < min(old):
+            return None
+    return _rows(lambda rng, sign, text: text.lstrip() if text.strip() else text)(rng, case)
+
+
 def _number_rows(rng: Random, case: PatchCase) -> PatchCase | None:
     form = rng.choice(["{:>6}\t", "{}: ", "{:>4} | ", "{:>6}→"])
     hunks = list[Hunk]()
@@ -245,7 +258,7 @@ OF_HUNKS: dict[str, Mistake] = {
     "trailing blanks lost": _rows(lambda rng, sign, text: text.rstrip() if sign != "+" else text),
     "trailing blanks of context": _context(lambda text: text + "  " if text.strip() else text),
     "indentation of context lost": _lose_context_indent,
-    "indentation lost": _rows(lambda rng, sign, text: text.lstrip() if text.strip() else text),
+    "indentation lost": _lose_indent,
     "shifted": _rows(lambda rng, sign, text: rng.choice(["  ", "    ", "\t"]) + text if text.strip() else text),
     "tabs for spaces": _where_unit_shows(
         _rows(lambda rng, sign, text: lead_of(text).replace("    ", "\t") + text.lstrip(" \t"))
