@@ -137,13 +137,13 @@ def test_the_verdict_on_a_file_is_that_of_ripgrep(tmp_path: Path) -> None:
         answer = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8")
         if alternatives is None or answer.returncode == 2:
             continue
-        found, test = answer.stdout.splitlines(), ContentTest(query, alternatives)
+        matching, test = answer.stdout.splitlines(), ContentTest(query, alternatives)
         for path in tmp_path.iterdir():
             with path.open("rb") as file:
                 verdict = test.judge(file.fileno(), os.fstat(file.fileno()))
             if verdict != "perhaps":
                 decided += 1
-                assert (verdict == "yes") == (f"./{path.name}" in found), (query, path.read_bytes())
+                assert (verdict == "yes") == (f"./{path.name}" in matching), (query, path.read_bytes())
     assert decided
 
 

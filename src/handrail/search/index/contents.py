@@ -29,7 +29,7 @@ _SHARED = re.compile(
 Verdict = Literal["no", "yes", "perhaps"]
 
 
-class _Lines(NamedTuple):
+class _LineTest(NamedTuple):
     """A pattern for single lines of ASCII characters, and what it may take to match one."""
 
     expression: re.Pattern[bytes]
@@ -92,14 +92,14 @@ def _find_exact_text(query: Query) -> bytes:
     return query.pattern.encode() if plain and names_only and not query.ignore_case else b""
 
 
-def _compile_for_lines(query: Query) -> _Lines | None:
+def _compile_for_lines(query: Query) -> _LineTest | None:
     """The pattern for lines of ASCII characters; None if ripgrep may understand it in another way, or is faster."""
     pattern = query.pattern
     if query.mode != "files_with_matches" or query.multiline or not (pattern.isascii() and pattern.isprintable()):
         return None
     flags = re.IGNORECASE if query.ignore_case else re.NOFLAG
     if query.literal:
-        return _Lines(re.compile(re.escape(pattern).encode(), flags), 0, 0)
+        return _LineTest(re.compile(re.escape(pattern).encode(), flags), 0, 0)
     at = repeats = choices = 0
     while at < len(pattern):
         piece = _SHARED.match(pattern, at)
@@ -111,6 +111,6 @@ def _compile_for_lines(query: Query) -> _Lines | None:
     if repeats > _MOST_REPEATS or choices > _MOST_CHOICES:
         return None
     try:
-        return _Lines(re.compile(pattern.encode(), flags), repeats, choices)
+        return _LineTest(re.compile(pattern.encode(), flags), repeats, choices)
     except re.error:
         return None
