@@ -318,6 +318,37 @@ def test_changes_known_to_another_search_at_the_same_time(world: Callable[[int],
     assert not first.is_current()
 
 
+def test_a_file_that_comes_or_goes_is_no_reason_to_list_the_whole_tree(
+    world: Callable[[int], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(6)
+    (here.root / ".gitignore").write_text("*.log\n", encoding="utf-8")
+    query = {"pattern": "needle", "sort": "path"}
+    listed: list[object] = []
+    list_files = ripgrep.Ripgrep.list_files
+
+    def count(self: Any, scope: Any, budget: Any, receipt: Any, place: str | None = None) -> Any:
+        listed.append(place)
+        return list_files(self, scope, budget, receipt, place)
+
+    for _ in range(3):
+        compare(here, query, "watched from now on")
+    monkeypatch.setattr(ripgrep.Ripgrep, "list_files", count)
+    for change in (
+        lambda: (here.root / "src/deep/brand.py").write_text("needle\n", encoding="utf-8"),
+        lambda: (here.root / "src/brand.py").write_text("needle\n", encoding="utf-8"),
+        lambda: (here.root / "src/brand.py").unlink(),
+        lambda: (here.root / "src/deep/brand.py").rename(here.root / "docs/brand.py"),
+    ):
+        change()
+        compare(here, query, "changed")
+    assert len(listed) == 3
+    assert None not in listed
+    (here.root / "docs/brand.log").write_text("needle\n", encoding="utf-8")  # an ignored one, which is counted
+    compare(here, query, "ignored")
+    assert None in listed
+
+
 def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()

@@ -257,10 +257,34 @@ class Ripgrep:
     def _read_scope(self) -> Scope:
         return Scope(tuple(self._scope()), () if self._query.ignored else tuple(self._tree.above()))
 
-    def list_files(self, scope: Scope, budget: Budget, receipt: Receipt) -> tuple[list[bytes], set[bytes]]:
+    def would_list(self, paths: Collection[bytes], budget: Budget) -> bool:
+        """Whether a search would look at all of these files: asked in a copy of their names and ignore files alone.
+
+        ripgrep decides by nothing else. Raises `RipgrepFailed` and `OSError`.
+        """
+        top = os.fsencode(self._tree.real(""))
+        with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
+            copy, copied = os.fsencode(folder), set[bytes]()
+            for path in paths:
+                parts = path.split(b"/")
+                for above in (b"/".join(parts[:depth]) for depth in range(len(parts))):
+                    if above not in copied:
+                        copied.add(above)
+                        os.makedirs(os.path.join(copy, above), exist_ok=True)
+                        for name in map(os.fsencode, (*NAMES, ".git")):
+                            if os.path.lexists(rules := os.path.join(top, above, name)):
+                                os.symlink(rules, os.path.join(copy, above, name))
+                os.close(os.open(os.path.join(copy, path), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            names, _ = self.list_files(self.scope, budget, Receipt(), folder)
+        return set(paths) <= set(names)
+
+    def list_files(
+        self, scope: Scope, budget: Budget, receipt: Receipt, place: str | None = None
+    ) -> tuple[list[bytes], set[bytes]]:
         """The files that a search would look at, and the entries that it would leave out.
 
-        With a filter of names the entries that are left out are neither listed nor counted.
+        With a filter of names the entries that are left out are neither listed nor counted. ``place``: another
+        directory to list.
         """
         skipped: set[bytes] = set()
         with ExitStack() as held:
@@ -270,7 +294,7 @@ class Ripgrep:
             hides = self._tree.sight.hides or ()
             process = held.enter_context(
                 RipgrepProcess(
-                    command, here, rules, budget, self._skip, hides, skipped=None if scope.by_name else skipped
+                    command, place or here, rules, budget, self._skip, hides, skipped=None if scope.by_name else skipped
                 )
             )
             text = b"".join(process.chunks())

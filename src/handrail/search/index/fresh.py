@@ -2,8 +2,8 @@
 
 The first search of a session compares every file with its stamp in the index. From the second one on the directories
 are watched, and only what was reported as changed is looked at again. A file that may have changed is searched each
-time; where the list of files may have changed, ripgrep makes a new one. All files are compared again now and then,
-because stores to mapped memory are not reported.
+time. Where the list of files may have changed, ripgrep makes a new one, or is asked about the few new files only. All
+files are compared again now and then, because stores to mapped memory are not reported.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ COMPARE_AGAIN = 60.0
 """Seconds after which all files are compared with their stamps, although nothing was reported."""
 _MOST_TRIES = 4
 _MOST_VIEWS = 16
+_MOST_NEW = 64
+"""With more new or removed files the whole tree is listed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class FreshIndex:
         """The files of the whole tree; None: as in the index."""
         self._listed_names: set[bytes] = set()
         self._is_listing_stale = False
+        self._uncertain: set[bytes] = set()
+        """Files that may have to be added to the list, or taken from it."""
         self._compared = float("-inf")
         self._views: dict[tuple[str, Scope], FileList | None] = {}
         if self._watch:
@@ -170,6 +174,11 @@ class FreshIndex:
                 self._begin_watch(index)
             if self._watch is None or self._must_compare:
                 self._compare(index)
+            if self._watch and self._uncertain:
+                self._adjust_listing(index, base, budget)
+                self._apply(index, self._watch.read())
+            if self._watch and self._uncertain:  # it goes on changing
+                self._is_listing_stale = True
             if self._watch is None or not self._is_listing_stale:
                 return True
             if not self._list_again(index, base, budget):
@@ -240,13 +249,13 @@ class FreshIndex:
             regular = status is not None and stat.S_ISREG(status.st_mode)
             if status and regular and status.st_nlink > 1:  # changed under its other names too, without a report
                 self._compared = float("-inf")
-            if not self._is_same_entry(path, number is not None, status is not None, regular):
+            if is_rule_file(path):
                 self._is_listing_stale = True
+            elif not self._is_same_entry(path, number is not None, status is not None, regular):
+                self._uncertain.add(path)
 
     def _is_same_entry(self, path: bytes, known: bool, exists: bool, regular: bool) -> bool:
         """Whether an entry that was changed is listed, or left out, as before."""
-        if is_rule_file(path):
-            return False
         if known if self._listed is None else path in self._listed_names:
             return regular
         if self._skipped is None:  # it may have been one that is left out and counted
@@ -254,6 +263,37 @@ class FreshIndex:
         if path in self._skipped:
             return exists
         return not exists  # a temporary file that came and went
+
+    def _adjust_listing(self, index: IndexFile, base: Ripgrep, budget: Budget) -> None:
+        """Add files that are new to the list, and take those from it that are gone; in any doubt it is stale."""
+        paths, self._uncertain = self._uncertain, set()
+        was_stale, self._is_listing_stale = self._is_listing_stale, True  # unless all of it succeeds
+        if was_stale or len(paths) > _MOST_NEW or not (self._listed or index.description["complete"]):
+            return
+        names, receipt = self._listed or (index.files, Receipt(**index.description["receipt"]))
+        listed = self._listed_names if self._listed else set(names)
+        directories = (self._structure or index).directories
+        new: set[bytes] = set()
+        for path in paths:
+            status = system_calls.stat_at(os.fsdecode(path), self._root)
+            if status is None:
+                if path not in listed:
+                    return
+            elif (
+                not stat.S_ISREG(status.st_mode)
+                or path.rpartition(b"/")[0] not in directories
+                or (self._skipped is not None and path in self._skipped)
+            ):
+                return
+            else:
+                new.add(path)
+        if new and not base.would_list(new, budget):
+            return
+        self._listed_names = (listed - paths) | new
+        self._listed = list(self._listed_names), replace(receipt, searched=len(self._listed_names))
+        self._views.clear()
+        self._version += 1
+        self._is_listing_stale = False
 
     def _list_again(self, index: IndexFile, base: Ripgrep, budget: Budget) -> bool:
         """List the whole tree and watch new directories, until nothing changes meanwhile."""
@@ -276,11 +316,12 @@ class FreshIndex:
             self._listed, self._skipped, self._structure = (names, receipt), skipped, structure
             self._listed_names = set(names)
             self._is_listing_stale = False
+            self._uncertain.clear()
             grown = len(watch) > watched
             self._apply(index, watch.read())
             if self._watch is None:
                 return False
-            if not grown and not self._is_listing_stale:
+            if not grown and not self._is_listing_stale and not self._uncertain:
                 return True
         self._is_listing_stale = True
         return False

@@ -49,8 +49,9 @@ class Structure(NamedTuple):
 
 
 def is_rule_file(path: bytes) -> bool:
-    """Whether this is an ignore file by its name."""
-    return os.fsdecode(path.rpartition(b"/")[2]) in _RULES
+    """Whether this is an ignore file by its name, or the top of a repository, inside which others hold."""
+    name = os.fsdecode(path.rpartition(b"/")[2])
+    return name in _RULES or name == ".git"
 
 
 def read_mark(root: int, path: bytes) -> Mark | None:
