@@ -112,3 +112,4 @@ def run_seeds(scenario: str, folder: str, user: int | None, count: int, *place: 
         seeds = min(AT_ONCE, first + count - start)
         tried = run(python, user, "-m", "tests.drafts.scenarios", scenario, folder, str(start), str(seeds), *place)
         assert tried.returncode == 0, tried.stderr
+        print(tried.stderr)  # seeds that met a race and ran again

@@ -125,15 +125,25 @@ def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
 
 
 def undo(draft: DraftDirectory) -> list[Step]:
-    """Take back a kept draft; returns its steps. Raises `DraftConflict` if the workspace has changed there since."""
+    """Take back a kept draft; returns its steps.
+
+    Raises `DraftConflict` if the workspace has changed there since, and `OSError`; then nothing has changed.
+    """
     conflicts = find_undo_conflicts(draft)
     if conflicts:
         raise DraftConflict(conflicts)
+    steps = read_kept(draft)
     draft.rename("kept.json", "undoing.json")
     start = read_clock(draft.path)
-    steps = _run_undo(draft)
-    draft.add_own_period(start, read_clock(draft.path))
-    return steps
+    try:
+        return _run_undo(draft)
+    except OSError:
+        with _Trees.open(draft) as trees:
+            _Keeper(draft, trees, steps, _own=draft.read_own_periods()).carry_out_again()
+        draft.rename("undoing.json", "kept.json")
+        raise
+    finally:
+        draft.add_own_period(start, read_clock(draft.path))
 
 
 def _run_undo(draft: DraftDirectory) -> list[Step]:
@@ -314,12 +324,39 @@ class _Keeper:
                 self._undo(numbers[id(step)], step)
         for step in self.steps:
             if not step.whole:
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    self._set(step, step.before)
+                self._restore(step, step.before)
         for step in reversed(self.steps):  # the deepest come first in the plan, and are needed last here
             if step.action == "set":
+                self._restore(step, step.before)
+
+    def carry_out_again(self) -> None:
+        """Carry out the steps that an undo has taken back before it failed."""
+        for number, step in enumerate(self.steps):
+            if step.action != "set" and not self._is_done(number, step):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    self._set(step, step.before)
+                    self._move(number, step)
+        for step in self.steps:
+            if step.action in ("create", "replace"):
+                _restore_directory(*self._in(self.trees.root, step.path), step.after)
+            elif step.action == "set":
+                self._restore(step, step.after)
+
+    def _move(self, number: int, step: Step) -> None:
+        """Put a new entry into the workspace and the old one aside, without a look at either."""
+        workspace, name = self.trees.parent(self.trees.root, step.path)
+        if not step.whole:
+            self._remove_directory(workspace, name, step)
+        elif step.action == "delete":
+            _rename(name, workspace, str(number), self.trees.old)
+        elif step.action == "create":
+            _rename(name, self.trees.parent(self.trees.upper, step.path)[0], name, workspace)
+        else:
+            _exchange(name, self.trees.parent(self.trees.upper, step.path)[0], workspace)
+
+    def _restore(self, step: Step, entry: Entry | None) -> None:
+        """Set mode and times where that is allowed: all entries are in their places already."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            self._set(step, entry)
 
     def touch_restored(self) -> None:
         """Give everything that was put back a change time of now, which not every file system does in a rename.
@@ -338,7 +375,7 @@ class _Keeper:
                         os.utime(last, ns=times, dir_fd=above, follow_symlinks=False)
 
     def _is_done(self, number: int, step: Step) -> bool:
-        """Whether a step was carried out before the kill."""
+        """Whether a step was carried out already."""
         if not step.whole:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 here = stat_at(*self._in(self.trees.root, step.path))
@@ -347,7 +384,7 @@ class _Keeper:
         if step.action == "delete":
             return stat_at(str(number), self.trees.old) is not None
         here = stat_at(*self._in(self.trees.root, step.path))
-        return here is not None and step.after is not None and here.st_ino == step.after.inode
+        return here is not None and step.after is not None and _is_kept(here, step.after, self._own)
 
     def _in(self, tree: int, path: str) -> tuple[str, int]:
         directory, name = self.trees.parent(tree, path)

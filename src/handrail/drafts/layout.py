@@ -43,6 +43,9 @@ _ACCEPTED = "accepted.json"
 """Versions of files in the workspace that a draft takes for its base besides those of its start."""
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
+_RESERVE = "reserve"
+"""A file that is deleted before a plan or a name is written: a command may have filled the disk."""
+_RESERVED_BYTES = 128 << 10
 _INFO = "draft.json"
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
@@ -91,6 +94,7 @@ class DraftDirectory:
             for part in (draft.upper, draft.work, draft.old):
                 os.mkdir(part, 0o700)
             save_index(workspace, path)
+            draft._reserve()
             shutil.copystat(workspace, draft.upper)
             copy_owner(directory, draft.upper)
             draft = cls(path, replace(draft.info, start=read_clock(path)))
@@ -120,6 +124,7 @@ class DraftDirectory:
     def give_name(self, name: str) -> DraftDirectory:
         """This draft, with a name and for the user."""
         info = replace(self.info, name=name, left=True)
+        self._use_reserve()
         self.write(_INFO, asdict(info))
         return DraftDirectory(self.path, info)
 
@@ -180,6 +185,7 @@ class DraftDirectory:
 
         Not even what a command has synced is there yet: in drafts of commands the kernel waits for no disk.
         """
+        self._use_reserve()
         temporary = self._write_temporary(name, plan)
         paths = [temporary, os.path.join(self.path, _INFO)]
         paths += (os.path.join(self.stage, path) for path in islice(files, _MOST_SYNCED))
@@ -189,6 +195,18 @@ class DraftDirectory:
             sync_file_system(self.path)
         os.rename(temporary, os.path.join(self.path, name))
         _sync(self.path)
+
+    def _reserve(self) -> None:
+        fd = os.open(os.path.join(self.path, _RESERVE), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            with contextlib.suppress(OSError):  # a disk that is full already, or a file system that cannot do it
+                os.posix_fallocate(fd, 0, _RESERVED_BYTES)
+        finally:
+            os.close(fd)
+
+    def _use_reserve(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.path, _RESERVE))
 
     def _write_temporary(self, name: str, value: Any) -> str:
         temporary = os.path.join(self.path, f".{name}.new")

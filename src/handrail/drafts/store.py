@@ -86,7 +86,7 @@ class DraftStore:
     path: str
     workspace: str
     budget: int = 1 << 30
-    """How many bytes kept drafts may take, which are there to be taken back."""
+    """How many bytes kept drafts may take, which are there to be taken back; less if less is free on the disk."""
     layers: str = ""
     """The directory in which the layers of drafts lie, if not in the drafts themselves."""
     _created: int = field(default=0)
@@ -141,7 +141,7 @@ class DraftStore:
     def create(self, name: str = "") -> OpenDraft:
         """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name."""
         with self._alone():
-            if self._created % _SWEPT_EVERY == 0:
+            if self._created % _SWEPT_EVERY == 0 or self._get_free_bytes() < _LITTLE_SPACE:
                 self._sweep()
             self._created += 1
             if name and any(one.info.name == name for one in self.list_named()):
@@ -196,7 +196,7 @@ class DraftStore:
         for name in os.listdir(self.layers) if self.layers else ():
             if not os.path.lexists(os.path.join(self.path, name)):
                 remove_tree(os.path.join(self.layers, name))
-        room = self.budget
+        room = min(self.budget, self._get_free_bytes())
         for number, (_, path) in enumerate(sorted(kept, reverse=True)):
             room -= _read_size(path)
             if room < 0 or number >= _MOST_KEPT:
@@ -205,6 +205,11 @@ class DraftStore:
         for _, path in sorted(left, reverse=True)[_MOST_LEFT:]:
             with contextlib.suppress(BlockingIOError), lock_draft(path):
                 remove_tree(path)
+
+    def _get_free_bytes(self) -> int:
+        """How much can be written to the disk of the workspace."""
+        status = os.statvfs(self.path)
+        return status.f_bavail * status.f_frsize
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -219,6 +224,8 @@ class DraftStore:
 _LOCK = "lock"
 _SIZE = "size.json"
 _SWEPT_EVERY = 50
+_LITTLE_SPACE = 64 << 20
+"""Free bytes below which kept drafts are looked at before each new one: they may hold what was deleted to make room."""
 _MOST_KEPT = 500
 _MOST_LEFT = 20
 
