@@ -135,6 +135,11 @@ def test_no_switch_of_a_tool_serves_one_dialect_alone() -> None:
     assert {switch: names for switch, names in users.items() if len(names) < 2} == {}
 
 
+def test_a_limit_in_seconds_takes_whole_numbers(tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine", 'extends = "native"\n[tools.Glob]\nlimits = { seconds = 5 }\n')
+    assert dialects.load(mine).limits("Glob").seconds == 5
+
+
 def test_an_adapter_is_inherited(tmp_path: Path, root: Path, make_session: Make) -> None:
     mine = write(tmp_path / "mine", 'extends = "claw"\n[tools.read_file]\nlimits = { bytes = 5 }\n')
     assert check(Path(mine)) == []

@@ -133,8 +133,9 @@ def describe_type(annotation: object) -> str:
 
 
 def is_of_type(value: object, annotation: object) -> bool:
-    """Whether a limit of that type takes the value."""
-    return type(value).__name__ in [one.split("[")[0] for one in describe_type(annotation).split(" | ")]
+    """Whether a limit of that type takes the value: an exact type, or a whole number where fractions are allowed."""
+    kinds = [one.split("[")[0] for one in describe_type(annotation).split(" | ")]
+    return type(value).__name__ in kinds or (type(value) is int and "float" in kinds)
 
 
 def _truncate(value: Any) -> int | None:
