@@ -71,8 +71,8 @@ class SearchTree:
         if status is None:
             raise NotFound(path=path.named, nearest=workspace.nearest(path))
         self.is_file = not stat.S_ISDIR(status.st_mode)
-        self._tested: tuple[tuple[str, bool] | None, Callable[[str], object] | None] = None, None
-        """The directory whose names were tested last, and the test."""
+        self._tested: tuple[tuple[str, bool] | None, str, Callable[[str], object] | None] = None, "", None
+        """The directory whose names were tested last, its real path, and the test."""
 
     @property
     def is_large(self) -> bool:
@@ -114,10 +114,10 @@ class SearchTree:
 
     def _select(self, inner: str, names: Sequence[str], has_ignore_file: bool) -> Sequence[str]:
         """The names that may be seen in a directory below the root."""
-        directory = self._root if inner == "." else os.path.join(self._root, inner)
         if self._tested[0] != (inner, has_ignore_file):  # a walk asks for each kind of entry of a directory
-            self._tested = (inner, has_ignore_file), self.suspects(directory, has_ignore_file)
-        suspicious = self._tested[1]
+            directory = self._root if inner == "." else f"{self._root.rstrip('/')}/{inner}"
+            self._tested = (inner, has_ignore_file), directory, self.suspects(directory, has_ignore_file)
+        _, directory, suspicious = self._tested
         if suspicious is None:
             return names
         suspects = {name for name in names if suspicious(name)}

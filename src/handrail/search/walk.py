@@ -31,6 +31,7 @@ _REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 NameList = Sequence[str]
 _NOWHERE: Places = frozenset()
+_NO_NAMES: NameList = ()
 
 
 class DirectoryListing(NamedTuple):
@@ -48,12 +49,10 @@ class DirectoryListing(NamedTuple):
     """Whether one of `POLICY_NAMES` is among the entries."""
     repository: bool
     """Whether a repository begins here: git's ignore files from above do not hold in it."""
-    proven: bool = False
+    proven: bool
     """Whether any later change would show in the stamps."""
-
-    @property
-    def size(self) -> int:
-        return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
+    size: int
+    """How many entries there are."""
 
 
 class VisibleNames(NamedTuple):
@@ -126,16 +125,12 @@ class Listings:
         known = self._known.get(number)
         if known and known.stamp == stamp and all(_stamp(fd, name) == was for name, was in _stamps(known)):
             return known
-        now = time.time_ns()
         fresh = _list_directory(fd, stamp)
         with self._lock:
             if old := self._known.pop(number, None):
                 self._names -= old.size
-            # A directory that was changed just now can be changed again without a trace in its times.
-            if now - max(stamp[1:]) > system_calls.TICK and all(
-                now - max(was[1:]) > system_calls.TICK for was in fresh.rule_stamps if was
-            ):
-                fresh = self._known[number] = fresh._replace(proven=True)
+            if fresh.proven:
+                self._known[number] = fresh
                 self._names += fresh.size
             while self._names > _KEPT:
                 self._names -= self._known.popitem(last=False)[1].size
@@ -181,7 +176,14 @@ class RememberedWalk(NamedTuple):
     withheld: int
 
 
+_IGNORE_NAMES = frozenset(NAMES)
+_GUARD_NAMES = frozenset(POLICY_NAMES)
+_NO_RULES = (None,) * len(NAMES)
+_NO_STAMPS = ((),) * len(NAMES)
+
+
 def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
+    now = time.time_ns()
     dirs: list[str] = []
     files: list[str] = []
     links: list[str] = []
@@ -196,18 +198,23 @@ def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
                 links.append(entry.name)
             else:
                 others.append(entry.name)
-    own = [name if name in files else "" for name in NAMES]
-    stamps = tuple(_stamp(fd, name) if name else () for name in own)
-    rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
-    guarded = any(name in names for name in POLICY_NAMES for names in (dirs, files, links, others))
+    stamps: tuple[tuple[int, ...], ...] = _NO_STAMPS
+    rules: tuple[IgnoreFile | None, ...] = _NO_RULES
+    if not _IGNORE_NAMES.isdisjoint(files):
+        own = [name if name in files else "" for name in NAMES]
+        stamps = tuple(_stamp(fd, name) if name else () for name in own)
+        rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
+    # What was changed just now can be changed again without a trace in its times.
+    proven = now - max(stamp[1], stamp[2], *(max(was[1:]) for was in stamps if was)) > system_calls.TICK
+    guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
     repository = ".git" in dirs or ".git" in files
     dirs.sort()
     files.sort()
     links.sort()
     others.sort()
-    return DirectoryListing(
-        stamp, tuple(dirs), tuple(files), tuple(links), tuple(others), rules, stamps, guarded, repository
-    )
+    size = len(dirs) + len(files) + len(links) + len(others)
+    names = tuple(dirs), tuple(files), tuple(links), tuple(others)
+    return DirectoryListing(stamp, *names, rules, stamps, guarded, repository, proven, size)
 
 
 def _lines(fd: int, name: str) -> tuple[str, ...]:
@@ -313,8 +320,10 @@ class Walk:
                 own = listing.guarded
                 dirs = self._filter_names(listing.dirs, path, prefix, own, look, hidden, judge, "/")
                 files = self._filter_names(listing.files, path, prefix, own, look, hidden, judge)
-                links = self._filter_names(listing.links, path, prefix, own, look, hidden, judge)
-                others = self._filter_names(listing.others, path, prefix, own, look, hidden, judge)
+                links = others = _NO_NAMES
+                if listing.links or listing.others:  # most directories have none
+                    links = self._filter_names(listing.links, path, prefix, own, look, hidden, judge)
+                    others = self._filter_names(listing.others, path, prefix, own, look, hidden, judge)
                 if dirs and (depth is None or level < depth):
                     for name in reversed(sorted(dirs, key=folded) if fold else dirs):
                         below = glob.enter(places, name) if glob else places
