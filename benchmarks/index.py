@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 from benchmarks.measure import Line, Scale, Times, contest, size
@@ -82,10 +83,10 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         return
     part = min(1.0, scale.lines / 10_000_000)
     root, state = folder / "indexed", folder / "state"
-    for count, rows, cpu, peak, share in ((_SMALL_FILES, 4, 8, 250, 0.5), (_FILES, 53, 3.5, 120, 0.15)):
+    for number, rows, cpu, peak, share in ((_SMALL_FILES, 4, 8, 250, 0.5), (_FILES, 53, 3.5, 120, 0.15)):
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(state, ignore_errors=True)
-        files = max(50, int(count * part))
+        files = max(50, int(number * part))
         total = generate(root, files, rows)
         time.sleep(0.1)  # what has changed just now is not indexed
         yield from _build_lines(root, state, f"{files:,} files, {size(total)}", total, (cpu, peak, share))
@@ -153,6 +154,14 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
 
         times = contest(scale.rounds, {"ours": change})
         yield _limit("Change a file and search for an absent text, CPU", times["ours"].cpu, 3)
+        new = (path.with_name(f"new{number}.go") for number in count())
+
+        def create() -> None:
+            next(new).touch()
+            call("Grep", {"pattern": "nosuchtext"})
+
+        times = contest(scale.rounds, {"ours": create, "rg": partial(bare, "nosuchtext")})
+        yield _ahead("Create a file and search, against `rg -l`", times["ours"], times["rg"], None)
         for tool, arguments in (("Glob", {"pattern": "**/*.go"}), ("LS", {"depth": 10})):
             runs = {
                 "ours": partial(call, tool, dict[str, object](arguments)),
@@ -173,8 +182,8 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
     times = contest(scale.few, {"ours": partial(one_shot, "true"), "without": partial(one_shot, "false")})
     what = "`handrail call Grep`, the whole process, against the same without the index"
     yield _ahead(what, times["ours"], times["without"], 2)
-    count = len(IndexFile(str(index)).directories)
-    yield Line(f"Memory of {count:,} watches, in the process", size(int(float(_run(_WATCHES, index, root)))))
+    watches = len(IndexFile(str(index)).directories)
+    yield Line(f"Memory of {watches:,} watches, in the process", size(int(float(_run(_WATCHES, index, root)))))
 
 
 def _limit(what: str, value: float, most: float) -> Line:

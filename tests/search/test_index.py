@@ -347,6 +347,13 @@ def test_a_file_that_comes_or_goes_is_no_reason_to_list_the_whole_tree(
     (here.root / "docs/brand.log").write_text("needle\n", encoding="utf-8")  # an ignored one, which is counted
     compare(here, query, "ignored")
     assert None in listed
+    for target in ("brand.py", "brand.log"):  # links are counted too
+        (here.root / "docs/link").symlink_to(target)
+        compare(here, query, "a link")
+        (here.root / "docs/link").unlink()
+        if target == "brand.log":
+            (here.root / "docs/link").write_text("needle\n", encoding="utf-8")
+        compare(here, query, "no link")
 
 
 def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:

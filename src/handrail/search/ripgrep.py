@@ -25,7 +25,7 @@ from handrail.search.query import FileMatches, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import Contents, Counts, OutputReader, Paths
-from handrail.search.ripgrep_process import RipgrepProcess, TooManyMessages
+from handrail.search.ripgrep_process import Listing, RipgrepProcess, TooManyMessages
 from handrail.search.tree import NameTest, SearchTree
 from handrail.text.globs import expand_braces
 
@@ -275,18 +275,16 @@ class Ripgrep:
                             if os.path.lexists(rules := os.path.join(top, above, name)):
                                 os.symlink(rules, os.path.join(copy, above, name))
                 os.close(os.open(os.path.join(copy, path), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            names, _ = self.list_files(self.scope, budget, Receipt(), folder)
-        return set(paths) <= set(names)
+            listing = self.list_files(self.scope, budget, Receipt(), folder)
+        return set(paths) <= set(listing.names)
 
-    def list_files(
-        self, scope: Scope, budget: Budget, receipt: Receipt, place: str | None = None
-    ) -> tuple[list[bytes], set[bytes]]:
+    def list_files(self, scope: Scope, budget: Budget, receipt: Receipt, place: str | None = None) -> Listing:
         """The files that a search would look at, and the entries that it would leave out.
 
         With a filter of names the entries that are left out are neither listed nor counted. ``place``: another
         directory to list.
         """
-        skipped: set[bytes] = set()
+        listing = Listing([], set(), set())
         with ExitStack() as held:
             words, here, rules = self._start_below(held, scope)
             debug = [] if scope.by_name else ["--debug"]
@@ -294,16 +292,16 @@ class Ripgrep:
             hides = self._tree.sight.hides or ()
             process = held.enter_context(
                 RipgrepProcess(
-                    command, place or here, rules, budget, self._skip, hides, skipped=None if scope.by_name else skipped
+                    command, place or here, rules, budget, self._skip, hides, listing=None if scope.by_name else listing
                 )
             )
             text = b"".join(process.chunks())
             process.count(receipt)
             if process.code not in (0, 1) or receipt.stopped:
                 raise RipgrepFailed(process.messages[:500])
-        names = [name.removeprefix(b"./") for name in text.split(b"\0")[:-1]]
-        receipt.searched = len(names)
-        return names, skipped
+        listing.names.extend(name.removeprefix(b"./") for name in text.split(b"\0")[:-1])
+        receipt.searched = len(listing.names)
+        return listing
 
     def _start_below(self, held: ExitStack, scope: Scope) -> tuple[list[str], str, tuple[int, ...]]:
         """The last words of a command that looks below the directory, where it runs, and the descriptors it needs."""

@@ -86,6 +86,8 @@ class FreshIndex:
         """None: as in the index."""
         self._skipped: set[bytes] | None = None
         """Entries that a search leaves out; None: not known."""
+        self._others: set[bytes] = set()
+        """Those of them that are neither files nor directories, if they are known."""
         self._listed: tuple[list[bytes], Receipt] | None = None
         """The files of the whole tree; None: as in the index."""
         self._listed_names: set[bytes] = set()
@@ -176,9 +178,7 @@ class FreshIndex:
                 self._compare(index)
             if self._watch and self._uncertain:
                 self._adjust_listing(index, base, budget)
-                self._apply(index, self._watch.read())
-            if self._watch and self._uncertain:  # it goes on changing
-                self._is_listing_stale = True
+                continue
             if self._watch is None or not self._is_listing_stale:
                 return True
             if not self._list_again(index, base, budget):
@@ -260,6 +260,8 @@ class FreshIndex:
             return regular
         if self._skipped is None:  # it may have been one that is left out and counted
             return False
+        if path in self._others:
+            return False
         if path in self._skipped:
             return exists
         return not exists  # a temporary file that came and went
@@ -271,6 +273,8 @@ class FreshIndex:
         if was_stale or len(paths) > _MOST_NEW or not (self._listed or index.description["complete"]):
             return
         names, receipt = self._listed or (index.files, Receipt(**index.description["receipt"]))
+        if self._skipped is None and receipt.links:  # a new file may have been one of them
+            return
         listed = self._listed_names if self._listed else set(names)
         directories = (self._structure or index).directories
         new: set[bytes] = set()
@@ -282,6 +286,7 @@ class FreshIndex:
             elif (
                 not stat.S_ISREG(status.st_mode)
                 or path.rpartition(b"/")[0] not in directories
+                or path in self._others
                 or (self._skipped is not None and path in self._skipped)
             ):
                 return
@@ -303,7 +308,7 @@ class FreshIndex:
         for _ in range(_MOST_TRIES):
             receipt = Receipt()
             settled = time.time_ns() - system_calls.TICK
-            names, skipped = base.list_files(base.scope, budget, receipt)
+            names, skipped, others = base.list_files(base.scope, budget, receipt)
             # What was left out before may have new directories below it.
             known = self._structure if self._skipped is not None and self._skipped <= skipped else None
             watched = len(watch)
@@ -314,6 +319,7 @@ class FreshIndex:
                 self._forget()
                 return False
             self._listed, self._skipped, self._structure = (names, receipt), skipped, structure
+            self._others = others
             self._listed_names = set(names)
             self._is_listing_stale = False
             self._uncertain.clear()
@@ -344,7 +350,7 @@ class FreshIndex:
                 names, receipt = self._listed
             else:
                 receipt = Receipt()
-                names, _ = engine.list_files(scope, budget, receipt)
+                names = engine.list_files(scope, budget, receipt).names
             prefix = os.fsencode(path) + b"/" if path else b""
             files = _number(index, (prefix + name for name in names), receipt)
             if self._watch and not self._watches(path, files, index):

@@ -139,7 +139,7 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
         for _ in range(_TRIES):
             settled = time.time_ns() - system_calls.TICK
             receipt = Receipt()
-            names, skipped = base.list_files(base.scope, Budget(_LIST_SECONDS), receipt)
+            names, skipped, _ = base.list_files(base.scope, Budget(_LIST_SECONDS), receipt)
             exceptions = Exceptions(set(), set())
             structure = scan(root, skipped, settled=settled, exceptions=exceptions)
             if structure.is_settled:
