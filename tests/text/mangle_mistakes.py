@@ -12,6 +12,7 @@ from random import Random
 from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
 from tests.text.mangle_rendered import RENDERED, SLIPS, Mistake
+from tests.text.mangle_shown import SHOWN
 
 
 def _seen(mistake: Mistake) -> Mistake:
@@ -355,6 +356,7 @@ def _stale(rng: Random, case: Case) -> Case | None:
 MISTAKES: dict[str, Mistake] = {
     "stale": _stale,
     **{kind: RENDERED[kind] for kind in RENDERED if kind in SLIPS},  # first, while the lines are those of the file
+    **SHOWN,
     "indent stripped": _seen(_strip(both=True)),
     "indent stripped, old only": _seen(_strip(both=False)),
     "indent shifted": _seen(_shift),

@@ -26,6 +26,7 @@ from tests.text.edits import Case
 from tests.text.mangle import NEVER_ALONE, describe, make_case, make_literal_case, means, outcome, spliced
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.mangle_rendered import SLIPS
+from tests.text.mangle_shown import SHOWN
 from tests.text.samples import SAMPLES, Sample
 
 SHAPES = {shape.__name__: shape for shape in SAMPLES}
@@ -82,7 +83,9 @@ def test_every_mistake_is_made_alone_and_with_another_one() -> None:
 @pytest.mark.slow
 def test_most_mistakes_are_forgiven() -> None:
     drawn = [case for seed in range(sizes.pick(4, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
-    verdicts = Counter(outcome(case)[0] for case in drawn if not case.refuse and SLIPS.isdisjoint(case.kinds))
+    verdicts = Counter(
+        outcome(case)[0] for case in drawn if not case.refuse and (SLIPS | SHOWN.keys()).isdisjoint(case.kinds)
+    )
     assert verdicts["right"] > 0.65 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
 
@@ -197,6 +200,20 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ('f("a")\n# don’t\n', "    f(”a”)\n    # don’t", "    f(”a”)\n    # don’t2", UnsureIndent),
         # Neither text is indented: do the new lines belong to the line above, or to the one below?
         ("a(\n  b,\nc\nd {\n  e\n", "c\nd {\ne", "f\nc\nd {\ne", UnsureIndent),
+        # Are the signs of a diff, which the new text alone has, a part of its lines?
+        ("a b\nc d\n", "a  b\nc d", " a b\n+e f\n c d", UnsureIndent),
+        ("a b\nc d\n", "a  b\nc d", " a b", UnsureIndent),
+        # What shows line ends as pictures shows tabs so too.
+        ("\ta\n", "␉a", "␉b␊\n␉a", ToolError),
+        ("a\n\nb\n", "a␊␊", "c\n", ToolError),
+        # Tabs of the file are blanks in the old text: and in a new line?
+        ("1\ta\tb\n", "1       a       b", "1_new   a       b", UnsureIndent),
+        # Do blank lines belong between the new lines, if those between the old ones do not?
+        ("ab\ncd\n", "ab\n\ncd", "ab\n\ncd\n\nef\n\ngh", ToolError),
+        # Does the blank line that was lost belong between two other lines?
+        ("- ab\n\n## cd\nef\n", "- ab\n## cd\nef", "x = 1\nreturn y\nef", ToolError),
+        # A control character is no blank.
+        ("a b\n", "a\x0bb", "a\x0bc", ToolError),
         # The old text has a plain quote for the file's: has the new text a plain dash for it, or is that the change?
         ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
         # Is the block left without a line, or have the new lines lost their indentation?
@@ -218,6 +235,13 @@ def test_blank_lines_do_not_tell_that_only_the_first_line_lost_its_indentation()
 def test_blanks_at_the_end_of_a_changed_line_stay_where_the_file_has_them() -> None:
     text = "a:\n\n  b: 1  \nc: 2\n"
     assert spliced(text, plan_edit(text, "- a:\n- \n-   b: 1  ", "+ a:\n+ \n+   b: 3  ")) == text.replace("1", "3")
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\u2002", "\u2009", "\u202f", "\u00a0"])
+def test_odd_blanks_of_the_old_text_do_not_come_into_the_file(blank: str) -> None:
+    text = "if a:\n    b = 1\n"
+    old, new = (row.replace(" ", blank) for row in ("    b = 1", "    b = 2\n    c = 3"))
+    assert spliced(text, plan_edit(text, old, new)) == "if a:\n    b = 2\n    c = 3\n"
 
 
 def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from handrail.text import lines
 from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import squeeze, squeeze_with_offsets
+from handrail.text.matching.merge import are_alike
 from handrail.text.matching.places import FileLines, LineMatch
 
 _SHORTEST = 4
@@ -85,6 +86,11 @@ def _restore_blank_lines(
 ) -> LineMatch | None:
     """Both texts with the blank lines of the file; None where the edit changes lines beside one that differs."""
     kept = _pair_lines(old, new)
+    gaps = [after - number > place_after - place for number, place, after, place_after
+            in zip(filled, places, filled[1:], places[1:], strict=False)]  # fmt: skip
+    fresh = {*range(len(new))} - {*kept.values()}
+    if all(gaps) and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
+        return None  # a blank line too many after each: are those between the new lines too many as well?
     whole_old, whole_new = [old[0]], list[str]()
     done = 0
     for number, place, after, place_after in zip(filled, places, filled[1:], places[1:], strict=False):
@@ -101,9 +107,12 @@ def _restore_blank_lines(
 
 
 def _pair_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """The lines of the old text that are still there in the new one, or changed one by one."""
+    """The lines of the old text that are still there in the new one, or there in another version."""
     pairs = dict[int, int]()
     for code, i1, i2, j1, j2 in lines.get_opcodes([squeeze(row) for row in old], [squeeze(row) for row in new]):
-        if code == "equal" or i2 - i1 == j2 - j1:
+        if code == "equal":
             pairs.update((i1 + k, j1 + k) for k in range(i2 - i1))
+        elif i2 - i1 == j2 - j1:
+            changed = ((i1 + k, j1 + k) for k in range(i2 - i1))
+            pairs.update((i, j) for i, j in changed if are_alike(old[i].strip(), new[j].strip()))
     return pairs

@@ -51,6 +51,9 @@ _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
 _NO_BLANK = str.maketrans(LINE_SEPARATORS, "\ufdd0\ufdd1\ufdd2")
 ZERO_WIDTH = _SAME[""]
+ODD_BLANKS = _SAME[" "]
+CONTROL_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f"
+"""Control characters that count as blanks for Python's `str.split`."""
 WIDE_FORMS = {plain for plain, chars in _SAME.items() if any("\uff01" <= char <= "\uff5e" for char in chars)} - {
     *"\"'-"
 }

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise, product
 
-from handrail.text.matching.fold import ZERO_WIDTH, drop_zero_width, fold
+from handrail.text.matching.fold import ODD_BLANKS, ZERO_WIDTH, drop_zero_width, fold
 
-_INDENT = re.compile(r"[ \t\u00a0\u3000]*")
-_LEAD = re.compile(rf"[ \t\u00a0\u3000{ZERO_WIDTH}]*")
+_INDENT = re.compile(rf"[ \t{ODD_BLANKS}]*")
+_LEAD = re.compile(rf"[ \t{ODD_BLANKS}{ZERO_WIDTH}]*")
 _TABS = (4, 8, 2, 3)
 _SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
 _CONTINUES = re.compile(r"^\s*(?:\??\.\w|->|&&|\|\||\|>|::)")
@@ -210,12 +210,14 @@ class IndentMap:
         return {image} if image is not None and self.is_usual(image) else set()
 
     def _skips_level(self, answer: str) -> bool:
-        """Whether a line would be two units deeper than all others, where one depth alone is known: it may be one unit
-        of another width."""
+        """Whether a line would be two units or more deeper than all others, where one depth alone is known: it may be
+        one unit of another width."""
         depths = {b for _, b in self._pairs}
-        width = len(self.unit) if self.unit != "\t" else 0
         return (
-            bool(width) and len(depths) == 1 and len({*self._new}) < 3 and len(answer) == len(depths.pop()) + 2 * width
+            self.unit != ""
+            and len(depths) == 1
+            and len({*self._new}) < 3
+            and len(answer) >= len(depths.pop()) + 2 * len(self.unit)
         )
 
     def _is_joined_below(self, indent: str) -> bool:

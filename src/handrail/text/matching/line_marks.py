@@ -26,9 +26,9 @@ _AROUND = (rf"\[{_DIGITS}\]", rf"\({_DIGITS}\)", rf"<{_DIGITS}>", rf"[Ll]ine {_D
 _GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in _AROUND]
 _NUMBER = re.compile(rf"\s*[Ll#(\[<]?{_DIGITS}(?:\W|$)")
 _PADDED_NUMBER = re.compile(r" +\d")
-_LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
-_TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t|\^I")
-_BLANK_SIGN = re.compile("[·•␣∙]")
+_LEAD = re.compile(r"^(?:[ \t·•␣␠∙→⇥»␉]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
+_TAB_SIGN = re.compile(r"→ *|⇥|»|␉|<TAB>|<tab>|\\t|\^I")
+_BLANK_SIGN = re.compile("[·•␣␠∙]")
 _END_SIGN = re.compile(r"(?:\^M|\\r|[␍$↵¶⏎␊])$", re.MULTILINE)
 _DOTS = re.compile(r"\s*(?:#|//|/\*|<!--|--|;|%|\.\.\.|…)")
 _SPELLED = re.compile(r"%[0-9a-fA-F]{2}|&#?\w+;|\\")
@@ -256,6 +256,8 @@ def remove_end_signs(old: str, new: str) -> list[Repair]:
     bare, undone = (_END_SIGN.sub("", text) for text in (old, new))
     if bare == old or (undone != new and make_spoil(new)(undone) != new):
         return []
+    if any({*_END_SIGN.findall(text)} & {*_END_SIGN.findall(other)} for text, other in ((bare, old), (undone, new))):
+        return []  # twice in a line: one of them stands for a blank line
     if _shows_blanks(undone) and not _shows_blanks(bare):
         return []  # what shows line ends shows tabs and blanks as well
     return [Repair(bare, undone, make_spoil(old))]

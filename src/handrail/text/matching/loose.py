@@ -16,6 +16,7 @@ from handrail.errors import ManyLoose, Repetitive, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
+from handrail.text.matching.fold import CONTROL_BLANKS, fold
 from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure, with_plain_lead
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
@@ -47,6 +48,8 @@ _PARTLY = frozenset(
 """The habits that a part of a line may have; all others go with whole lines."""
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
+_ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
+"""A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
 _BESIDE = 4
 """How many lines above and below a place may hold a line that the model moved."""
@@ -69,11 +72,14 @@ class LooseSearch:
     def __init__(self, file: FileLines, replace_all: bool, prose: bool) -> None:
         self._file, self._replace_all, self._prose = file, replace_all, prose
         self._foreign = frozenset[str]()
-        """Signs that the old text has and the file does not."""
+        """Signs that the old text has and the file does not, and pictures of control characters in the new text."""
 
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
-        self._foreign = frozenset(char for char in {*old} if _is_odd(char) and char not in self._file.text)
+        odd = {char for char in {*old} if _is_odd(char)} | {char for char in {*new} if "\u2400" <= char <= "\u2426"}
+        self._foreign = frozenset(char for char in odd if char not in self._file.text)
+        if not self._foreign.isdisjoint(CONTROL_BLANKS):
+            return None
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
         if any(self._has_own_dots(one.old) for group in groups for one in group):
             groups = [[one for one in group if "dots around" not in one.names] for group in groups]
@@ -279,6 +285,8 @@ class LooseSearch:
         best = matches[levels.index(strictest)]
         if not self._foreign.isdisjoint("".join(one.new for one in splices)):  # a part of what a habit strews
             raise UnsureIndent(line=starts[0] + 1, readings=sorted(best.names), quotes=not best.names)
+        if any(self._may_be_signed(part) for one in matches for parts in one.places for part in parts):
+            raise UnsureIndent(line=starts[0] + 1, readings=["diff signs"])
         return EditPlan(level or strictest, best.names, splices, len(starts))
 
     def _find_loosest(self, matches: _VariantMatches) -> str:
@@ -286,6 +294,17 @@ class LooseSearch:
         parts = [part for parts in matches.places for part in parts]
         levels = [find_level(self._file.bodies[slice(*part.span)], part.old) for part in parts]
         return max(levels, key=LOOSE_LEVELS.index)
+
+    def _may_be_signed(self, place: LineMatch) -> bool:
+        """Whether the new lines, and no old one, may have the signs of a diff: "+" where they are new, else a blank."""
+        if any(row.lstrip().startswith("+") for row in place.old):
+            return False
+        rows = [fold(row) for row in place.new if row.strip()]
+        known = {*map(fold, place.old), *map(fold, self._file.bodies[slice(*place.span)])}
+        is_moved = all(row.startswith(" ") for row in rows) and any(
+            row[1:] in known and row not in known for row in rows
+        )
+        return is_moved or any(map(_ADDED.match, rows))
 
     def _compute_splices(self, matches: _VariantMatches) -> Iterator[Splice]:
         for parts in matches.places:
@@ -300,6 +319,8 @@ class LooseSearch:
 
 def _is_odd(char: str) -> bool:
     """Whether a character is no letter, digit or blank, and not one of those on every keyboard."""
+    if char in CONTROL_BLANKS:
+        return True
     return not (char.isascii() and char.isprintable()) and not char.isalnum() and not char.isspace()
 
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from handrail.text import lines
 from handrail.text.matching.fold import (
+    ODD_BLANKS,
     WIDE_FORMS,
     ZERO_WIDTH,
     find_plain_forms,
@@ -47,7 +48,7 @@ _MOST_PAIRS = 60_000
 _MOST_CHARS = 1000
 """Characters of two lines that are compared letter by letter."""
 Code = tuple[str, int, int, int, int]
-_STREWN = {"\u00a0": " ", **dict.fromkeys(ZERO_WIDTH, "")}
+_STREWN = {**dict.fromkeys(ODD_BLANKS, " "), **dict.fromkeys(ZERO_WIDTH, "")}
 """Characters that a model strews into a text, and what they stand for."""
 _QUOTES = ("'", '"')
 _WIDE = re.compile("[\uff01-\uff5e]")
@@ -84,8 +85,10 @@ def merge(
     if not (indents.same or indents.flat or indents.bare) and _has_empty_block(new):
         raise Unsure
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
+    pairs = evidence or list(zip(old, ours, strict=True))
     rows, *others = (
-        _merge_along(ours, old, new, indents, codes, beside) for codes in _align(old, new, list(ours) != list(old))
+        _merge_along(ours, old, new, indents, codes, beside, pairs)
+        for codes in _align(old, new, list(ours) != list(old))
     )
     texts = _list_texts(rows, ours)
     if any(_list_texts(other, ours) != texts for other in others):
@@ -126,7 +129,7 @@ def _has_lost_all(ours: Sequence[str], new: Sequence[str]) -> bool:
 
 def _has_empty_block(new: Sequence[str]) -> bool:
     """Whether a line of Python that opens a block has none deeper below it: its own indentation is a slip."""
-    rows = [row for row in new if row.strip()]
+    rows = [fold(row) for row in new if row.strip()]
     return any(_BLOCK.match(row) and len(indent_of(below)) <= len(indent_of(row)) for row, below in pairwise(rows))
 
 
@@ -144,7 +147,7 @@ def _complete_first_lines(
     if not any(get_plain_indent(row) for row in new[1:] if row.strip()):
         return old, new
     first = new[0].strip()
-    if first != old[0].strip() and (first in map(str.strip, old) or not _are_alike(old[0].strip(), first)):
+    if first != old[0].strip() and (first in map(str.strip, old) or not are_alike(old[0].strip(), first)):
         return old, new  # another line is the first one now
     return [missing + old[0], *old[1:]], [missing + new[0], *new[1:]]
 
@@ -156,8 +159,9 @@ def _merge_along(
     indents: IndentMap,
     codes: Sequence[Code],
     beside: tuple[str, str],
+    pairs: Sequence[tuple[str, str]],
 ) -> list[MergedRow]:
-    one = _Merge(ours, old, new, indents, _pair_kept(codes), beside)
+    one = _Merge(ours, old, new, indents, _pair_kept(codes), beside, pairs)
     rows: list[MergedRow] = []
     for code, i1, i2, j1, j2 in codes:
         if code == "equal":
@@ -243,21 +247,28 @@ class _Merge:
         indents: IndentMap,
         aligned: Sequence[tuple[int, int]],
         beside: tuple[str, str],
+        pairs: Sequence[tuple[str, str]],
     ) -> None:
         self._ours, self._old, self._new, self._indents = ours, old, new, indents
         self._rows = [beside[0], *ours, beside[1]]
         """The lines of the file with those above and below them."""
         self._as_file = indents.is_indented_as_file(new, aligned)
         # The model strews blanks at line ends: they are no part of what it means.
-        self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in zip(old, ours, strict=True))
-        self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
-        # So do blanks that do not break, tabs between words and characters of no width.
-        self._surplus = _list_surplus(old, ours)
+        self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in pairs)
+        self._sloppy = any(a.strip() != b.strip() for a, b in pairs)
+        # So do odd blanks, tabs between words and characters of no width.
+        self._surplus = _list_surplus(pairs)
+        self._own = {char for char in self._surplus if any(chr(char) in a and chr(char) in b for a, b in pairs)}
+        """Those that other lines of the file have as well."""
+        leads = [(indent_of(a), indent_of(b)) for a, b in pairs if not a.isascii()]
+        self._lead_surplus = {ord(char): " " for a, b in leads for char in {*a} - {*b} if char in ODD_BLANKS}
+        self._expands = any("\t" in b.strip() and "\t" not in a.strip() for a, b in pairs)
+        """Whether the old text has blanks for tabs between words."""
         if self._sloppy and any("\t" in new[j].strip() and "\t" not in ours[i].strip() for i, j in aligned):
             self._surplus[ord("\t")] = " "
-        self._runs = {run for theirs, there in zip(old, ours, strict=True) for run in _list_runs(theirs, there)}
-        self._folded, self._kept = _compare_typography(old, ours)
-        self._is_plain = bool(_compare_typography(ours, old)[0])
+        self._runs = {run for a, b in pairs for run in _list_runs(a, b)}
+        self._folded, self._kept = _compare_typography(pairs)
+        self._is_plain = bool(_compare_typography([(b, a) for a, b in pairs])[0])
         """Whether the old text is plain where the file has typographic characters."""
         fresh = {*range(len(new))} - {j for _, j in aligned}
         self._lost = indents.bare and has_lost_indent([fold(row) for row in new], fresh)
@@ -299,12 +310,15 @@ class _Merge:
     def change(self, i: int, j: int, block: range) -> MergedRow:
         """A line that stands for one line of the file, in a block of as many lines as before."""
         depths = {indent_of(self._ours[k]) for k in block if self._ours[k].strip()}
-        if not self._indents.same and len(depths) > 1 and not _are_alike(self._old[i].strip(), self._new[j].strip()):
+        if not self._indents.same and len(depths) > 1 and not are_alike(self._old[i].strip(), self._new[j].strip()):
             return self.add(j, block.start, block.stop)  # not that line, but another in its place
         return self._replace(i, j)
 
     def _replace(self, i: int, j: int) -> MergedRow:
         placed = self._place(self._new[j], i)
+        trails = [row[len(row.rstrip()) :] for row in (self._ours[i], self._old[i], self._new[j])]
+        if trails[1] == trails[2] and placed.strip():  # what the edit does not change is as the file has it
+            placed = placed.rstrip() + trails[0]
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
             if self._sloppy and "\t" in ours and "\t" not in new and "  " in new:
@@ -312,6 +326,8 @@ class _Merge:
             self._refuse_runs(new)
             return MergedRow(i, placed)
         changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
+        if "\t" not in old and changed.count("\t") != ours.count("\t"):
+            raise Unsure  # a tab of the file would become blanks
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
 
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
@@ -326,7 +342,7 @@ class _Merge:
         return MergedRow(near, self._place(self._new[j], None))
 
     def _place(self, line: str, counterpart: int | None) -> str:
-        line = line.rstrip() if self._trims and not self._has_own_trail(line, counterpart) else line
+        line = line.rstrip() if self._trims else line
         line = self._restyle(line)
         if self._indents.same:
             if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
@@ -334,22 +350,23 @@ class _Merge:
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
-    def _has_own_trail(self, line: str, counterpart: int | None) -> bool:
-        """Whether the blanks at the end of a line are those of the file's, which the old text has there too."""
-        if counterpart is None or not line.strip():
-            return False
-        return len({row[len(row.rstrip()) :] for row in (line, self._old[counterpart], self._ours[counterpart])}) == 1
-
     def _refuse_runs(self, line: str) -> None:
-        if self._runs and not self._runs.isdisjoint(_RUN.findall(line)):
-            raise Unsure  # so many blanks stand for one in the old text
+        runs = _RUN.findall(line)
+        least = 1 if self._expands else min(map(len, self._runs), default=0)
+        if least and any(len(run) >= least for run in runs):
+            raise Unsure  # so many blanks stand for one, or for a tab, in the old text
 
     def _restyle(self, text: str) -> str:
         """``text`` without strewn characters, and with quotes and dashes as the file writes those of the old text;
         raises `Unsure` if it has both."""
-        if self._surplus:
+        if self._surplus or self._lead_surplus:
             lead = indent_of(text)
-            text = lead.translate(self._surplus | {ord("\t"): "\t"}) + text[len(lead) :].translate(self._surplus)
+            body = text[len(lead) :]
+            if any(chr(char) in body for char in self._own):
+                raise MixedTypography
+            text = lead.translate(self._surplus | self._lead_surplus | {ord("\t"): "\t"}) + body.translate(
+                self._surplus
+            )
         if not self._folded or text.isascii():
             return text
         if find_plain_forms(text) & self._folded & self._kept:
@@ -388,7 +405,7 @@ class _Merge:
         return depth
 
 
-def _are_alike(old: str, new: str) -> bool:
+def are_alike(old: str, new: str) -> bool:
     """Whether one line is another version of the other: most of it, or the key before its value."""
     keys = _KEY.match(old), _KEY.match(new)
     if keys[0] and keys[1] and keys[0][1] == keys[1][1]:
@@ -404,11 +421,11 @@ def _list_runs(old: str, ours: str) -> list[str]:
     return [] if _RUN.search(ours) else _RUN.findall(old)
 
 
-def _list_surplus(old: Sequence[str], ours: Sequence[str]) -> dict[int, str]:
+def _list_surplus(pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
     """The characters that lines of the old text have and the matched ones of the file lack, and what each stands for:
-    blanks that do not break, tabs between words, and characters of no width."""
+    odd blanks, tabs between words, and characters of no width."""
     surplus = dict[int, str]()
-    for theirs, there in zip(old, ours, strict=True):
+    for theirs, there in pairs:
         if not theirs.isascii():
             surplus.update(
                 {ord(char): plain for char, plain in _STREWN.items() if char in theirs and char not in there}
@@ -418,14 +435,14 @@ def _list_surplus(old: Sequence[str], ours: Sequence[str]) -> dict[int, str]:
     return surplus
 
 
-def _compare_typography(old: Sequence[str], ours: Sequence[str]) -> tuple[set[str], set[str]]:
+def _compare_typography(pairs: Sequence[tuple[str, str]]) -> tuple[set[str], set[str]]:
     """The plain forms that the file has where the old text is typographic, and those that it has so itself; both
     kinds of quotes go together, and so do characters of full width."""
     folded, kept = set[str](), set[str]()
-    for theirs, there in zip(old, ours, strict=True):
+    for theirs, there in pairs:
         for plain, is_plain in list_folded(theirs, there):
             (folded if is_plain else kept).update(_QUOTES if plain in _QUOTES else (plain,))
-    if folded and any(map(_WIDE.search, old)):
+    if folded and any(_WIDE.search(theirs) for theirs, _ in pairs):
         folded |= WIDE_FORMS
     return folded, kept
 

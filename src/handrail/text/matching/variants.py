@@ -154,7 +154,7 @@ _STEPS: tuple[tuple[str, Callable[[str, str], list[Repair]], Callable[[str], boo
     ("diff signs", remove_diff_signs, _is_any),
     ("quotation signs", remove_quotation, lambda text: text[:1] in (">", "|", "+")),
     ("colours", remove_colours, _contains("\x1b[")),
-    ("signs for blanks", show_blanks, _contains(*"·•␣∙→⇥»", "<TAB>", "<tab>", "\\t", "^I")),
+    ("signs for blanks", show_blanks, _contains(*"·•␣␠∙→⇥»␉", "<TAB>", "<tab>", "\\t", "^I")),
     ("signs for line ends", remove_end_signs, _contains("^M", "\\r", *"␍$↵¶⏎␊")),
     ("line separators", end_lines, _contains(*LINE_SEPARATORS)),
     ("tags", remove_wrapper, _contains("<", "====")),

@@ -98,7 +98,8 @@ def _repair_envelope(rows: list[str]) -> list[str]:
         repaired.append(body[number])
         number += 1
         if repaired[-1].startswith(_UPDATE):
-            number = _skip_git_header(body, number)
+            start, number = number, _skip_git_header(body, number)
+            repaired[-1] = _remove_git_prefix(repaired[-1], body[start:number])
     return ["*** Begin Patch", *_convert_blocks(repaired), "*** End Patch"]
 
 
@@ -134,6 +135,15 @@ def _skip_git_header(rows: list[str], start: int) -> int:
     while number < len(rows) and _GIT_HEADER.match(rows[number]):
         number += 1
     return number if number < len(rows) and rows[number].startswith("@@") else start
+
+
+def _remove_git_prefix(mark: str, header: list[str]) -> str:
+    """The marker with the name of the file alone, if the header of git below it shows that `a/` or `b/` is a prefix."""
+    path = mark.removeprefix(_UPDATE).strip()
+    name = path[2:] if path.startswith(("a/", "b/")) else ""
+    names = [row[4:].split("\t")[0].rstrip() for row in header if row.startswith(("--- ", "+++ "))]
+    shows = f"diff --git a/{name} b/{name}" in header or names == [f"a/{name}", f"b/{name}"]
+    return f"{_UPDATE} {name}" if name and shows else mark
 
 
 def _name_blocks(rows: list[str]) -> list[str]:
