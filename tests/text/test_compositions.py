@@ -214,6 +214,7 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("- ab\n\n## cd\nef\n", "- ab\n## cd\nef", "x = 1\nreturn y\nef", ToolError),
         # A control character is no blank.
         ("a b\n", "a\x0bb", "a\x0bc", ToolError),
+        ("a b\n", "a%20b%1E", "a%20b%0Ac%0A", ToolError),
         # The old text has a plain quote for the file's: has the new text a plain dash for it, or is that the change?
         ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
         # Is the block left without a line, or have the new lines lost their indentation?

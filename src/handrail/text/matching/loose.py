@@ -78,9 +78,9 @@ class LooseSearch:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
         odd = {char for char in {*old} if _is_odd(char)} | {char for char in {*new} if "\u2400" <= char <= "\u2426"}
         self._foreign = frozenset(char for char in odd if char not in self._file.text)
-        if not self._foreign.isdisjoint(CONTROL_BLANKS):
-            return None
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
+        control = [char for char in CONTROL_BLANKS if char not in self._file.text]
+        groups = [[one for one in group if not any(char in one.old for char in control)] for group in groups]
         if any(self._has_own_dots(one.old) for group in groups for one in group):
             groups = [[one for one in group if "dots around" not in one.names] for group in groups]
         finders = (
