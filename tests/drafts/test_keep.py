@@ -7,12 +7,16 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import system_calls
-from handrail.drafts.keep import keep, undo
+from handrail.drafts import keep as keep_module
+from handrail.drafts.compare import find_late_in_moved
+from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory, remove_tree
 from tests.drafts.scenarios import ENTER
 from tests.drafts.trees import describe
@@ -87,3 +91,28 @@ def test_times_of_directories_stay_where_a_move_changes_them(tmp_path: Path, mon
     assert "deleted" not in after and "replaced/x" in after
     undo(draft)
     assert describe(str(workspace), times=True) == before
+
+
+@pytest.mark.parametrize("place", ["d", "d/inner"])
+@pytest.mark.parametrize("command", ["rm -r d", "rm -r d; echo > d", "rm -r d; mkdir d; touch d/new"])
+def test_a_file_that_is_created_in_a_directory_after_it_was_taken_away_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str
+) -> None:
+    """A program may find the directory before, and wait for the processor until it was looked through."""
+    workspace = tmp_path / "workspace"
+    (workspace / "d" / "inner").mkdir(parents=True)
+    (workspace / "d" / "inner" / "file").touch()
+    draft = DraftDirectory.create(str(tmp_path / "draft"), str(workspace))
+    run_or_skip(draft, command)
+    directory = os.open(workspace / place, os.O_RDONLY)
+
+    def look(*words: Any) -> Iterator[str]:
+        yield from find_late_in_moved(*words)
+        os.close(os.open("foreign", os.O_WRONLY | os.O_CREAT, dir_fd=directory))
+
+    monkeypatch.setattr(keep_module, "find_late_in_moved", look)
+    with pytest.raises(DraftConflict, match="created while it was kept"):
+        keep(draft)
+    assert sorted(os.listdir(workspace)) == ["d"]
+    assert (workspace / place / "foreign").exists() and (workspace / "d" / "inner" / "file").exists()
+    os.close(directory)

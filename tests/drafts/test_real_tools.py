@@ -179,7 +179,9 @@ def test_a_tool_leaves_the_same_tree_as_in_a_plain_copy(scene: str, tmp_path: Pa
     _make_project(plain, command)
     shutil.copytree(plain, drafted, symlinks=True, copy_function=shutil.copy2)
     _run("git update-index -q --refresh || true", drafted)
-    before = describe(str(drafted), times=True)
+    # A second `cargo build` may write its list of sources once more. Then the journal has to restore contents.
+    times = scene != "cargo"
+    before = describe(str(drafted), times=times)
     _run("bash scene.sh", plain)
     settings = Settings(durable=False, keep_env=tuple(_VARIABLES))
     with pytest.MonkeyPatch.context() as patch:
@@ -197,6 +199,6 @@ def test_a_tool_leaves_the_same_tree_as_in_a_plain_copy(scene: str, tmp_path: Pa
                 return
             report = session.undo()
             assert not (report.conflicts or report.missing), report
-    after = describe(str(drafted), times=True)
+    after = describe(str(drafted), times=times)
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert changed <= {".git/index", ".git"}, "the questions to git may refresh its index"

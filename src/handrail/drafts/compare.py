@@ -291,17 +291,47 @@ def find_late(
                 yield inner
 
 
-def find_late_in_moved(directory: int, name: str, path: str, start: int, moved: Set[int]) -> Iterator[str]:
+def find_late_in_moved(
+    directory: int, name: str, path: str, start: int, moved: Set[int], inner_directories: list[str]
+) -> Iterator[str]:
     """Paths in a directory that was moved just now, and that were changed at ``start`` or later or are being written.
 
     A move gives the directory itself a new change time, and on some file systems (XFS) a new modification time, but
     nothing in it, except for other names of files that were moved before: the inodes ``moved``. So a name that
     something else has taken out of the directory in this moment is not noticed; the draft wanted it gone, too.
+
+    ``inner_directories`` gets the directories in it, by their paths below it, for `find_created_in_moved`.
     """
     for inner, child, above, last in walk_tree(directory, name, path):
+        if child is not None and stat.S_ISDIR(child.st_mode):
+            inner_directories.append(inner.removeprefix(f"{path}/"))
         time = 0 if child is None else child.st_mtime_ns if child.st_ino in moved else child.st_ctime_ns
         if child is None or time >= start or is_being_written(child, above, last):
             yield inner
+
+
+def find_created_in_moved(
+    directory: int, name: str, path: str, start: int, moved: Set[int], inner_directories: Sequence[str]
+) -> Iterator[str]:
+    """Paths in a moved directory in which something was created after `find_late_in_moved`.
+
+    A program may have found the directory under its old name, and waited for the processor until that look was over.
+    """
+    top = os.open(name, READABLE_DIRECTORY, dir_fd=directory)
+    try:
+        for entry in os.listdir(top):
+            status = stat_at(entry, top)
+            if status is not None and status.st_ctime_ns >= start and status.st_ino not in moved:
+                yield f"{path}/{entry}"
+        for inner in inner_directories:
+            fd = walk_beneath(top, inner, READABLE_DIRECTORY)
+            try:
+                if os.fstat(fd).st_ctime_ns >= start:
+                    yield f"{path}/{inner}"
+            finally:
+                os.close(fd)
+    finally:
+        os.close(top)
 
 
 def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result | None, int, str]]:

@@ -32,6 +32,7 @@ from handrail.drafts.compare import (
     Entry,
     Step,
     compare,
+    find_created_in_moved,
     find_late,
     find_late_in_moved,
     is_being_written,
@@ -275,6 +276,8 @@ class _Keeper:
     _saved: list[ChangedOutside] = field(default_factory=list)
     _clock: int | None = None
     """When the steps began."""
+    _taken: dict[str, list[str]] = field(default_factory=dict)
+    """The directories that were taken away by their paths, with the directories in them."""
     _own: Sequence[tuple[int, int]] = ()
     """When other drafts were taken back."""
 
@@ -300,6 +303,7 @@ class _Keeper:
                     finished.append(step)
                     if step.before:
                         self._moved.add(step.before.inode)
+            self._look_again()
             for step in self.steps:
                 if step.action in ("create", "replace"):
                     self._clean(step)
@@ -475,7 +479,21 @@ class _Keeper:
         if not stat.S_ISDIR(status.st_mode):
             return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
         start = self.draft.info.start
-        return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved))
+        inner = self._taken.setdefault(step.path, [])
+        return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved, inner))
+
+    def _look_again(self) -> None:
+        """Look once more at the directories that were taken away; raises `DraftConflict` if there is anything new."""
+        for number, step in enumerate(self.steps):
+            inner = self._taken.get(step.path)
+            if inner is None or step.before is None or not step.before.is_directory:
+                continue
+            directory, name = self.trees.old, str(number)
+            if step.action == "replace":
+                directory, name = self.trees.parent(self.trees.upper, step.path)
+            late = find_created_in_moved(directory, name, step.path, self.draft.info.start, self._moved, inner)
+            for path in late:
+                raise DraftConflict([ChangedOutside(path, "created while it was kept")])
 
     def _is_foreign(self, status: os.stat_result, directory: int, name: str, step: Step) -> bool:
         """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
