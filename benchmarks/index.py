@@ -154,14 +154,6 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
 
         times = contest(scale.rounds, {"ours": change})
         yield _limit("Change a file and search for an absent text, CPU", times["ours"].cpu, 3)
-        new = (path.with_name(f"new{number}.go") for number in count())
-
-        def create() -> None:
-            next(new).touch()
-            call("Grep", {"pattern": "nosuchtext"})
-
-        times = contest(scale.rounds, {"ours": create, "rg": partial(bare, "nosuchtext")})
-        yield _ahead("Create a file and search, against `rg -l`", times["ours"], times["rg"], None)
         for tool, arguments in (("Glob", {"pattern": "**/*.go"}), ("LS", {"depth": 10})):
             runs = {
                 "ours": partial(call, tool, dict[str, object](arguments)),
@@ -182,6 +174,16 @@ def _search_lines(root: Path, state: Path, program: str, scale: Scale) -> Iterat
     times = contest(scale.few, {"ours": partial(one_shot, "true"), "without": partial(one_shot, "false")})
     what = "`handrail call Grep`, the whole process, against the same without the index"
     yield _ahead(what, times["ours"], times["without"], 2)
+    new = (path.with_name(f"new{number}.go") for number in count())
+    with Session(root, settings=Settings(state=str(state))) as session:
+
+        def create() -> None:
+            next(new).touch()
+            call("Grep", {"pattern": "nosuchtext"}, session)
+
+        call("Grep", {"pattern": "nosuchtext"}, session)
+        times = contest(scale.rounds, {"ours": create, "rg": partial(bare, "nosuchtext")})
+        yield _ahead("Create a file and search, against `rg -l`", times["ours"], times["rg"], None)
     watches = len(IndexFile(str(index)).directories)
     yield Line(f"Memory of {watches:,} watches, in the process", size(int(float(_run(_WATCHES, index, root)))))
 
