@@ -30,7 +30,8 @@ def test_each_part_measures_tiny_files_and_leaves_nothing_behind(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    measured = runner.measure(TINY, [part])
+    [(title, measured)] = runner.measure(TINY, [part])
+    assert title == runner.PARTS[part].title
     head, rule, *rows = rows_of(measured)
     assert tuple(head) == COLUMNS
     assert set(rule) == {"---"}
@@ -39,30 +40,30 @@ def test_each_part_measures_tiny_files_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_of_results_holds_one_table_with_every_measurement() -> None:
+def test_the_page_of_results_has_a_table_of_every_part() -> None:
     page = PAGE.read_text(encoding="utf-8")
     measured = page.partition(runner.BEGIN)[2].partition(runner.END)[0]
-    head, _, *rows = rows_of(measured)
-    assert tuple(head) == COLUMNS
-    assert all(len(row) == len(COLUMNS) for row in rows)
-    for wanted in (
-        "against a raw scan",
-        "`sed -n`",
-        "the next page",
-        "Peak memory",
-        "Edit one line of 1 MB",
-        "SHA-256",
-    ):
-        assert any(wanted in row[0] for row in rows), wanted
-    assert all(row[5] in ("yes", "**no**") for row in rows if row[4])
+    for part in runner.PARTS.values():
+        head, _, *rows = rows_of(measured.partition(f"### {part.title}\n")[2].partition("\n### ")[0])
+        assert tuple(head) == COLUMNS
+        assert rows
+        assert all(len(row) == len(COLUMNS) for row in rows)
+        assert all(row[5] in ("yes", "**no**") for row in rows if row[4])
     assert not re.search(r"(?<![\w.])/(?:tmp|home|root|work|usr|var)/", page)
 
 
-def test_writing_the_page_changes_only_what_was_measured() -> None:
-    page = f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n"
-    assert runner.written(page, "new") == f"before\n{runner.BEGIN}\nnew\n{runner.END}\nafter\n"
+def test_writing_the_page_changes_only_the_part_that_was_measured() -> None:
+    first, second, *_ = (part.title for part in runner.PARTS.values())
+    page = f"before\n{runner.BEGIN}\n{runner.END}\nafter\n"
+    page = runner.put_into(page, second, "two")
+    page = runner.put_into(page, first, "one\n\n| a table |")
+    assert (
+        page
+        == f"before\n{runner.BEGIN}\n### {first}\n\none\n\n| a table |\n\n### {second}\n\ntwo\n\n{runner.END}\nafter\n"
+    )
+    assert "\n\nthree\n\n### " in runner.put_into(page, first, "three")
     with pytest.raises(SystemExit):
-        runner.written("no marks", "new")
+        runner.put_into("no marks", first, "new")
 
 
 def test_contestants_take_turns_and_the_first_round_does_not_count() -> None:
