@@ -63,7 +63,7 @@ def _starts(folder: Path, scale: Scale) -> Iterator[Line]:
         times = contest(scale.rounds, contestants, each=max(5, scale.calls // 30))
     start = "against `subprocess.run` of the same"
     yield slower(f"`true` through Bash without a sandbox, {start}", times["off"], times["bash"], 2.5)
-    for sandbox, against in (("landlock", "bash"), ("bwrap", "bare bwrap")):
+    for sandbox, against in (("landlock", "bash"), ("bwrap", "bash"), ("bwrap", "bare bwrap")):
         what = f"`true` through Bash held by {sandbox}, against the bare start of {against}"
         if sandbox in times:
             yield slower(what, times[sandbox], times[against], 4)
@@ -120,7 +120,7 @@ def _flood(folder: Path, scale: Scale) -> Iterator[Line]:
 
     with session:
         times = contest(scale.few, {"ours": ours, "bare": bare})
-    yield slower(f"{about} through Bash, against `cmd > file`", times["ours"], times["bare"], 1.3)
+    yield slower(f"{about} through Bash, against `cmd > file`", times["ours"], times["bare"], 1.25)
     grown = subprocess.run(
         [sys.executable, "-c", _OURS, str(root), str(state), command],
         capture_output=True,

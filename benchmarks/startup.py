@@ -20,6 +20,7 @@ COMPOSER = b"0 in, 0 out"
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     variables = surroundings(folder)
+    (folder / "small.txt").write_text("one\ntwo\n", encoding="utf-8")
 
     def python(*words: str) -> None:
         subprocess.run([sys.executable, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, env=variables)
@@ -30,6 +31,8 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         "session": lambda: python("-c", SESSION),
         "pydantic": lambda: python("-c", "import pydantic; pydantic.BaseModel"),
         "help": lambda: python("-m", "handrail", "--help"),
+        "help of a command": lambda: python("-m", "handrail", "undo", "--help"),
+        "call": lambda: python("-m", "handrail", "call", "Read", '{"file_path": "small.txt"}'),
         "chat": lambda: chat(folder, variables, PROMPT),
         "composer": lambda: chat(folder, variables, COMPOSER),
     }
@@ -37,8 +40,13 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     yield slower("`import handrail`, against `python -c pass`", times["import"], times["pass"])
     yield slower("`Session('.')`, against `python -c pass`", times["session"], times["pass"])
     yield slower("`Session('.')`, against `import pydantic`", times["session"], times["pydantic"])
-    yield slower("`handrail --help`, against `python -c pass`", times["help"], times["pass"], 3)
-    yield slower("`handrail chat` to its prompt, against `python -c pass`", times["chat"], times["pass"], 7)
+    for what, name, most in (
+        ("`handrail --help`", "help", 3),
+        ("`handrail undo --help`", "help of a command", 3),
+        ("`handrail call Read`", "call", 18),
+        ("`handrail chat` to its prompt", "chat", 7),
+    ):
+        yield slower(f"{what}, against `python -c pass`", times[name], times["pass"], most, by_cpu=True)
     yield slower("`handrail chat` until its composer is there too", times["composer"], times["pass"])
     heaviest = ", ".join(f"{name} {share:.0%}" for name, share in imports(folder)[:8])
     yield Line("Which packages the imports of `Session('.')` spend their time in", heaviest)
