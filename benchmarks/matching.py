@@ -12,7 +12,7 @@ from itertools import cycle
 from pathlib import Path
 
 from benchmarks.editing import bare_write
-from benchmarks.measure import Line, Scale, Times, contest, seconds, slower
+from benchmarks.measure import Line, Scale, contest, slower, within
 from handrail import Session, Settings
 from handrail.errors import ToolError
 from handrail.text.matching.find import plan_edit
@@ -191,14 +191,8 @@ def extreme_lines(folder: Path, scale: Scale) -> Iterator[Line]:
         "path": "Edit with a path of 10,000 parts, refused",
     }
     for key, name in names.items():
-        yield _within(BUDGET, name, times[key], times["json"])
+        yield within(BUDGET, name, times[key], times["json"])
     path.unlink()
-
-
-def _within(most: float, what: str, ours: Times, baseline: Times) -> Line:
-    """A line whose target is a number of seconds of processor time."""
-    line = slower(what, ours, baseline)
-    return Line(line.what, line.ours, line.baseline, line.ratio, f"at most {seconds(most)} of CPU", ours.cpu <= most)
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
@@ -208,7 +202,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     for name, (text, old, new) in worst_cases().items():
         times = contest(scale.rounds, {"ours": match(text, old, new), "find": partial(text.find, old)})
         most = BUDGET if name.startswith("1 MB") else MOST
-        yield _within(most, f"Match {name}, against str.find", times["ours"], times["find"])
+        yield within(most, f"Match {name}, against str.find", times["ours"], times["find"])
     for count in SIZES:
         for name, (text, old, new) in cases(count).items():
             contestants: dict[str, Callable[[], object]] = {
@@ -218,6 +212,6 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
             times = contest(scale.rounds, contestants)
             what = f"Match {name}, in {count:,} lines, against str.find"
             if count == SIZES[-1]:
-                yield _within(MOST, what, times["ours"], times["find"])
+                yield within(MOST, what, times["ours"], times["find"])
             else:
                 yield slower(what, times["ours"], times["find"])

@@ -216,7 +216,7 @@ def calling(server: Server, scale: Scale) -> Iterator[Line]:
     time.sleep(2)  # what the server prepares after the tool list belongs to an idle server
     idle = server.memory()
     yield Line("MCP: memory of an idle server", size(idle), target="under 40 MB", met=idle < 40e6)
-    yield measure_reads("MCP: server time of a small Read, of the whole round trip", server, scale.calls, 0.001)
+    yield measure_reads("MCP: server time of a small Read, of the whole round trip", server, scale.calls, 0.0005)
     rounds = max(2, scale.calls // 10)
     with ThreadPoolExecutor(AT_ONCE) as pool:
 

@@ -101,6 +101,12 @@ def slower(what: str, ours: Times, baseline: Times, most: float | None = None, *
     return Line(what, str(ours), str(baseline), shown, target, ratio <= most if most else None)
 
 
+def within(most: float, what: str, ours: Times, baseline: Times) -> Line:
+    """A line whose target is a number of seconds of processor time."""
+    line = slower(what, ours, baseline)
+    return Line(line.what, line.ours, line.baseline, line.ratio, f"at most {seconds(most)} of CPU", ours.cpu <= most)
+
+
 def faster(what: str, ours: Times, baseline: Times, least: float) -> Line:
     """How many times faster than the baseline we are."""
     ratio = baseline.median / ours.median
