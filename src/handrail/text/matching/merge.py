@@ -317,7 +317,7 @@ class _Merge:
     def _replace(self, i: int, j: int) -> MergedRow:
         placed = self._place(self._new[j], i)
         trails = [row[len(row.rstrip()) :] for row in (self._ours[i], self._old[i], self._new[j])]
-        if trails[1] == trails[2] and placed.strip():  # what the edit does not change is as the file has it
+        if trails[1] and trails[1] == trails[2] and placed.strip():  # the edit keeps them, as the file has them
             placed = placed.rstrip() + trails[0]
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
