@@ -47,7 +47,7 @@ def mount_image(kind: str, folder: Path) -> Path:
 
 @pytest.fixture(params=FILE_SYSTEMS)
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder on a file system with shared blocks, or where a plain copy stands for a clone."""
+    """An empty folder on a file system with shared blocks, or one where a plain copy replaces the clone."""
     if request.param == "plain copy":
         monkeypatch.setattr(system_calls, "clone_file", copy_contents)
         yield tmp_path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -29,33 +28,22 @@ from handrail.settings import Settings
 from tests.drafts.machine import require_drafts
 from tests.drafts.scenarios import run_in_draft
 from tests.drafts.trees import describe
+from tests.pipeline.opaque_commands import make_workspace, opaque
 from tests.sizes import pick
 
 pytestmark = pytest.mark.slow  # starts many processes
-
-PYTHON = f"{sys.executable} -c"
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     require_drafts()
-    workspace = tmp_path / "workspace"
-    (workspace / "src" / "deep").mkdir(parents=True)
-    for name in ("a.txt", "b.txt", "src/one.py", "src/deep/two.py"):
-        (workspace / name).write_text(f"{name}\nsecond\n", encoding="utf-8")
-    os.symlink("a.txt", workspace / "link")
-    return workspace
+    return make_workspace(tmp_path)
 
 
 @pytest.fixture
 def session(workspace: Path) -> Iterator[Session]:
     with Session(workspace, settings=Settings(durable=False)) as session:
         yield session
-
-
-def opaque(code: str) -> str:
-    """A command whose effects nobody can tell from its words."""
-    return f'{PYTHON} "{code}"'
 
 
 def test_the_answer_lists_the_changes_and_undo_takes_them_back(session: Session, workspace: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +18,7 @@ from handrail.settings import Settings
 from tests.drafts.scenarios import require_same
 from tests.drafts.test_workspace_copy import copy_contents
 from tests.drafts.trees import describe
+from tests.pipeline.opaque_commands import make_workspace, opaque
 
 pytestmark = pytest.mark.slow  # starts many processes
 
@@ -29,23 +28,13 @@ SETTINGS = Settings(durable=False, sandbox="off")
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(system_calls, "clone_file", copy_contents)
-    workspace = tmp_path / "workspace"
-    (workspace / "src" / "deep").mkdir(parents=True)
-    for name in ("a.txt", "b.txt", "src/one.py", "src/deep/two.py"):
-        (workspace / name).write_text(f"{name}\nsecond\n", encoding="utf-8")
-    os.symlink("a.txt", workspace / "link")
-    return workspace
+    return make_workspace(tmp_path)
 
 
 @pytest.fixture
 def session(workspace: Path) -> Iterator[Session]:
     with Session(workspace, settings=SETTINGS, mode="full") as session:
         yield session
-
-
-def opaque(code: str) -> str:
-    """A command whose effects nobody can tell from its words."""
-    return f'{sys.executable} -c "{code}"'
 
 
 def test_the_answer_lists_the_changes_and_undo_takes_them_back(session: Session, workspace: Path) -> None:

@@ -574,7 +574,7 @@ class ChainWalk:
 
 
 def _end_before(number: int | None) -> int:
-    """The end of a range of calls; None stands for none."""
+    """The number before which a range of calls ends; None: it has no end."""
     return _bound(-1 if number is None else number)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
 from handrail.text import lines
 from handrail.text.matching.budget import spend
@@ -86,14 +87,14 @@ def _restore_blank_lines(
 ) -> LineMatch | None:
     """Both texts with the blank lines of the file; None where the edit changes lines beside one that differs."""
     kept = _pair_lines(old, new)
-    gaps = [after - number > place_after - place for number, place, after, place_after
-            in zip(filled, places, filled[1:], places[1:], strict=False)]  # fmt: skip
+    steps = list(pairwise(zip(filled, places, strict=False)))
+    is_wider_everywhere = all(after - number > place_after - place for (number, place), (after, place_after) in steps)
     fresh = {*range(len(new))} - {*kept.values()}
-    if all(gaps) and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
+    if is_wider_everywhere and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
         return None  # a blank line too many after each: are those between the new lines too many as well?
     whole_old, whole_new = [old[0]], list[str]()
     done = 0
-    for number, place, after, place_after in zip(filled, places, filled[1:], places[1:], strict=False):
+    for (number, place), (after, place_after) in steps:
         blank, blank_here = after - number - 1, place_after - place - 1
         whole_old += [""] * blank_here + [old[after]]
         if blank == blank_here:
