@@ -244,8 +244,21 @@ def foreign_writer(folder: str, seed: int) -> None:
     If the keep is given up, what was written to a kept file meanwhile has a name of its own.
     """
     draft = start(folder, seed)
-    workspace = draft.info.workspace
     run_random_programs(draft, folder, seed)
+    write_meanwhile(draft, seed, partial(keep, draft))
+
+
+def foreign_writer_in_undo(folder: str, seed: int) -> None:
+    """While a kept draft is taken back, another program writes to the workspace. None of its writes is lost."""
+    draft = start(folder, seed)
+    run_random_programs(draft, folder, seed)
+    keep(draft)
+    write_meanwhile(draft, seed, partial(undo, draft))
+
+
+def write_meanwhile(draft: DraftDirectory, seed: int, work: Callable[[], object]) -> None:
+    """Let another program write to the workspace while ``work`` is done, which may meet a conflict."""
+    workspace = draft.info.workspace
     writer = ForeignWriter(workspace, seed)
     begin = threading.Timer(0 if seed % 2 else 0.001, writer.start)
     begin.start()
@@ -253,7 +266,7 @@ def foreign_writer(folder: str, seed: int) -> None:
         begin.join()
         time.sleep(0.005)
     with contextlib.suppress(DraftConflict):
-        keep(draft)
+        work()
     begin.join()
     time.sleep(0.01)
     writer.stopped.set()
@@ -274,6 +287,7 @@ SCENARIOS: dict[str, Callable[[str, int], None]] = {
     "keep_and_undo": keep_and_undo,
     "drop": drop,
     "foreign_writer": foreign_writer,
+    "foreign_writer_in_undo": foreign_writer_in_undo,
 }
 
 

@@ -18,6 +18,7 @@ from handrail.drafts import keep as keep_module
 from handrail.drafts.compare import find_late_in_moved
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory, remove_tree
+from handrail.drafts.store import DraftStore, NoDraft
 from tests.drafts.scenarios import ENTER
 from tests.drafts.trees import describe
 
@@ -116,3 +117,96 @@ def test_a_file_that_is_created_in_a_directory_after_it_was_taken_away_is_not_lo
     assert sorted(os.listdir(workspace)) == ["d"]
     assert (workspace / place / "foreign").exists() and (workspace / "d" / "inner" / "file").exists()
     os.close(directory)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> DraftDirectory:
+    """A draft that was kept: it has changed a file, created a directory, and deleted another one."""
+    workspace = tmp_path / "workspace"
+    (workspace / "deleted" / "inner").mkdir(parents=True)
+    (workspace / "deleted" / "inner" / "file").touch()
+    (workspace / "changed").write_text("old\n", encoding="ascii")
+    draft = DraftDirectory.create(str(tmp_path / "draft"), str(workspace))
+    run_or_skip(draft, "echo new > changed; mkdir -p created/inner; touch created/inner/file; rm -r deleted")
+    keep(draft)
+    return draft
+
+
+@pytest.mark.parametrize("place", ["created", "created/inner"])
+def test_a_file_that_is_created_in_a_directory_that_an_undo_takes_away_is_not_lost(
+    kept: DraftDirectory, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    workspace = Path(kept.info.workspace)
+    before = describe(str(workspace), times=False)
+    directory = os.open(workspace / place, os.O_RDONLY)
+
+    def look(*words: Any) -> Iterator[str]:
+        yield from find_late_in_moved(*words)
+        os.close(os.open("foreign", os.O_WRONLY | os.O_CREAT, dir_fd=directory))
+
+    monkeypatch.setattr(keep_module, "find_late_in_moved", look)
+    with pytest.raises(DraftConflict):
+        undo(kept)
+    os.close(directory)
+    (workspace / place / "foreign").unlink()
+    assert describe(str(workspace), times=False) == before and kept.state == "kept"
+
+
+@pytest.mark.parametrize("path", ["changed", "created/inner/file"])
+def test_an_undo_leaves_a_file_that_another_program_writes_to(kept: DraftDirectory, path: str) -> None:
+    workspace = Path(kept.info.workspace)
+    before = describe(str(workspace), times=True)
+    with open(workspace / path, "a", encoding="ascii") as file:
+        with pytest.raises(DraftConflict):
+            undo(kept)
+        assert describe(str(workspace), times=True) == before and kept.state == "kept"
+        file.write("foreign\n")
+    assert (workspace / path).read_text(encoding="ascii").endswith("foreign\n")
+
+
+def test_a_write_to_an_old_file_that_an_undo_has_put_back_and_takes_away_again_gets_a_name(
+    kept: DraftDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may write to the old version in the moments before the undo meets a conflict elsewhere."""
+    workspace = Path(kept.info.workspace)
+
+    def look(*_: Any) -> Iterator[str]:
+        for path in ("changed", "deleted/inner/file"):
+            with open(workspace / path, "a", encoding="ascii") as file:
+                file.write("foreign\n")
+        yield "created/inner/file"
+
+    monkeypatch.setattr(keep_module, "find_created_in_moved", look)  # when all steps were taken back
+    with pytest.raises(DraftConflict, match="another program wrote to it meanwhile"):
+        undo(kept)
+    assert (workspace / "changed").read_text(encoding="ascii") == "new\n"
+    saved = {path.name.split(".kept-")[0]: path.read_text(encoding="ascii") for path in workspace.glob("*.kept-*")}
+    assert saved == {"changed": "old\nforeign\n", "file": "foreign\n"}
+
+
+@pytest.mark.parametrize("parent", ["", "above/further"])
+def test_what_is_written_into_a_deleted_directory_later_comes_back_when_the_draft_goes(
+    tmp_path: Path, parent: str
+) -> None:
+    """A program that works in a directory can go on writing there as long as an undo can bring it back."""
+    workspace = tmp_path / "workspace"
+    deleted = workspace / parent / "deleted"
+    (deleted / "inner").mkdir(parents=True)
+    (deleted / "inner" / "old").touch()
+    try:
+        store = DraftStore.open(str(tmp_path / "state"), str(workspace))
+    except NoDraft as error:
+        pytest.skip(f"there can be no draft here: {error}")
+    draft = store.create()
+    run_or_skip(draft.directory, f"rm -r {workspace / parent / 'deleted'}")
+    directory = os.open(deleted / "inner", os.O_RDONLY)
+    keep(draft.directory)
+    with open(os.open("late", os.O_WRONLY | os.O_CREAT, dir_fd=directory), "w", encoding="ascii") as file:
+        file.write("foreign\n")
+    os.close(directory)
+    if parent:
+        shutil.rmtree(workspace / "above")
+    draft.drop()
+    assert not os.path.lexists(draft.directory.path)
+    assert [path.read_text(encoding="ascii") for path in workspace.rglob("*.kept-*")] == ["foreign\n"]
+    assert not list(workspace.rglob("old*"))

@@ -24,9 +24,9 @@ NOBODY = 65533
 """The user for tests as another one; 65534 is what a namespace shows for all that it does not know."""
 GROUP = 65432
 """A second group of that user: some files of random programs belong to it."""
-SEEDS = {"keep_and_undo": 1_050, "drop": 250, "foreign_writer": 250}
-SEEDS_ON_OVERLAY = {"keep_and_undo": 250, "drop": 50, "foreign_writer": 100}
-"""For each user and file system: as root 5,200 programs in all, and 1,000 runs with a foreign writer."""
+SEEDS = {"keep_and_undo": 1_050, "drop": 250, "foreign_writer": 250, "foreign_writer_in_undo": 250}
+SEEDS_ON_OVERLAY = {"keep_and_undo": 250, "drop": 50, "foreign_writer": 100, "foreign_writer_in_undo": 50}
+"""For each user and file system: as root 5,200 programs, and 1,000 keeps and 1,000 undos with a foreign writer."""
 AT_ONCE = 25
 
 

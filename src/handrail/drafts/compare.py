@@ -277,11 +277,15 @@ def find_late(
     start: int,
     own: Sequence[tuple[int, int]] = (),
 ) -> Iterator[str]:
-    """Paths in a tree that were changed at ``start`` or later, but for changes in one of the periods ``own``."""
+    """Paths in a tree that were changed at ``start`` or later, but for changes in one of the periods ``own``.
+
+    In these periods files were renamed, and none was written to by us.
+    """
 
     def is_late(entry: os.stat_result) -> bool:
         time = entry.st_ctime_ns
-        return time >= start and not any(first <= time < last for first, last in own)
+        written = entry.st_mtime_ns if stat.S_ISREG(entry.st_mode) else 0
+        return time >= start and not any(first <= time < last and written < first for first, last in own)
 
     if is_late(status):
         yield path

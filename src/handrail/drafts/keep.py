@@ -7,8 +7,9 @@ aside, so that the draft then holds the old versions: `undo` carries the plan ou
 Where the layers of a draft lie on another file system, its changes are copied to the mount of the workspace first
 (`staging.py`), and renamed from there.
 
-A foreign writer is never overwritten. Before a file is exchanged, a lease makes writers wait, and the file is looked at
-again; a directory is looked through again after it was taken away, and put back if anything in it has changed.
+A foreign writer is never overwritten, neither by a keep nor by an undo. Before a file is taken away, a lease makes
+writers wait, and the file is looked at again; a directory is looked through again after it was taken away, and put back
+if anything in it has changed.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from handrail import system_calls
 from handrail.drafts.compare import (
-    MARKS,
     ChangedOutside,
     Comparison,
     Entry,
@@ -36,11 +37,11 @@ from handrail.drafts.compare import (
     find_late,
     find_late_in_moved,
     is_being_written,
-    is_whiteout,
-    read_attributes,
     walk_tree,
 )
 from handrail.drafts.layout import DraftDirectory, read_clock, save_index
+from handrail.drafts.marks import remove_marks
+from handrail.drafts.moves import exchange, make_writable, rename, restore_directory, set_attributes
 from handrail.drafts.staging import stage_changes
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 
@@ -105,7 +106,7 @@ def recover(draft: DraftDirectory) -> bool:
     if draft.state == "keeping":
         _Keeper.run(draft, _read_steps(draft, "keeping.json"), recovering=True)
     elif draft.state == "undoing":
-        _run_undo(draft)
+        _run_undo(draft, read_clock(draft.path), recovering=True)
     else:
         return False
     return True
@@ -116,11 +117,17 @@ def read_kept(draft: DraftDirectory) -> list[Step]:
     return _read_steps(draft, "kept.json")
 
 
+def read_kept_at(draft: DraftDirectory) -> int:
+    """The file system's time at which a keep was finished."""
+    time: int = draft.read(_KEPT_AT)
+    return time
+
+
 def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
     """The kept entries that something else has changed since: these keep a draft from being taken back."""
     root = draft.open_workspace()
     try:
-        return list(_find_changes_since(draft, root, read_kept(draft), draft.read(_KEPT_AT)))
+        return list(_find_changes_since(draft, root, read_kept(draft), read_kept_at(draft)))
     finally:
         os.close(root)
 
@@ -130,32 +137,31 @@ def undo(draft: DraftDirectory) -> list[Step]:
 
     Raises `DraftConflict` if the workspace has changed there since, and `OSError`; then nothing has changed.
     """
+    start = read_clock(draft.path)
     conflicts = find_undo_conflicts(draft)
     if conflicts:
         raise DraftConflict(conflicts)
-    steps = read_kept(draft)
     draft.rename("kept.json", "undoing.json")
-    start = read_clock(draft.path)
-    try:
-        return _run_undo(draft)
-    except OSError:
-        with _Trees.open(draft) as trees:
-            _Keeper(draft, trees, steps, _own=draft.read_own_periods()).carry_out_again()
-        draft.rename("undoing.json", "kept.json")
-        raise
-    finally:
-        draft.add_own_period(start, read_clock(draft.path))
+    return _run_undo(draft, start)
 
 
-def _run_undo(draft: DraftDirectory) -> list[Step]:
+def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) -> list[Step]:
+    """Take the steps back. ``start``: just before all kept entries were looked at, unless this is done again here."""
     steps = _read_steps(draft, "undoing.json")
-    own = [*draft.read_own_periods(), (read_clock(draft.path), sys.maxsize)]  # the steps change times themselves
+    own = [*draft.read_own_periods(), (start, sys.maxsize)]  # the steps change times themselves
     with _Trees.open(draft) as trees:
-        keeper = _Keeper(draft, trees, steps, _own=own)
-        keeper.take_back(steps)
+        keeper = _Keeper(draft, trees, steps, _clock=start, _own=own)
+        try:
+            keeper.take_back_kept(recovering)
+        except (DraftConflict, OSError) as error:
+            draft.rename("undoing.json", "kept.json")
+            if isinstance(error, OSError):  # nobody else has changed anything
+                draft.add_own_period(start, read_clock(draft.path))
+            raise
         if draft.read("undoing.json").get(_COPIED):
             keeper.touch_restored()
     draft.rename("undoing.json", "undone.json", sync=False)
+    draft.add_own_period(start, read_clock(draft.path))
     return steps
 
 
@@ -273,11 +279,12 @@ class _Keeper:
     steps: Sequence[Step]
     _moved: set[int] = field(default_factory=set)
     """Files that a step has renamed, which gives them a new change time under all their names."""
-    _saved: list[ChangedOutside] = field(default_factory=list)
-    _clock: int | None = None
+    _further: list[ChangedOutside] = field(default_factory=list)
+    """Conflicts that were met while steps were taken back."""
+    _clock: int = 0
     """When the steps began."""
-    _taken: dict[str, list[str]] = field(default_factory=dict)
-    """The directories that were taken away by their paths, with the directories in them."""
+    _taken: dict[int, list[str]] = field(default_factory=dict)
+    """The directories in the directories that were taken away, by the number of the step."""
     _own: Sequence[tuple[int, int]] = ()
     """When other drafts were taken back."""
 
@@ -298,12 +305,12 @@ class _Keeper:
         try:
             for number, step in enumerate(self.steps):
                 if step.action != "set":
+                    finished.append(step)
                     if not (recovering and self._is_done(number, step)):
                         self._do(number, step)
-                    finished.append(step)
                     if step.before:
                         self._moved.add(step.before.inode)
-            self._look_again()
+            self._look_again(self.draft.info.start)
             for step in self.steps:
                 if step.action in ("create", "replace"):
                     self._clean(step)
@@ -314,8 +321,8 @@ class _Keeper:
         except (DraftConflict, OSError) as error:
             self.take_back(finished)
             self.draft.rename("keeping.json", "given-up.json")
-            if self._saved:
-                raise DraftConflict([*getattr(error, "conflicts", ()), *self._saved]) from error
+            if self._further:
+                raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error
             raise
 
     def take_back(self, steps: Sequence[Step]) -> None:
@@ -325,7 +332,72 @@ class _Keeper:
             if step.action == "set":
                 continue
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                self._undo(numbers[id(step)], step)
+                if self._undo(numbers[id(step)], step):
+                    self._save_foreign_writes(numbers[id(step)], step, step.after)
+        self._restore_before()
+
+    def take_back_kept(self, recovering: bool) -> None:
+        """Carry out all steps backwards, some time after they were carried out.
+
+        Raises `DraftConflict` if another program uses what was kept, and `OSError`; then all of it is kept again.
+        """
+        try:
+            if recovering:
+                self._look_at_kept()
+            for number, step in reversed([*enumerate(self.steps)]):
+                if step.action != "set":
+                    self._undo_kept(number, step)
+            self._look_again(self._clock)
+        except (DraftConflict, OSError) as error:
+            self.carry_out_again()
+            if self._further:
+                raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error
+            raise
+        self._restore_before()
+
+    def _look_at_kept(self) -> None:
+        """Raise `DraftConflict` if an entry was changed that an interrupted undo has not taken back yet."""
+        left = [step for number, step in enumerate(self.steps) if not self._is_taken_back(number, step)]
+        conflicts = [*_find_changes_since(self.draft, self.trees.root, left, read_kept_at(self.draft))]
+        if conflicts:
+            raise DraftConflict(conflicts)
+
+    def _undo_kept(self, number: int, step: Step) -> None:
+        """Take a step back, unless another program uses what it put into the workspace."""
+        try:
+            workspace, name = self.trees.parent(self.trees.root, step.path)
+            here = stat_at(name, workspace)
+            with contextlib.ExitStack() as held:
+                if step.after and here and _is_kept(here, step.after, self._own):
+                    held.enter_context(self._held(workspace, name, step, self._is_written))
+                if self._undo(number, step):
+                    is_late = self._is_late_taken(number, step, self._clock)
+                else:
+                    is_late = not self._is_taken_back(number, step)
+        except (FileNotFoundError, NotADirectoryError, FileExistsError):
+            is_late = True
+        if is_late:
+            raise DraftConflict([ChangedOutside(step.path, "changed while it was taken back")])
+        if here:
+            self._moved.add(here.st_ino)
+
+    def _is_taken_back(self, number: int, step: Step) -> bool:
+        """Whether the draft no longer holds the old version of an entry, but the new one."""
+        if not step.whole or step.action == "set":
+            return True
+        directory, name = self._find_taken(number, step)
+        status = stat_at(name, directory)
+        if step.action == "delete":
+            return status is None
+        return status is not None and step.after is not None and _is_kept(status, step.after, self._own)
+
+    def _is_written(self, status: os.stat_result) -> bool:
+        """Whether a kept entry was changed after the steps began; a step changes times under all names of a file."""
+        time = status.st_mtime_ns if status.st_ino in self._moved else status.st_ctime_ns
+        return time >= self._clock
+
+    def _restore_before(self) -> None:
+        """Give directories their modes and times back."""
         for step in self.steps:
             if not step.whole:
                 self._restore(step, step.before)
@@ -338,12 +410,23 @@ class _Keeper:
         for number, step in enumerate(self.steps):
             if step.action != "set" and not self._is_done(number, step):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    self._move(number, step)
+                    self._carry_out_step_again(number, step)
         for step in self.steps:
             if step.action in ("create", "replace"):
-                _restore_directory(*self._in(self.trees.root, step.path), step.after)
+                restore_directory(*self._in(self.trees.root, step.path), step.after)
             elif step.action == "set":
                 self._restore(step, step.after)
+
+    def _carry_out_step_again(self, number: int, step: Step) -> None:
+        try:
+            self._move(number, step)
+        except DraftConflict as error:
+            self._further += error.conflicts
+        except FileExistsError:  # another program has created an entry of this name
+            self._further.append(ChangedOutside(step.path, "changed while it was taken back"))
+            self._save_foreign_writes(number, step, step.after)
+        else:
+            self._save_foreign_writes(number, step, step.before)
 
     def _move(self, number: int, step: Step) -> None:
         """Put a new entry into the workspace and the old one aside, without a look at either."""
@@ -351,11 +434,11 @@ class _Keeper:
         if not step.whole:
             self._remove_directory(workspace, name, step)
         elif step.action == "delete":
-            _rename(name, workspace, str(number), self.trees.old)
+            rename(name, workspace, str(number), self.trees.old)
         elif step.action == "create":
-            _rename(name, self.trees.parent(self.trees.upper, step.path)[0], name, workspace)
+            rename(name, self.trees.parent(self.trees.upper, step.path)[0], name, workspace)
         else:
-            _exchange(name, self.trees.parent(self.trees.upper, step.path)[0], workspace)
+            exchange(name, self.trees.parent(self.trees.upper, step.path)[0], workspace)
 
     def _restore(self, step: Step, entry: Entry | None) -> None:
         """Set mode and times where that is allowed: all entries are in their places already."""
@@ -399,7 +482,7 @@ class _Keeper:
         if step.action == "create":
             upper, _ = self.trees.parent(self.trees.upper, step.path)
             try:
-                _rename(name, upper, name, workspace)
+                rename(name, upper, name, workspace)
             except FileExistsError:
                 raise DraftConflict([ChangedOutside(step.path, "created outside the draft")]) from None
             return
@@ -407,18 +490,9 @@ class _Keeper:
         if not step.whole:
             self._remove_directory(workspace, name, step)
             return
-        with self._held(workspace, name, step):
-            if step.action == "delete":
-                taken, taken_name = self.trees.old, str(number)
-                _rename(name, workspace, taken_name, taken)
-            else:
-                taken, taken_name = self.trees.parent(self.trees.upper, step.path)[0], name
-                _exchange(name, taken, workspace)
-            if self._was_changed(taken, taken_name, step):
-                if step.action == "delete":
-                    _rename(taken_name, taken, name, workspace)
-                else:
-                    _exchange(name, taken, workspace)
+        with self._held(workspace, name, step, partial(self._is_foreign, step, workspace, name)):
+            self._move(number, step)
+            if self._was_changed(number, step):
                 raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")])
 
     def _remove_directory(self, workspace: int, name: str, step: Step) -> None:
@@ -429,7 +503,7 @@ class _Keeper:
             raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
         self.trees.forget(self.trees.root, step.path)
         try:
-            with _writable((workspace, ".")):
+            with make_writable((workspace, ".")):
                 os.rmdir(name, dir_fd=workspace)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):
@@ -437,11 +511,12 @@ class _Keeper:
             raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")]) from None
 
     @contextlib.contextmanager
-    def _held(self, directory: int, name: str, step: Step) -> Iterator[None]:
+    def _held(
+        self, directory: int, name: str, step: Step, is_foreign: Callable[[os.stat_result], bool]
+    ) -> Iterator[None]:
         """Look at an entry again and, if it is a file, make its writers wait; raises `DraftConflict` if it changed."""
-        assert step.before
         status = stat_at(name, directory)
-        if status is None or self._is_foreign(status, directory, name, step):
+        if status is None or is_foreign(status):
             raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
         if not stat.S_ISREG(status.st_mode):
             yield
@@ -455,47 +530,54 @@ class _Keeper:
             leased = system_calls.lease(fd)
             if leased is False:
                 raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
-            now = os.fstat(fd)
-            if self._is_foreign(now, directory, name, step):
+            if is_foreign(os.fstat(fd)):
                 raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
             yield
-            if leased and system_calls.lease_wanted(fd):
-                self._give_back(step)
+            if leased and system_calls.lease_wanted(fd):  # a program found it just before, and waits to write to it
+                raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
         finally:
             os.close(fd)
 
-    def _give_back(self, step: Step) -> None:
-        """Another program found the old file just before it was taken away and waits to write to it."""
-        number = next(number for number, other in enumerate(self.steps) if other is step)
-        self._undo(number, step)
-        raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
-
-    def _was_changed(self, directory: int, name: str, step: Step) -> bool:
+    def _was_changed(self, number: int, step: Step) -> bool:
         """Whether what was just taken away is not what was looked at before."""
+        directory, name = self._find_taken(number, step)
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         assert step.before
         if status.st_ino != step.before.inode and not self._is_same_link(status, step.before):
             return True
         if not stat.S_ISDIR(status.st_mode):
-            return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
-        start = self.draft.info.start
-        inner = self._taken.setdefault(step.path, [])
+            return self._differs(step.before, status)
+        return self._is_late_taken(number, step, self.draft.info.start)
+
+    def _differs(self, entry: Entry, status: os.stat_result) -> bool:
+        """Whether an entry that is no directory was written to since it was ``entry``."""
+        is_directory = stat.S_ISDIR(status.st_mode)
+        return not is_directory and (status.st_mtime_ns, status.st_size) != (entry.mtime, entry.size)
+
+    def _find_taken(self, number: int, step: Step) -> tuple[int, str]:
+        """The directory in which an entry lies that a step has taken out of the workspace, and its name there."""
+        if step.action == "delete":
+            return self.trees.old, str(number)
+        return self.trees.parent(self.trees.upper, step.path)
+
+    def _is_late_taken(self, number: int, step: Step, start: int) -> bool:
+        """Whether anything in a directory that was taken away was changed at ``start`` or later."""
+        directory, name = self._find_taken(number, step)
+        status = stat_at(name, directory)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return False
+        inner = self._taken.setdefault(number, [])
         return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved, inner))
 
-    def _look_again(self) -> None:
+    def _look_again(self, start: int) -> None:
         """Look once more at the directories that were taken away; raises `DraftConflict` if there is anything new."""
-        for number, step in enumerate(self.steps):
-            inner = self._taken.get(step.path)
-            if inner is None or step.before is None or not step.before.is_directory:
-                continue
-            directory, name = self.trees.old, str(number)
-            if step.action == "replace":
-                directory, name = self.trees.parent(self.trees.upper, step.path)
-            late = find_created_in_moved(directory, name, step.path, self.draft.info.start, self._moved, inner)
-            for path in late:
+        for number, inner in self._taken.items():
+            step = self.steps[number]
+            directory, name = self._find_taken(number, step)
+            for path in find_created_in_moved(directory, name, step.path, start, self._moved, inner):
                 raise DraftConflict([ChangedOutside(path, "created while it was kept")])
 
-    def _is_foreign(self, status: os.stat_result, directory: int, name: str, step: Step) -> bool:
+    def _is_foreign(self, step: Step, directory: int, name: str, status: os.stat_result) -> bool:
         """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
         if step.before is None:
             return True
@@ -520,45 +602,55 @@ class _Keeper:
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved
 
-    def _undo(self, number: int, step: Step) -> None:
+    def _undo(self, number: int, step: Step) -> bool:
+        """Take a step back, if it was carried out; returns whether it took a new entry out of the workspace."""
         workspace, name = self.trees.parent(self.trees.root, step.path)
         here = stat_at(name, workspace)
         if not step.whole:
             if here is None:
-                with _writable((workspace, ".")):
+                with make_writable((workspace, ".")):
                     os.mkdir(name, 0o700, dir_fd=workspace)
-            return
+            return False
         if step.action == "delete":
             if here is None and stat_at(str(number), self.trees.old) is not None:
-                _rename(str(number), self.trees.old, name, workspace)
-                _restore_directory(name, workspace, step.before)
-            return
+                rename(str(number), self.trees.old, name, workspace)
+                restore_directory(name, workspace, step.before)
+            return False
         is_kept = here is not None and step.after is not None and _is_kept(here, step.after, self._own)
         if not is_kept and not self.draft.is_refreshed_index(step.path, workspace, name):
-            return  # taken back already, or somebody else's
+            return False  # taken back already, or somebody else's
         upper, _ = self.trees.parent(self.trees.upper, step.path)
         if step.action == "create":
-            _rename(name, workspace, name, upper)
+            rename(name, workspace, name, upper)
         else:
-            _exchange(name, upper, workspace)
-            _restore_directory(name, workspace, step.before)
-        self._save_foreign_writes(step, upper, name, workspace)
+            exchange(name, upper, workspace)
+            restore_directory(name, workspace, step.before)
+        return True
 
-    def _save_foreign_writes(self, step: Step, upper: int, name: str, workspace: int) -> None:
-        """Give files that another program wrote to while they were in the workspace a second name there."""
-        status = stat_at(name, upper)
-        if status is None or self._clock is None:
+    def _save_foreign_writes(self, number: int, step: Step, entry: Entry | None) -> None:
+        """Give files that another program wrote to while they were in the workspace a second name there.
+
+        ``entry``: what a step put into the workspace, and what is taken out of it again.
+        """
+        directory, name = self._find_taken(number, step)
+        status = stat_at(name, directory)
+        if status is None or entry is None:
             return
-        below = walk_tree(upper, name, step.path) if stat.S_ISDIR(status.st_mode) else ()
-        for path, entry, directory, last in chain([(step.path, status, upper, name)], below):
-            if entry is None or not stat.S_ISREG(entry.st_mode):
+        workspace, _ = self.trees.parent(self.trees.root, step.path)
+        if not stat.S_ISDIR(status.st_mode):
+            if self._differs(entry, status) or is_being_written(status, directory, name):
+                self._save(step.path, directory, name, workspace)
+            return
+        for path, inner, above, last in walk_tree(directory, name, step.path):
+            if inner is None or not stat.S_ISREG(inner.st_mode):
                 continue
-            if entry.st_mtime_ns >= self._clock or is_being_written(entry, directory, last):
-                second = f"{last}.kept-{secrets.token_hex(4)}"
-                os.link(last, second, src_dir_fd=directory, dst_dir_fd=workspace, follow_symlinks=False)
-                self._saved.append(
-                    ChangedOutside(path, f"another program wrote to it meanwhile; its version is {second}")
-                )
+            if inner.st_mtime_ns >= self._clock or is_being_written(inner, above, last):
+                self._save(path, above, last, workspace)
+
+    def _save(self, path: str, directory: int, name: str, workspace: int) -> None:
+        second = f"{name}.kept-{secrets.token_hex(4)}"
+        os.link(name, second, src_dir_fd=directory, dst_dir_fd=workspace, follow_symlinks=False)
+        self._further.append(ChangedOutside(path, f"another program wrote to it meanwhile; its version is {second}"))
 
     def _set(self, step: Step, entry: Entry | None) -> None:
         """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""
@@ -574,7 +666,7 @@ class _Keeper:
         if entry.is_directory:
             if not status.st_mode & stat.S_IWUSR:  # attributes need the right to write, even from the owner
                 os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
-            _set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
+            set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
         if not stat.S_ISLNK(entry.mode):
             os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
         if step.times:
@@ -587,104 +679,4 @@ class _Keeper:
         if status and step.after and status.st_ino == step.after.inode:
             if not self.draft.copies:
                 remove_marks(f"/proc/self/fd/{directory}/{name}")
-            _restore_directory(name, directory, step.after)
-
-
-def _rename(name: str, directory: int, new_name: str, new_directory: int) -> None:
-    """Rename to a name that is free, also from and into directories that their owner made read-only."""
-    with _writable((directory, "."), (new_directory, "."), (directory, name)):
-        system_calls.rename_new(name, new_name, directory, new_directory)
-
-
-def _exchange(name: str, one: int, other: int) -> None:
-    """Exchange the entries of one name in two directories."""
-    with _writable((one, "."), (other, "."), (one, name), (other, name)):
-        if not system_calls.exchange(name, name, one, other):
-            raise OSError("this file system cannot exchange two names")
-
-
-@contextlib.contextmanager
-def _writable(*places: tuple[int, str]) -> Iterator[None]:
-    """Give this user the right to write to directories that it owns; a rename needs it.
-
-    Directories in which names change get their mode back here, and those that move in `_restore_directory`.
-    """
-    changed: list[tuple[int, str, int]] = []
-    if os.geteuid() != 0:
-        for directory, name in places:
-            status = stat_at(name, directory)
-            if status and stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_IWUSR:
-                os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
-                if name == ".":
-                    changed.append((directory, name, stat.S_IMODE(status.st_mode)))
-    try:
-        yield
-    finally:
-        for directory, name, mode in changed:
-            os.chmod(name, mode, dir_fd=directory)
-
-
-def _set_attributes(path: str, attributes: Mapping[str, str]) -> None:
-    now = read_attributes(path)
-    for name in now.keys() - attributes.keys():
-        os.removexattr(path, name)
-    for name, value in attributes.items():
-        if now.get(name) != bytes.fromhex(value):
-            os.setxattr(path, name, bytes.fromhex(value))
-
-
-def _restore_directory(name: str, directory: int, entry: Entry | None) -> None:
-    """Give a directory that was moved its mode and times back. To move one changes its time on some file systems."""
-    status = stat_at(name, directory)
-    if entry is None or status is None or not stat.S_ISDIR(status.st_mode):
-        return
-    if status.st_mode != entry.mode:
-        os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
-    if status.st_mtime_ns != entry.mtime:
-        os.utime(name, ns=(entry.atime, entry.mtime), dir_fd=directory)
-
-
-def remove_marks(path: str) -> None:
-    """Remove the attributes and whiteouts of overlayfs from a tree that is no longer a layer.
-
-    Each file is looked at. The kernel marks directories with such files too, but not always for an ordinary user.
-    """
-    stack = [path]
-    while stack:
-        here = stack.pop()
-        status = os.lstat(here)
-        if stat.S_ISDIR(status.st_mode):
-            stack += _remove_marks_of_files(here)
-        _remove_attributes(here, status)
-        if stat.S_ISDIR(status.st_mode) and os.lstat(here).st_mtime_ns != status.st_mtime_ns:
-            os.utime(here, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _remove_marks_of_files(directory: str) -> list[str]:
-    """Remove the marks and whiteouts in a directory; returns the directories in it."""
-    directories: list[str] = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                directories.append(entry.path)
-            elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()) and is_whiteout(os.lstat(entry.path)):
-                os.unlink(entry.path)
-            else:
-                _remove_attributes(entry.path)
-    return directories
-
-
-def _remove_attributes(path: str, status: os.stat_result | None = None) -> None:
-    marks = [name for name in os.listxattr(path, follow_symlinks=False) if name.startswith(MARKS)]
-    if not marks:
-        return
-    mode = stat.S_IMODE((status or os.lstat(path)).st_mode)
-    for name in marks:
-        try:
-            os.removexattr(path, name, follow_symlinks=False)
-        except PermissionError:  # attributes of users need the right to write, even from the owner
-            os.chmod(path, mode | stat.S_IWUSR)
-            try:
-                os.removexattr(path, name, follow_symlinks=False)
-            finally:
-                os.chmod(path, mode)
+            restore_directory(name, directory, step.after)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
+from handrail.drafts.late_writes import save_late_writes
 from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
@@ -55,6 +56,7 @@ class OpenDraft:
     def drop(self) -> None:
         """Delete the draft."""
         try:
+            _save_late_writes(self.directory.path)
             self.directory.drop()
         finally:
             self.close()
@@ -201,6 +203,7 @@ class DraftStore:
             room -= _read_size(path)
             if room < 0 or number >= _MOST_KEPT:
                 with contextlib.suppress(BlockingIOError), lock_draft(path):
+                    _save_late_writes(path)
                     remove_tree(path)
         for _, path in sorted(left, reverse=True)[_MOST_LEFT:]:
             with contextlib.suppress(BlockingIOError), lock_draft(path):
@@ -248,6 +251,14 @@ def _recover(path: str) -> DraftDirectory | None:
     except (OSError, ValueError, TypeError, DraftConflict):
         return None
     return draft
+
+
+def _save_late_writes(path: str) -> None:
+    """Bring what others wrote into a kept draft to the workspace, if that is still there."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        draft = DraftDirectory.open(path)
+        if draft.state == "kept":
+            save_late_writes(draft)
 
 
 def _read_size(path: str) -> int:
