@@ -11,12 +11,15 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from handrail import Answer, Question, Session
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory
-from handrail.drafts.store import DraftStore
+from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.shell import command_host
 from tests.drafts.enter import check, libc
 from tests.drafts.scenarios import run_in_draft
 from tests.drafts.test_keep import run_or_skip
@@ -24,6 +27,7 @@ from tests.drafts.test_kills import run_in_namespaces
 from tests.drafts.trees import describe
 
 BYTES = 8 << 20
+OPAQUE = """python3 -c 'import sys; open(sys.argv[1], "w").close()'"""
 COMMAND = "echo more >> a; echo more >> d/c; rm -r gone; mkdir new; for n in $(seq 50); do echo $n > new/$n; done"
 
 
@@ -121,6 +125,38 @@ def test_what_is_left_for_an_undo_makes_room_on_a_full_disk(tmp_path: Path) -> N
         assert shutil.disk_usage(tmp_path).free > BYTES // 2
 
     on_small_disk(tmp_path, work)
+
+
+def test_commands_run_in_drafts_again_when_the_disk_has_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = DraftStore.create
+    full, now = False, 0.0
+    monkeypatch.setattr(command_host, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def create_or_fail(self: DraftStore, name: str = "") -> OpenDraft:
+        if full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        return create(self, name)
+
+    asked: list[Question] = []
+
+    def allow(question: Question) -> Answer:
+        asked.append(question)
+        return Answer(True)
+
+    monkeypatch.setattr(DraftStore, "create", create_or_fail)
+    with Session(make_workspace(tmp_path), mode="ask", approve=allow) as session:
+        if "diff" not in session.call("Bash", {"command": f"{OPAQUE} one"}).data:
+            pytest.skip("commands do not run in drafts here")
+        full = True
+        assert "diff" not in session.call("Bash", {"command": f"{OPAQUE} two"}).data
+        full = False
+        assert "diff" not in session.call("Bash", {"command": f"{OPAQUE} two"}).data
+        now = 60.0
+        assert "diff" in session.call("Bash", {"command": f"{OPAQUE} three"}).data
+    # With a draft the changes are shown, and without one the command.
+    assert [bool(question.files) for question in asked] == [True, False, False, True]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -396,9 +397,12 @@ class CallDraft:
     def _pick(self, changes: DraftChanges, hunks: Mapping[str, Sequence[int]]) -> DraftChanges:
         """The part of the changes that a person has chosen, in a draft of its own; the rest is dropped."""
         chosen = changes.choose(hunks)
-        part = self._services.command_host().create_draft() if chosen else None
-        if part is None:
+        if not chosen:
             raise Denied(rule="", why="the user wants none of them", source="", allow="")
+        host = self._services.command_host()
+        part = host.create_draft()
+        if part is None:
+            raise OSError(errno.ENOSPC, host.no_drafts)
         whole, self.open_draft = self.open_draft, part
         try:
             picked = changes.pick(chosen, part, changes.edit(chosen, hunks))

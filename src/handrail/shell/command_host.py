@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import re
 import secrets
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
 
 _GIT = re.compile(r"\bgit\b")
 _MOST_OWN_OUTPUT = 1 << 20
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""Reasons for which a draft cannot be created now, and perhaps later."""
+_PAUSE = 30.0
+"""Seconds until that is tried again."""
 """Bytes; a check or a hook that prints more is ended."""
 
 
@@ -168,6 +174,8 @@ class CommandHost:
         """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
         self._store: DraftStore | None = None
+        self._paused: tuple[DraftStore, float] | None = None
+        """The store while no draft can be created, and when that is tried again."""
         self._tried_drafts = False
         self._trying = threading.Lock()
         self._dropping: list[threading.Thread] = []
@@ -175,6 +183,7 @@ class CommandHost:
         self._copy_is_used = False
         self.no_copies = "" if options.drafts else "drafts are switched off"
         """Why there is no copy of the workspace for commands without a draft; known once one was wanted."""
+        self._copies_again = math.inf
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once one was wanted."""
         self._remotes = KnownRemotes(roots)
@@ -249,15 +258,23 @@ class CommandHost:
         """
         boundary = self.boundary
         with self._trying:
+            if self._paused and time.monotonic() >= self._paused[1]:
+                self._store, self._paused, self.no_drafts = self._paused[0], None, ""
             if self._store and not self._tried_drafts:
                 assert isinstance(boundary, NamespaceBoundary)
                 try:
                     self._store.look_at_owners()
                     try_draft(self._store, boundary)
+                    self._tried_drafts = True
                 except OSError as error:
-                    self._store, self.no_drafts = None, error.strerror or str(error)
-                self._tried_drafts = True
+                    self._stop_drafts(error, error.strerror or str(error))
             return self._store
+
+    def _stop_drafts(self, error: OSError, reason: str) -> None:
+        """Create no more drafts, or none for some time if they only lack space or the like."""
+        if self._store and error.errno in _PASSING:
+            self._paused = self._store, time.monotonic() + _PAUSE
+        self._store, self.no_drafts = None, reason
 
     @property
     def drafts_of(self) -> str:
@@ -289,7 +306,8 @@ class CommandHost:
         try:
             return store.create()
         except OSError as error:
-            self._store, self.no_drafts = None, f"a draft cannot be created: {error.strerror}"
+            with self._trying:
+                self._stop_drafts(error, f"a draft cannot be created: {error.strerror}")
             return None
 
     def save_workspace(self) -> WorkspaceCopy | None:
@@ -305,8 +323,9 @@ class CommandHost:
             if self._copy and self._copy_is_used:
                 self._copy.is_shared = True
                 return None
-            if self.no_copies:
+            if self.no_copies and time.monotonic() < self._copies_again:
                 return None
+            self.no_copies = ""
             try:
                 if self._copy is None:
                     if (store := self._open_store()) is None:
@@ -315,6 +334,7 @@ class CommandHost:
                 self._copy.refresh()
             except OSError as error:
                 self.no_copies = error.strerror or str(error)
+                self._copies_again = time.monotonic() + _PAUSE if error.errno in _PASSING else math.inf
                 self._drop_copy()
                 return None
             self._copy_is_used, self._copy.is_shared = True, False
