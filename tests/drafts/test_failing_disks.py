@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from handrail import Answer, Question, Session
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.journal.database import Database
 from handrail.shell import command_host
 from tests.drafts.enter import check, libc
 from tests.drafts.scenarios import run_in_draft
@@ -123,6 +126,27 @@ def test_what_is_left_for_an_undo_makes_room_on_a_full_disk(tmp_path: Path) -> N
         draft.retain(BYTES * 3 // 4)
         store.create().drop()
         assert shutil.disk_usage(tmp_path).free > BYTES // 2
+
+    on_small_disk(tmp_path, work)
+
+
+def test_a_journal_that_a_full_disk_cannot_take_says_so(tmp_path: Path) -> None:
+    """SQLite ends the transaction itself then; the reason is not hidden by one that cannot be ended again."""
+
+    def work() -> None:
+        reasons: list[str] = []
+        ballast = tmp_path / "ballast"
+        with fill_disk(ballast):
+            for _ in range(64):  # each time with a little more room
+                try:
+                    Database(str(tmp_path / "journal")).close()
+                except (OSError, sqlite3.Error) as error:
+                    reasons.append(str(error))
+                for path in tmp_path.glob("journal*"):
+                    path.unlink()
+                os.truncate(ballast, ballast.stat().st_size - 4096)
+        assert 1 < len(reasons) < 64
+        assert all(re.search("full|No space|disk I/O error", reason) for reason in reasons), reasons
 
     on_small_disk(tmp_path, work)
 

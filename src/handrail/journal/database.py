@@ -63,6 +63,13 @@ _CHAIN = "n, seq, stage, hash"
 _FILES = f"seq, attempt, {FILE}, after, after_mode"
 
 
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction, unless SQLite has done so itself, as on a full disk."""
+    with contextlib.suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 class Database:
     """An open database and its state."""
 
@@ -109,7 +116,7 @@ class Database:
                 run(f"PRAGMA user_version = {VERSION}")
                 run("COMMIT")
             except BaseException:
-                run("ROLLBACK")
+                roll_back(self.connection)
                 raise
         run("PRAGMA synchronous = NORMAL")
         run(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
@@ -171,9 +178,7 @@ class Database:
                 run("UPDATE head SET n = ?, seq = ?, hash = ?, kept = ?", (head.n, head.seq, head.hash, head.kept))
                 run("COMMIT")
             except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    if self.connection.in_transaction:
-                        run("ROLLBACK")
+                roll_back(self.connection)
                 raise
             if spooled:
                 self.spool.clear(spooled)

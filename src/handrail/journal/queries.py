@@ -26,6 +26,7 @@ from handrail.journal.database import (
     hash_entry,
     load_images,
     lock_file,
+    roll_back,
 )
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, read_hashed_columns
 from handrail.journal.retention import STAGE, read_removed
@@ -482,7 +483,7 @@ class JournalReader:
             try:
                 return self._verify(anchor, intact)
             finally:
-                self.db.execute("ROLLBACK")
+                roll_back(self._sqlite)
 
     def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> BrokenEntry | None:
         removed = read_removed(self._sqlite)

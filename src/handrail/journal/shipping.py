@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
-from handrail.journal.database import GENESIS, SHIPPED, ChainEntry, Database
+from handrail.journal.database import GENESIS, SHIPPED, ChainEntry, Database, roll_back
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
 from handrail.journal.retention import STAGE, read_removed
@@ -193,7 +193,7 @@ class LocalJournal:
             try:
                 yield
             finally:
-                self.db.execute("ROLLBACK")
+                roll_back(self.db)
 
 
 @frozen
