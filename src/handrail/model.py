@@ -89,6 +89,8 @@ class Access:
     """By a command in a draft: what it changes in the workspace is judged when it has ended, and that is known."""
     renamed: bool = False
     """Of a deletion: the file gets another name in the same call, and its contents are kept."""
+    instead: str = ""
+    """Of a file that a tool changes: the path that is meant if nothing is at the target, and something is there."""
     observed: bool = False
     """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)

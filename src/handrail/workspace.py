@@ -375,8 +375,14 @@ class Workspace:
         return here
 
     def nearest(self, path: WorkPath, most: int = 3) -> list[str]:
-        """List existing paths with names similar to a missing one."""
+        """List existing paths with names similar to a missing one: at first the same path without its first part."""
         parts = path.inner.split("/")
+        rest = path.named.partition("/")[2]
+        if rest and path.inner == path.named:
+            with contextlib.suppress(ToolError, OSError):
+                shorter = self.resolve(rest)
+                if shorter.root == path.root and self.stat(shorter) is not None:
+                    return [rest]
         fd = -1
         for depth in range(len(parts) - 1, -1, -1):
             above = "/".join(parts[:depth])

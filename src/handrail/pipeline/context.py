@@ -191,6 +191,9 @@ class ToolContext:
     def real(self, named: str) -> str:
         return self._paths[named].real
 
+    def is_instead(self, named: str) -> bool:
+        return self._paths[named].named != named
+
     def resolve_directory(self, named: str) -> str:
         path = self._paths[named]
         status = self._workspace.stat(path)

@@ -148,13 +148,24 @@ def resolve(declared: Declared, workspace: Workspace) -> Resolved:
     A path in a command may lie anywhere: policy and sandbox judge that.
     """
     accesses = declared.accesses
+    moved = {access.target: other for access in accesses if (other := _find_instead(access, workspace))}
+    accesses = tuple([replace(one, target=moved[one.target].named) if one.target in moved else one for one in accesses])
     files = [access for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
     opened = {access.target for access in files if access.action != "delete" or access.renamed}
     paths = {target: workspace.resolve(target) for target in opened}
     for access in files:
         if access.target not in opened:  # only deleted: a link itself, and not the file that it leads to
             paths[access.target] = workspace.resolve_itself(access.target)
-    return Resolved(declared, tuple([_locate(access, paths, workspace) for access in accesses]), paths)
+    located = tuple([_locate(access, paths, workspace) for access in accesses])
+    return Resolved(declared, located, paths | {target: paths[other.named] for target, other in moved.items()})
+
+
+def _find_instead(access: Access, workspace: Workspace) -> WorkPath | None:
+    """The other path that an access names, if only that exists."""
+    if not access.instead or workspace.stat(workspace.resolve(access.target)) is not None:
+        return None
+    other = workspace.resolve(access.instead)
+    return other if workspace.stat(other) is not None else None
 
 
 def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:

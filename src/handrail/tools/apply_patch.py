@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, NotRegular, ToolError, WouldOverwrite
@@ -20,6 +21,9 @@ from handrail.tools.arguments import Field
 from handrail.tools.edit import note_changes
 from handrail.tools.notes import NoteFacts
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool
+
+_PREFIXES = ("a/", "b/")
+"""Of git, before the paths of a diff."""
 
 
 class Args(Arguments):
@@ -68,17 +72,28 @@ class Data(TypedDict):
 def accesses(args: Args) -> list[Access]:
     """The accesses that the patch names."""
     declared: list[Access] = []
-    for op in parse_patch(args.patch):
+    ops = parse_patch(args.patch)
+    for op in ops:
         if op.kind == "add":
             declared.append(Access("write", op.path))
         elif op.kind == "delete":
-            declared.append(Access("delete", op.path))
+            declared.append(Access("delete", op.path, instead=_get_bare_path(op, ops)))
         elif op.move_to is None:
-            declared += [Access("read", op.path), Access("write", op.path)]
+            bare = _get_bare_path(op, ops)
+            declared += [Access("read", op.path, instead=bare), Access("write", op.path, instead=bare)]
         else:
             gone = Access("delete", op.path, renamed=True)
             declared += [Access("read", op.path), gone, Access("write", op.move_to)]
     return declared
+
+
+def _get_bare_path(op: FileOp, ops: Sequence[FileOp]) -> str:
+    """The path of a file that must exist, without what may be a prefix of git; empty if there is none, or if the patch
+    makes a file whose path has one: where that belongs, no existing file tells."""
+    new_paths = [path for one in ops for path in ((one.path,) if one.kind == "add" else (one.move_to or "",))]
+    if not op.path.startswith(_PREFIXES) or any(path.startswith(_PREFIXES) for path in new_paths):
+        return ""
+    return op.path[2:]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
@@ -91,6 +106,8 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
     done: list[FileChange] = []
     with limit_work(ctx.cancel):
         for op in ops:
+            if ctx.is_instead(op.path):
+                op = replace(op, path=_get_bare_path(op, ops))
             try:
                 if op.kind == "add":
                     done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))

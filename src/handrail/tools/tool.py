@@ -217,6 +217,9 @@ class Context(Protocol[L_co]):
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""
 
+    def is_instead(self, named: str) -> bool:
+        """Whether a file that was declared is at the path that was declared instead of it."""
+
     def resolve_directory(self, named: str) -> str:
         """The real path of a declared directory; raises if it does not exist."""
 

@@ -32,7 +32,11 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
     """The accesses of a patch, and the directory that its paths start from."""
     base = _find_base(call, workdir)
     inside = [
-        replace(access, target=_join_below(base, access.target))
+        replace(
+            access,
+            target=_join_below(base, access.target),
+            instead=_join_below(base, access.instead) if access.instead else "",
+        )
         for access in apply_patch.accesses(_patch_arguments(call))
     ]
     return [Access("read", base), *inside] if base else inside
@@ -142,6 +146,9 @@ class _ContextBelow:
 
     def real(self, named: str) -> str:
         return self._ctx.real(self._join_path(named))
+
+    def is_instead(self, named: str) -> bool:
+        return self._ctx.is_instead(self._join_path(named))
 
     def resolve_directory(self, named: str) -> str:
         return self._ctx.resolve_directory(self._join_path(named))
