@@ -27,6 +27,7 @@ _OPPOSITES = (
     {"curly", "straight"},
     {"trailing blanks added", "trailing blanks lost"},
     {"backslashes doubled", "backslashes halved"},
+    {"every line followed by a blank one", "trailing blanks lost"},
     *(
         {"carriage returns", kind}
         for kind in ("conflict marks", "tags around", "dots around", "fence", "URL", "URL, whole")

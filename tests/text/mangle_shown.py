@@ -81,9 +81,9 @@ def _around(*pairs: tuple[str, str]) -> Mistake:
 
 
 def _lose_breaks(rng: Random, case: Case) -> Case | None:
-    """All lines in one."""
+    """All lines in one; two lines of the file show that it is a mistake."""
     glue = rng.choice([" ", "", "; "])
-    if "\n" not in case.old.strip():
+    if "\n" not in case.old.strip() or len(split(case.sample.text)) - len(case.before) - len(case.after) < 2:
         return None
     old, new = (glue.join(row.strip() for row in text.split("\n")) for text in (case.old, case.new))
     return replace(case, old=old, new=new)
@@ -213,7 +213,7 @@ SHOWN: dict[str, Mistake] = {
     "diff signs, old only": _sign_old_alone,
     "diff signs, new only": _sign_new_alone,
     "wide blanks": _all_rows(lambda rng, row: lead_of(row).replace(" ", "\u3000") + row.lstrip(" \t")),
-    "blanks of a typesetter": _swap({" ": "\u2002"}, {" ": "\u2009"}, {" ": "\u202f"}),
+    "blanks of a typesetter": _swap({" ": "\u2002"}, {" ": "\u2009"}, {" ": "\u202f"}, {"  ": "\u2003"}),
     "tabs expanded to columns": _all_rows(lambda rng, row: row.expandtabs(rng.choice([2, 4, 8]))),
     "one blank for an indentation": _all_rows(lambda rng, row: " " * bool(lead_of(row)) + row.lstrip(" \t")),
     "indentation doubled": _scaled(2),
@@ -240,7 +240,7 @@ SHOWN: dict[str, Mistake] = {
     "times": _prefix("[12:00:{:02}] ", "2024-01-02T10:00:{:02}Z ", "10:{:02}:07 INFO "),
     "name of the file": _prefix("src/a.py:", "a.py: ", "src/a.py-", "src/a.py\t"),
     "branches of a tree": _prefix("├── ", "│   ", "└─ "),
-    "signs of a debugger": _prefix("   {} ", "=> ", "{:>4} >> "),
+    "signs of a debugger": _prefix("   {} ", "=> ", "-> ", "→ ", "--> ", "{:>4} >> "),
     "quoted-printable": _alike(_quoted_printable),
     "octal codes": _alike(_octal),
     "links": _alike(_link),

@@ -219,6 +219,32 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
         # Is the block left without a line, or have the new lines lost their indentation?
         ("with a:\n    b()\nc — d\n", "2|    b()\n3|c - d", "e()\nf()", UnsureIndent),
+        # Are the dots those of a comment of the file's, that lost its marks, its letters or its place?
+        ("<a>\n// ... b and the rest\nc\n", "... b and the rest\n<a>", "... b and the rest\n<a>\n<d>", ToolError),
+        ("// ... ab, the rest\n\n}\n", "// ... аb, the rest\n\n}", "// ... аb, the rest\n\n} # c", ToolError),
+        ("ab\n\n...\ncd\n...\n \ncd\n", "ab\n    ...\n...\ncd", "ab\n    ...\n...\nef\ncd", ToolError),
+        # A tag with a word too much may not be the only place with one.
+        ("a: b\n", "<old old x='y'>a: b</old>", "<new new x='y'>c c: d</new>", ToolError),
+        # A string has escapes; and these are in the new text alone.
+        ("ab = 1\n", "'ab = 1'", "'\\tab = 1'", ToolError),
+        # Which fence is the file's?
+        ("```py\na\n```\n\nb\n", "```py\na\n```\n```\n", "```py\nc\na\n```\n", ToolError),
+        # Are all lines twice as deep, or shifted?
+        ("a\n\n  b\n  c\n\n      d\n", "    b\n    c", "    b\n        c", UnsureIndent),
+        # Is the first line alone too deep?
+        ("a\n  b\ncd e\nf\n", "    b\ncd  e", "    b\n    cd  e", UnsureIndent),
+        # One blank for any indentation.
+        ("a\n  b\nc\n", "a \n b\nc", "a\n b\nc\nif d:\n e", UnsureIndent),
+        # A wide blank in a new line: of which width?
+        ("a: b  \nc\n", "a: b\u2003\nc\n", "a: b\u2003\nif d:\n\u2003e\nc\n", UnsureIndent),
+        # Several blanks stand for one, and the change makes them fewer.
+        ("\tab cd\n\tef g\n", "    ab    cd\n    ef    g", "    ab2   cd\n    ef    g", UnsureIndent),
+        # Blank lines too many at the edges: and between the lines?
+        ("- a\nbb: c\n\nbb: c\nbb: c\n", "\n\nbb: c\n\nbb: c", "\n\nd\n\ne\n\nf", ToolError),
+        # The old text was escaped and has the sign for a carriage return: so has the new one.
+        ("ab\ncd\n", "ab\\r\\ncd", "ef\\r\ncd", ToolError),
+        # The first line lost the blank that is a sign of context.
+        ("\t// a b\n\tc d\n\te\n", "// a  b\n\tc d\n\te", "// a b\n \tc d", ToolError),
     ],
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
@@ -243,6 +269,14 @@ def test_odd_blanks_of_the_old_text_do_not_come_into_the_file(blank: str) -> Non
     text = "if a:\n    b = 1\n"
     old, new = (row.replace(" ", blank) for row in ("    b = 1", "    b = 2\n    c = 3"))
     assert spliced(text, plan_edit(text, old, new)) == "if a:\n    b = 2\n    c = 3\n"
+
+
+@pytest.mark.parametrize("sign", ["␊", "$", "↵", "^M"])
+@pytest.mark.parametrize("close", ["", "\n"])
+def test_a_sign_at_the_end_of_the_text_is_the_end_of_its_last_line(sign: str, close: str) -> None:
+    text = "a\n\nbc d\ne\n"
+    for old, new in ((f"bc d{sign}", f"x y{close}"), (f"bc d{sign}{close}", f"x y{sign}{close}")):
+        assert spliced(text, plan_edit(text, old, new)) == "a\n\nx y\ne\n"
 
 
 def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:

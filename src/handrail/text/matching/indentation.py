@@ -157,13 +157,15 @@ class IndentMap:
             raise Unsure
         if answer and not known and self._skips_level(answer):
             raise Unsure
+        if answer and not known and not on_grid and self._may_be_scaled(indent, answer):
+            raise Unsure
         (theirs, ours), *others = self._pairs
         if not known and not others and indent == ours and len(theirs) > len(ours):
             raise Unsure  # the one line that was quoted is too deep, and this one is where the file has it
         if answer and not known and not others and theirs != ours and not self.is_on_grid(answer):
             raise Unsure  # only the one line may be too deep, or not deep enough
-        if answer is not None and self._is_crossed(indent, answer):
-            raise Unsure  # the line that says so is a slip
+        if answer is not None and (self._is_crossed(indent, answer) or self._rests_on_first(indent)):
+            raise Unsure  # the line that says so is a slip, or may be one
         if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
         if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
@@ -185,6 +187,12 @@ class IndentMap:
     def _is_exact(self, image: _Image) -> bool:
         """Whether a way to map gives the very indentations that the file has, not only as many columns."""
         return all(image(a) == b for a, b in self._pairs[self.first_lost :])
+
+    def _rests_on_first(self, indent: str) -> bool:
+        """Whether the first line alone has this indentation, and is not where the file has it, as all others are."""
+        (theirs, ours), *others = self._pairs
+        is_deeper = theirs == indent != ours and {*theirs} == {*ours}
+        return is_deeper and len(others) > 0 and all(a == b != indent for a, b in others)
 
     def _is_crossed(self, indent: str, answer: str) -> bool:
         """Whether a deeper line of the model is less deep in the file than ``answer``, or the other way round."""
@@ -220,6 +228,15 @@ class IndentMap:
             and len(answer) >= len(depths.pop()) + 2 * len(self.unit)
         )
 
+    def _may_be_scaled(self, indent: str, answer: str) -> bool:
+        """Whether the one depth that is known is some times as deep as in the file, so that a line of another depth
+        may be so as well."""
+        pairs = {(len(a), len(b)) for a, b in self._pairs}
+        theirs, ours = next(iter(pairs))
+        if len(pairs) > 1 or not theirs or not ours or theirs == ours:
+            return False
+        return any(ours * down == theirs * up and len(indent) * up != len(answer) * down for up, down in _SCALES)
+
     def _is_joined_below(self, indent: str) -> bool:
         """Whether one explanation joins all lines below the first, which is a slip; some of them have ``indent``."""
         (theirs, ours), *below = self._pairs
@@ -234,6 +251,12 @@ class IndentMap:
     def is_explained(self) -> bool:
         """Whether one mapping explains all lines: then none of them lost its indentation alone."""
         return any(self._explain_simply(self._pairs, "")) or any(self._explain_by_scale(self._pairs, ""))
+
+    @cached_property
+    def is_lossy(self) -> bool:
+        """Whether one blank stands for any indentation of the file: then no depth is told."""
+        depths = {*self._new, *(a for a, _ in self._pairs)}
+        return depths <= {"", " "} and not self.same and not _explain_by_prefix(self._pairs)
 
     def is_torn(self, indent: str) -> bool:
         """Whether the model gave this indentation to lines of several depths."""

@@ -40,8 +40,9 @@ _SIDE = (
     r"(?:_str|_string|_text|_code|_content)?"
 )
 """Names of tags that are no part of a page: an element of HTML around a text may be what the edit changes."""
-_TAG = re.compile(rf"^\s*<({_SIDE}|code)(?: [^<>\\]*)?>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
-_INLINE_TAG = re.compile(rf"^\s*<({_SIDE})(?: [^<>\\]*)?>(.*?)</\1>\s*$", re.DOTALL)
+_ATTRIBUTES = r"""(?:\s+[\w:.-]+=(?:"[^"<>\\]*"|'[^'<>\\]*'|[^\s"'<>\\]+))*\s*"""
+_TAG = re.compile(rf"^\s*<({_SIDE}|code){_ATTRIBUTES}>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
+_INLINE_TAG = re.compile(rf"^\s*<({_SIDE}){_ATTRIBUTES}>(.*?)</\1>\s*$", re.DOTALL)
 _CDATA = re.compile(r"^\s*<!\[CDATA\[\n()(.*?)\n\]\]>\s*$", re.DOTALL)
 _INLINE_CDATA = re.compile(r"^\s*<!\[CDATA\[()(.*?)\]\]>\s*$", re.DOTALL)
 _SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,9}\s*$", re.DOTALL)
@@ -250,10 +251,14 @@ def remove_end_signs(old: str, new: str) -> list[Repair]:
     def make_spoil(sent: str) -> Spoil:
         match = _END_SIGN.search(sent)
         sign = match[0] if match else ""
-        last = sign if sent.endswith(sign) else ""
-        return lambda bare: bare.replace("\n", sign + "\n") + last
+        close = "\n" if sign and sent.endswith(sign) else ""  # the end of the last line, shown by its sign alone
+        return lambda bare: bare.replace("\n", sign + "\n").removesuffix(close)
 
-    bare, undone = (_END_SIGN.sub("", text) for text in (old, new))
+    def undo(text: str) -> str:
+        bare = _END_SIGN.sub("", text)
+        return bare + "\n" if _END_SIGN.search(text.rpartition("\n")[2]) else bare
+
+    bare, undone = undo(old), undo(new)
     if bare == old or (undone != new and make_spoil(new)(undone) != new):
         return []
     if any({*_END_SIGN.findall(text)} & {*_END_SIGN.findall(other)} for text, other in ((bare, old), (undone, new))):
@@ -287,6 +292,8 @@ def remove_quotes(old: str, new: str) -> list[Repair]:
     for mark in _QUOTES:
         bare, undone = (text[len(mark) : -len(mark)] for text in (old, new))
         if mark[0] not in bare + undone and (old, new) == (f"{mark}{bare}{mark}", f"{mark}{undone}{mark}"):
+            if mark[0] in "\"'" and "\\" in undone and "\\" not in bare:
+                return []  # a string, in which a backslash begins an escape
             if any("\n" in (text[:1], text[-1:]) for text in (bare, undone)):
                 edges = [(text[:2].count("\n"), text[-2:].count("\n")) for text in (bare, undone)]
                 if edges[0] != edges[1] or edges[0] != (1, 1):

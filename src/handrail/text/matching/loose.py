@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 from handrail.errors import ManyLoose, Repetitive, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
+from handrail.text.matching.budget import spend
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
 from handrail.text.matching.fold import CONTROL_BLANKS, fold
 from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure, with_plain_lead
-from handrail.text.matching.omission import is_omission
+from handrail.text.matching.omission import get_omission_words, is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
     BlankEdges,
@@ -92,7 +94,7 @@ class LooseSearch:
         )
         for find in finders:
             for group in groups:
-                matches = [one for reading in group if (one := find(reading))]
+                matches = [one for reading in group if (one := find(reading)) and not self._may_be_own_dots(one)]
                 if matches and find == self._match_whole and group is not groups[0]:
                     # What looks like a habit may be the file's own: then the text as it is stands there too.
                     matches += [one for reading in groups[0] if (one := self._match_trimmed(reading))]
@@ -121,10 +123,13 @@ class LooseSearch:
         return others if len(others) > 1 else places
 
     def _match_trimmed(self, reading: Variant) -> _VariantMatches | None:
-        """Without the blank lines at the edges."""
-        edges = BlankEdges(*_make_plain_rows(reading))
+        """Without the blank lines at the edges: those between the other lines may be too many as well, then."""
+        old, new = _make_plain_rows(reading)
+        edges = BlankEdges(old, new)
         places = self._file.find_windows(edges.old)
         fits = len(places) != 1 or self._fits(edges, places[0], places[0] + len(edges.old))
+        if fits and len(places) == 1 and len(edges.old) < len(old) and not all(map(str.strip, edges.old)):
+            fits = len(match_but_blank_lines(self._file, edges.old, edges.new)) == 1
         matches = [[LineMatch(at, edges.old, edges.new)] for at in places]
         return _VariantMatches((*reading.names, "blank edges"), matches, fits) if matches else None
 
@@ -157,8 +162,8 @@ class LooseSearch:
             parts.append(LineMatch(places[0], anchor, new[j:other]))
             floor, i, j = places[0] + len(anchor), gap + 1, other + 1
         start, end = parts[0].at, parts[-1].span[1]
-        around = self._file.keys[max(0, start - _BESIDE) : end + _BESIDE]
-        if any(self._file.key(old[gap]) in around for gap in gaps):
+        around = [*map(get_omission_words, self._file.bodies[max(0, start - _BESIDE) : end + _BESIDE])]
+        if any(get_omission_words(old[gap]) in around for gap in gaps):
             return None  # they are a line of the file itself, at another place
         evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
         parts = [replace(part, evidence=evidence) for part in parts]
@@ -166,10 +171,24 @@ class LooseSearch:
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
 
     def _has_own_dots(self, old: str) -> bool:
-        """Whether a line of dots is one of the file's own."""
+        """Whether a line of dots is one of the file's own, but for its marks of a comment."""
         has_dots = "..." in old or "…" in old
-        rows = old.split("\n") if has_dots else []
-        return any(is_omission(row) and self._file.key(row) in self._file.key_counts for row in rows)
+        rows = [row for row in old.split("\n") if is_omission(row)] if has_dots else []
+        return any(get_omission_words(row) in self._own_omissions for row in rows)
+
+    @cached_property
+    def _own_omissions(self) -> set[tuple[str, ...] | None]:
+        """The words of the file's lines that look like omissions."""
+        spend(len(self._file.bodies))
+        return {*map(get_omission_words, self._file.bodies)} - {None}
+
+    def _may_be_own_dots(self, matches: _VariantMatches) -> bool:
+        """Whether the dots around the texts may stand for a line beside the place that looks like them."""
+        if "dots around" not in matches.names:
+            return False
+        spans = [(parts[0].at, parts[-1].span[1]) for parts in matches.places]
+        near = [self._file.bodies[max(0, at - _BESIDE) : end + _BESIDE] for at, end in spans]
+        return any(is_omission(row) for rows in near for row in rows)
 
     def _match_written_out(self, reading: Variant, edges: BlankEdges, gap: int) -> _VariantMatches | None:
         """Two anchors by the letter with "..." between them, and a new text for all of it.
@@ -209,9 +228,14 @@ class LooseSearch:
         matches = match_but_blank_lines(self._file, edges.old, edges.new)
         if not matches:
             return None
-        places = [[match] for match in matches if match]
+        places = [[match] for match in matches if match and not self._has_other_dots(match)]
         fits = len(places) == len(matches) and (len(places) > 1 or self._fits(edges, *places[0][0].span))
         return _VariantMatches((*reading.names, "blank lines"), places, fits)
+
+    def _has_other_dots(self, match: LineMatch) -> bool:
+        """Whether a line of dots that the file has there in another way may stand for other lines."""
+        pairs = zip(match.old, self._file.bodies[match.at :], strict=False)
+        return any(row.rstrip() != body.rstrip() and is_omission(row) for row, body in pairs)
 
     def _match_part(self, reading: Variant) -> _VariantMatches | None:
         old, new = reading.old, reading.new
@@ -301,7 +325,8 @@ class LooseSearch:
             return False
         rows = [fold(row) for row in place.new if row.strip()]
         known = {*map(fold, place.old), *map(fold, self._file.bodies[slice(*place.span)])}
-        is_moved = all(row.startswith(" ") for row in rows) and any(
+        further = rows[1:] or rows  # the first line may have lost its sign together with its indentation
+        is_moved = all(row.startswith(" ") for row in further) and any(
             row[1:] in known and row not in known for row in rows
         )
         return is_moved or any(map(_ADDED.match, rows))

@@ -262,6 +262,7 @@ class _Merge:
         """Those that other lines of the file have as well."""
         leads = [(indent_of(a), indent_of(b)) for a, b in pairs if not a.isascii()]
         self._lead_surplus = {ord(char): " " for a, b in leads for char in {*a} - {*b} if char in ODD_BLANKS}
+        self._leads = {char for a, _ in pairs for char in indent_of(a)}
         self._expands = any("\t" in b.strip() and "\t" not in a.strip() for a, b in pairs)
         """Whether the old text has blanks for tabs between words."""
         if self._sloppy and any("\t" in new[j].strip() and "\t" not in ours[i].strip() for i, j in aligned):
@@ -328,6 +329,8 @@ class _Merge:
         changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
         if "\t" not in old and changed.count("\t") != ours.count("\t"):
             raise Unsure  # a tab of the file would become blanks
+        if self._runs and {*_RUN.findall(changed)} - {*_RUN.findall(ours)}:
+            raise Unsure  # some of the blanks that stand for one would come into the file
         return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
 
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
@@ -343,6 +346,8 @@ class _Merge:
 
     def _place(self, line: str, counterpart: int | None) -> str:
         line = line.rstrip() if self._trims else line
+        if not line.isascii() and any(char in ODD_BLANKS and char not in self._leads for char in indent_of(line)):
+            raise Unsure  # no matched line shows how many blanks it stands for
         line = self._restyle(line)
         if self._indents.same:
             if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
@@ -351,10 +356,8 @@ class _Merge:
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
     def _refuse_runs(self, line: str) -> None:
-        runs = _RUN.findall(line)
-        least = 1 if self._expands else min(map(len, self._runs), default=0)
-        if least and any(len(run) >= least for run in runs):
-            raise Unsure  # so many blanks stand for one, or for a tab, in the old text
+        if (self._runs or self._expands) and _RUN.search(line):
+            raise Unsure  # several blanks stand for one, or for a tab, in the old text
 
     def _restyle(self, text: str) -> str:
         """``text`` without strewn characters, and with quotes and dashes as the file writes those of the old text;
@@ -376,6 +379,8 @@ class _Merge:
     def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
         indent = get_plain_indent(line)
+        if counterpart is None and indent and self._indents.is_lossy:
+            raise Unsure
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:

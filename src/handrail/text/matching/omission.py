@@ -67,6 +67,11 @@ def is_omission(row: str) -> bool:
     return bool(omitted) and (bool(_COMMENT.match(row)) or _names_little(row))
 
 
+def get_omission_words(row: str) -> tuple[str, ...] | None:
+    """The words of a line that looks like an omission, none if it has dots alone; None if it is no such line."""
+    return tuple(_LETTERS.findall(row)) if is_omission(row) else None
+
+
 def refuse_omissions(text: str, old: str, new: str) -> None:
     """Raise `Placeholder` where ``new`` says "rest of code" instead of writing it out, which would delete that code.
 

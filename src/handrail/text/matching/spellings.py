@@ -20,8 +20,8 @@ _ESCAPED_BACKSLASH = re.compile(r"\\\\[ntr]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _FAST = 20
 """Characters that cost one step to count."""
-_HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
-"""A line of code hardly ever begins with an escaped line break or tab."""
+_HALF_DONE = re.compile(r"^\s*\\[nt]|\\r$", re.MULTILINE)
+"""A line of code hardly ever begins with an escaped line break or tab, or ends with an escaped carriage return."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _MARKUP = frozenset("<>&\"'")

@@ -102,6 +102,8 @@ def _remove_fence(old: str, new: str) -> list[Repair]:
         return []  # whose is the blank line at the end?
     if other and other[1] == match[1]:
         inner = (other[3] or "") + (other[4] or "")
+        if (_count_fences(body, match[2]) - _count_fences(inner, match[2])) % 2:
+            return []  # which of the fences is the file's?
         # A fence of the file's own inside of the pasted one: the new text may have lost the one or the other.
         lost = match[1] in body.split("\n") and match[1] not in inner.split("\n")
         return [Repair(body, one, spoil, is_closed=True) for one in ([inner, new] if lost else [inner])]
@@ -119,6 +121,10 @@ def _remove_fence(old: str, new: str) -> list[Repair]:
     meant = Repair(body.rstrip("\n") + "\n" * max(new_ends, 1), fresh, spoil, is_closed=True)
     same_ending = body.rstrip("\n").rpartition("\n")[2] == new.rstrip("\n").rpartition("\n")[2]
     return [meant] if same_ending or not new_ends or not surplus else [meant, Repair(body, new, spoil, is_closed=True)]
+
+
+def _count_fences(text: str, mark: str) -> int:
+    return sum(row.lstrip().startswith(mark) for row in text.split("\n"))
 
 
 def _has_fence(text: str, mark: str) -> bool:
