@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from handrail.cli.chat.changes import undo_calls
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.files.versions import MOST_SAVED_BYTES
+from handrail.journal.undo_drafts import KeptDraft
 from handrail.journal.undo_selection import UnknownCall
 from handrail.model import Answer, Question
 from handrail.pipeline import draft_changes
@@ -101,6 +103,60 @@ def test_changes_that_meet_foreign_ones_stay_in_a_draft_and_the_answer_names_it(
         run_in_draft(draft.directory, "test", "-e", "new")  # it can be worked in again
     finally:
         draft.drop()
+
+
+@pytest.mark.parametrize("moment", ["before it is kept", "after it was kept"])
+@pytest.mark.parametrize("kind", ["write", "delete", "create", "replace"])
+def test_an_undo_leaves_what_another_program_wrote_while_a_command_was_kept(
+    session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch, moment: str, kind: str
+) -> None:
+    """The journal knows the files as the command left them, and not as they are when the call is over."""
+    codes = {
+        "write": "open('a.txt', 'w').write('by command\\n')",
+        "delete": "import os; os.unlink('a.txt')",
+        "create": "open('foreign', 'w').write('by command\\n')",
+        "replace": "import shutil; shutil.rmtree('src'); open('src', 'w').write('by command\\n')",
+    }
+    path = workspace / {"create": "foreign", "replace": "src"}.get(kind, "a.txt")
+    name = "keep" if moment == "before it is kept" else "retain"
+    really = getattr(DraftChanges, name)
+
+    def write_first(self: DraftChanges, *words: Any) -> object:
+        if kind == "replace" and name == "keep":
+            (path / "one.py").write_text("foreign\n", encoding="utf-8")
+        else:
+            path.write_text("foreign\n", encoding="utf-8")
+        return really(self, *words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DraftChanges, name, write_first)
+        result = session.call("Bash", {"command": opaque(codes[kind])})
+    assert result.data.get("kept", True) == (name == "retain")
+    after = describe(str(workspace), times=True)
+    with contextlib.suppress(UnknownCall):
+        assert session.undo().conflicts
+    now = describe(str(workspace), times=True)
+    if kind == "replace" and name == "retain":  # the other files of the directory could come back, but not below a file
+        assert path.read_text(encoding="utf-8") == "foreign\n"
+    else:
+        assert now == after
+
+
+def test_an_undo_that_met_another_program_is_no_change_that_could_be_undone(
+    session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.call("Bash", {"command": opaque("open('a.txt', 'w').write('by command\\n')")})
+    really = KeptDraft.take_back
+
+    def write_first(self: KeptDraft) -> bool:
+        (workspace / "a.txt").write_text("foreign\n", encoding="utf-8")
+        return really(self)
+
+    monkeypatch.setattr(KeptDraft, "take_back", write_first)
+    assert session.undo().conflicts
+    with contextlib.suppress(UnknownCall):
+        session.undo(call=2)
+    assert (workspace / "a.txt").read_text(encoding="utf-8") == "foreign\n"
 
 
 def test_an_edit_after_a_command_is_undone_before_it(session: Session, workspace: Path) -> None:

@@ -79,6 +79,10 @@ class Origin:
     model: str = ""
 
 
+PathState = tuple[str | None, int | None]
+"""Hash and mode of the entry at a path, or what stands for the hash; None where that is not known."""
+
+
 @frozen
 class BeforeImage:
     """A file that something else than a commit may change: a command that is about to run."""
@@ -88,6 +92,8 @@ class BeforeImage:
     before: bytes | None
     """The contents; None: no file."""
     mode: int | None = None
+    after: PathState | None = None
+    """What will be there, if that is known before; if not, the disk is asked when the call is over."""
 
 
 @frozen
@@ -103,6 +109,8 @@ class MovedEntry:
     """Whether it is the top of the moved subtree: parent directories may have been created for it."""
     sure: bool = True
     """Whether the change is made or not made as a whole; if not, the disk is asked."""
+    after: PathState | None = None
+    """What will be there, if that is known before and nothing has arrived: as in `BeforeImage`."""
 
 
 @frozen
@@ -129,6 +137,8 @@ class Token:
     """Why the journal could not be written, where that stops nothing."""
     unkept: tuple[str, ...] = ()
     """Paths whose contents are too large to store: their change cannot be undone."""
+    withdrawn: bool = False
+    """Whether the changes whose end was known were not made."""
 
 
 @frozen
@@ -230,7 +240,8 @@ def _make_file_row(place: int, change: Change | BeforeImage | MovedEntry, listed
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
         new_directories = _to_json(_list_missing(change.path, listed) if change.top else [])
-        states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
+        planned = change.after[0] if change.after else ABSENT
+        states = (what, mode, planned) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, new_directories)
     if isinstance(change, BeforeImage):
         before = ABSENT if change.before is None else hash_bytes(change.before)
@@ -240,7 +251,7 @@ def _make_file_row(place: int, change: Change | BeforeImage | MovedEntry, listed
             1,
             before,
             change.mode,
-            None,
+            change.after[0] if change.after else None,
             None,
             _to_json(_list_missing(change.path, listed)),
         )
@@ -260,16 +271,19 @@ def _make_file_row(place: int, change: Change | BeforeImage | MovedEntry, listed
 
 
 def make_after_row(
-    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, committed: bool
-) -> tuple[str | None, int | None]:
+    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, committed: bool, withdrawn: bool
+) -> PathState:
     """Return hash and mode of a file after the call."""
+    if isinstance(change, BeforeImage | MovedEntry) and change.after:
+        mode = change.mode if isinstance(change, BeforeImage) else change.entry.mode
+        return (before, mode) if withdrawn else change.after
     if isinstance(change, MovedEntry):
         if not change.sure:
-            return _stat_path(change.path)
+            return read_state(change.path)
         stands = committed != change.goes
         return (planned if committed else before), (change.entry.mode if stands else None)
     if isinstance(change, BeforeImage):
-        return _stat_path(change.path)
+        return read_state(change.path)
     return (planned if committed else before), read_mode(change.path.real)
 
 
@@ -306,7 +320,7 @@ def as_stored(row: Sequence[Any]) -> bool:
 
 def state_of_path(path: str) -> str | None:
     """The value for the entry at a path where a hash is expected; None if it cannot be known."""
-    return _stat_path(path)[0]
+    return read_state(path)[0]
 
 
 def read_mode(path: str) -> int | None:
@@ -349,7 +363,7 @@ def _list_missing(real: str, listed: set[str]) -> list[str]:
     return missing
 
 
-def _stat_path(path: str) -> tuple[str | None, int | None]:
+def read_state(path: str) -> PathState:
     """Return hash and mode of the entry at a path, also for a directory or a link."""
     try:
         status = os.lstat(path)

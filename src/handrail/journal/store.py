@@ -170,7 +170,7 @@ class SqliteJournal:
 
     def _end(self, db: Database, record: Record, token: Token) -> None:
         end = end_row(record, self._clock(), db.mask)
-        committed = bool(record.changes)
+        committed, withdrawn = bool(record.changes), token.withdrawn
         with db.writing() as head:
             known = db.connection.execute(
                 "SELECT before, planned FROM files WHERE seq = ? AND attempt = ? ORDER BY place",
@@ -179,7 +179,7 @@ class SqliteJournal:
             for place, (change, was) in enumerate(zip(token.changes, known, strict=False)):
                 db.connection.execute(
                     "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
-                    (*make_after_row(change, was[0], was[1], committed), token.seq, token.attempt, place),
+                    (*make_after_row(change, was[0], was[1], committed, withdrawn), token.seq, token.attempt, place),
                 )
             update = f"UPDATE calls SET {_ENDED} WHERE seq = ?"
             recorded = db.connection.execute(update, (*end, token.seq)).rowcount > 0
@@ -211,7 +211,11 @@ class SqliteJournal:
             self._name_source(db, record.origin)
             rows = make_file_rows(changes)
             # The change is made already: the mode that stands there now is the one that it kept.
-            afters = [make_after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
+            withdrawn = record.token is not None and record.token.withdrawn
+            afters = [
+                make_after_row(change, row[3], row[5], True, withdrawn)
+                for change, row in zip(changes, rows, strict=True)
+            ]
             db.add_files(seq, 0, rows, afters)
             self._keep(db, head, seq, collect_replaced(changes), ready)
             head.chain(seq, "whole 0")

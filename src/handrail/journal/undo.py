@@ -187,23 +187,36 @@ def _undo_draft(
     verdict = Verdict("allow", "undo", "requested by the user")
     accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
-    paths = [] if row.unsure else [one.path for one in reader.read_files(row.seq)]
+    old = {} if row.unsure else {one.path: (one.before, one.before_mode) for one in reader.read_files(row.seq)}
+    paths = list(old)
     with hands.locks.hold(paths[:_MOST_LOCKED]):
-        token = journal.begin(PendingRecord(call, accesses, verdict, read_images(paths), hands.origin))
+        images = [replace(image, after=old[image.path]) for image in read_images(paths)]
+        token = journal.begin(PendingRecord(call, accesses, verdict, images, hands.origin))
         record = Record(call, accesses, verdict, origin=hands.origin, result=Result(UNDO, "ok", ""), token=token)
         try:
             done = draft.take_back()
         except OSError as error:
             refused = from_os(error, path=error.filename or "")
             failed = Result(UNDO, "error", str(refused), error=Failure(refused.code, str(refused)))
-            journal.record(replace(record, result=failed))
+            journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
             raise refused from None
+        if not done:
+            record = replace(record, token=replace(token, withdrawn=True))
         text = f"undo of {row.seq}" if done else f"call {row.seq} was not undone: its files have changed meanwhile"
         ended = Result(UNDO, "ok", text) if done else Result(UNDO, "error", text, error=Failure("changed_since", text))
         warning = journal.record(replace(record, result=ended))
     if not done:
         return None
     return UndoReport((row.seq,), restored, (), (), warning=warning or token.warning)
+
+
+def _find_obstacle(path: str, targets: Mapping[str, State]) -> str:
+    """A path above another one at which something else than a directory is, and stays; empty if there is none."""
+    above = path
+    while (above := os.path.dirname(above)) != "/" and above not in targets:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return "" if stat.S_ISDIR(os.lstat(above).st_mode) else above
+    return ""
 
 
 def _join(reports: Sequence[UndoReport]) -> UndoReport:
@@ -263,6 +276,10 @@ class _Undo:
                     now[path] = State(ABSENT)
             targets = {path: state for path, state in plan.target.items() if path not in self.conflicts}
             targets = {path: state for path, state in targets.items() if _differs(path, state, now[path], plan)}
+            for path in [path for path, state in targets.items() if state.digest != ABSENT]:
+                if obstacle := _find_obstacle(path, targets):
+                    self.conflicts[path] = f"{obstacle} is no directory any more"
+                    del targets[path]
             needed = {p: s.digest.removeprefix(LINK) for p, s in targets.items() if s.digest not in (ABSENT, DIRECTORY)}
             images = self.reader.read_images(list(needed.values()))
             missing = [path for path, digest in needed.items() if digest not in images]

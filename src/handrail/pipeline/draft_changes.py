@@ -29,6 +29,7 @@ from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
+from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
@@ -49,6 +50,7 @@ MOST_NAMED = 30
 """Paths in one line of an answer."""
 _MUCH_COPIED = 50 << 20
 """Bytes from which on an answer says that changes were copied."""
+_GONE: PathState = ABSENT, None
 _NO_TEXT = b"\xff"
 """In the place of contents that are not shown as text."""
 
@@ -272,9 +274,12 @@ class DraftChanges:
         missed: list[str] = []
         room = MOST_SAVED_BYTES
         workspace = self.draft.directory.info.workspace
+        new = workspace if self.old else self.draft.directory.upper
         with ChangeReader(self.draft.directory, self.old) as reader:
             for change in self.changes:
                 image = _image(reader, os.path.join(workspace, change.path), change, room)
+                if image:  # others may write to it as soon as it is kept
+                    image = replace(image, after=read_state(os.path.join(new, change.path)) if change.after else _GONE)
                 if image is None or len(saved) >= MOST_SAVED_FILES:
                     missed.append(change.path)
                     continue
@@ -459,8 +464,12 @@ class CallDraft:
         unsaved = (unsaved_access(workspace, path) for path in missed)
         approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
         self._services.recorder.begin(approved, images, self._progress)
-        changes.keep()
         token = self._progress.token
+        try:
+            changes.keep()
+        except (DraftConflict, OSError):
+            self._progress.token = token and replace(token, withdrawn=True)
+            raise
         lost = changes.retain(token.seq if token else 0, missed)
         if lost and token and token.seq:
             self.notes += (NotKept(paths=", ".join(map(escape, lost[:MOST_NAMED]))),)
@@ -501,7 +510,7 @@ def keep_and_record(
         changes.keep()
     except (DraftConflict, OSError) as error:
         failed = replace(result, status="error", text=str(error), error=Failure("not_kept", str(error)))
-        journal.record(replace(record, result=failed))
+        journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
         raise
     warning = journal.record(record) or token.warning
     return changes.retain(token.seq, [*missed, *token.unkept]), warning
