@@ -142,6 +142,21 @@ def test_an_undo_leaves_what_another_program_wrote_while_a_command_was_kept(
         assert now == after
 
 
+def test_to_take_times_back_does_not_hide_a_later_write(session: Session, workspace: Path) -> None:
+    """A file whose time was set and that was written to since keeps its new time, and is not taken for ours."""
+    path = workspace / "a.txt"
+    session.call("Bash", {"command": opaque("open('a.txt', 'a').write('by command\\n')")})
+    session.call("Bash", {"command": opaque("import os; os.utime('a.txt'); os.chmod('b.txt', 0o600)")})
+    with path.open("a", encoding="utf-8") as file:
+        file.write("foreign\n")
+    contents, time = path.read_text(encoding="utf-8"), path.stat().st_mtime_ns
+    session.undo()
+    assert (workspace / "b.txt").stat().st_mode & 0o777 != 0o600
+    assert path.stat().st_mtime_ns == time
+    assert session.undo().conflicts
+    assert path.read_text(encoding="utf-8") == contents
+
+
 def test_an_undo_that_met_another_program_is_no_change_that_could_be_undone(
     session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

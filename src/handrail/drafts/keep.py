@@ -185,15 +185,17 @@ def _find_changes_since(
     own = draft.read_own_periods()
     created = {step.path for step in steps if step.action == "create"}
     for step in steps:
-        if step.action == "set":
-            continue
         parent, _, name = step.path.rpartition("/")
         status = None
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             directory = _open_directory(root, parent) if parent else os.dup(root)
             try:
                 with contextlib.suppress(FileNotFoundError):
-                    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                    status = os.stat(name or ".", dir_fd=directory, follow_symlinks=False)
+                if step.action == "set":
+                    if status and _was_written(status, step):
+                        yield ChangedOutside(step.path, "changed since it was kept")
+                    continue
                 if draft.is_refreshed_index(step.path, directory, name):
                     continue
                 if status and step.after and _is_kept(status, step.after, own):
@@ -202,9 +204,15 @@ def _find_changes_since(
                     continue
             finally:
                 os.close(directory)
-        if step.action == "delete" and (status is None or step.path in created):
+        if step.action == "set" or (step.action == "delete" and (status is None or step.path in created)):
             continue
         yield ChangedOutside(step.path, "changed since it was kept")
+
+
+def _was_written(status: os.stat_result, step: Step) -> bool:
+    """Whether a file is neither as before nor as after a step that sets modes and times."""
+    known = [(entry.mtime, entry.size) for entry in (step.before, step.after) if entry]
+    return stat.S_ISREG(status.st_mode) and (status.st_mtime_ns, status.st_size) not in known
 
 
 def _is_kept(status: os.stat_result, after: Entry, own: Sequence[tuple[int, int]]) -> bool:
@@ -659,6 +667,8 @@ class _Keeper:
         status = stat_at(name, directory)
         if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
             return
+        if step.action == "set" and _was_written(status, step):
+            return  # its times tell others that it has changed
         if os.geteuid() not in (0, status.st_uid) and status.st_mode == entry.mode:
             return  # only its owner can set times; they are those of the steps in it
         if (status.st_uid, status.st_gid) != entry.owner:

@@ -180,7 +180,7 @@ def _undo_draft(
     dry_run: bool,
 ) -> UndoReport | None:
     """Take back a command that ran in a draft; None if something has changed meanwhile, and nothing was done."""
-    restored = tuple(Restored(path, how) for path, how in draft.list())
+    restored = tuple(Restored(path, how) for path, how in draft.changes)
     if dry_run:
         return UndoReport((row.seq,), restored, (), ())
     call = Call(UNDO, {"calls": [row.seq], "undone": [row.seq]})

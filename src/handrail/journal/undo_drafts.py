@@ -6,6 +6,7 @@ not at all: where something has changed since, or the draft is gone, the old con
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -26,31 +27,35 @@ _HOW: dict[Action, How] = {"create": "deleted", "replace": "changed", "delete": 
 class KeptDraft:
     """A kept draft that nothing has changed since."""
 
-    def __init__(self, directory: DraftDirectory) -> None:
+    def __init__(self, directory: DraftDirectory, changes: Sequence[tuple[str, How]]) -> None:
         self._directory = directory
+        self.changes = changes
+        """The absolute paths that would be restored, and how."""
 
     @classmethod
     def find(cls, path: str, workspace: str) -> KeptDraft | None:
         """The kept draft at ``path``; None if it is gone, of another workspace, or cannot be taken back as a whole."""
         try:
-            directory = DraftDirectory.open(path)
-            if directory.state != "kept" or directory.info.workspace != workspace or find_undo_conflicts(directory):
-                return None
+            with lock_draft(path):  # one that is being removed cannot be taken back
+                directory = DraftDirectory.open(path)
+                if directory.state != "kept" or directory.info.workspace != workspace or find_undo_conflicts(directory):
+                    return None
+                return cls(directory, tuple(_list_changes(directory)))
         except (OSError, ValueError, TypeError, KeyError):
             return None
-        return cls(directory)
-
-    def list(self) -> Iterator[tuple[str, How]]:
-        """The absolute paths that would be restored, and how: `changed`, `created` or `deleted`."""
-        return _list_changes(self._directory)
 
     def take_back(self) -> bool:
         """Restore everything; False if something has changed meanwhile, and nothing was done. Raises `OSError`."""
         try:
             with lock_draft(self._directory.path):
                 undo(self._directory)
-                self._directory.drop()
+                with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
+                    self._directory.drop()
         except (DraftConflict, BlockingIOError):
+            return False
+        except FileNotFoundError:  # another process has removed it
+            if os.path.lexists(self._directory.path):
+                raise
             return False
         return True
 
@@ -58,8 +63,9 @@ class KeptDraft:
 def has_kept_changes(path: str) -> bool:
     """Whether a kept draft lies at ``path``, with more changes than those of times."""
     try:
-        directory = DraftDirectory.open(path)
-        return directory.state == "kept" and any(True for _ in _list_changes(directory))
+        with lock_draft(path):
+            directory = DraftDirectory.open(path)
+            return directory.state == "kept" and any(True for _ in _list_changes(directory))
     except (OSError, ValueError, TypeError, KeyError):
         return False
 
