@@ -235,7 +235,7 @@ class _Comparer:
             self.draft.is_refreshed_index(path, directory, name) or self.draft.is_accepted(path, lower)
         ):
             return
-        for late in find_late(directory, name, path, lower, self.start):
+        for late in find_late(directory, name, path, lower, self.start, on_overlay=self.draft.copies):
             self._conflict(late, "changed outside the draft")
             return
 
@@ -276,14 +276,19 @@ def find_late(
     status: os.stat_result,
     start: int,
     own: Sequence[tuple[int, int]] = (),
+    *,
+    on_overlay: bool,
 ) -> Iterator[str]:
     """Paths in a tree that were changed at ``start`` or later, but for changes in one of the periods ``own``.
 
-    In these periods files were renamed, and none was written to by us.
+    In these periods files were renamed, and none was written to by us. ``on_overlay``: an overlay may change a mark of
+    a directory, and so its change time, when somebody reads it.
     """
 
     def is_late(entry: os.stat_result) -> bool:
         time = entry.st_ctime_ns
+        if on_overlay and stat.S_ISDIR(entry.st_mode):
+            time = min(time, entry.st_mtime_ns)
         written = entry.st_mtime_ns if stat.S_ISREG(entry.st_mode) else 0
         return time >= start and not any(first <= time < last and written < first for first, last in own)
 

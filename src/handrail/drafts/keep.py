@@ -199,7 +199,9 @@ def _find_changes_since(
                 if draft.is_refreshed_index(step.path, directory, name):
                     continue
                 if status and step.after and _is_kept(status, step.after, own):
-                    if any(True for _ in find_late(directory, name, step.path, status, known, own)):
+                    if any(
+                        True for _ in find_late(directory, name, step.path, status, known, own, on_overlay=draft.copies)
+                    ):
                         yield ChangedOutside(step.path, "changed since it was kept")
                     continue
             finally:
