@@ -337,6 +337,12 @@ class Workspace:
                 with contextlib.suppress(OSError):  # only looked through: a failing close takes nothing back
                     os.close(directory)
 
+    def is_parent(self, directory: int, path: WorkPath) -> bool:
+        """Whether a descriptor of `parent` is of the directory that holds ``path`` now: another may be in its place."""
+        above = path.inner.rpartition("/")[0] or "."
+        status = self.stat(WorkPath(path.named, os.path.dirname(path.real), above, path.root))
+        return status is not None and os.path.samestat(status, os.fstat(directory))
+
     def _open_listed(self, path: WorkPath, inner: str) -> int:
         """A directory descriptor that can be synced; one that cannot, where the directory may not be listed."""
         place = WorkPath(path.named, path.real, inner or ".", path.root)

@@ -187,3 +187,54 @@ def test_the_number_of_open_replaced_files_is_bounded(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before + 2 * 66
     session.close()
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Edit", {"file_path": "d/f.txt", "old_string": "one", "new_string": "1"}),
+        ("Write", {"file_path": "d/new.txt", "content": "1\ntwo\n"}),
+        ("Move", {"source_path": "g.txt", "target_path": "d/g.txt"}),
+        ("Move", {"source_path": "sub", "target_path": "d/sub"}),
+        ("Trash", {"path": "d/f.txt"}),
+    ],
+)
+def test_a_change_in_a_directory_that_was_just_replaced_is_made_in_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, str]
+) -> None:
+    """As the keep of a draft does it: the old directory goes elsewhere, and a copy with other files has its name."""
+    workspace, away = tmp_path / "workspace", tmp_path / "away"
+    for place in (workspace / "d", tmp_path / "copy", workspace / "sub"):
+        place.mkdir(parents=True)
+        (place / "f.txt").write_text("one\ntwo\n", encoding="ascii")
+    (workspace / "g.txt").write_text("one\ntwo\n", encoding="ascii")
+    rename_new, exchange = system_calls.rename_new, system_calls.exchange
+
+    def replace_directory() -> None:
+        if not away.exists():
+            os.rename(workspace / "d", away)
+            os.rename(tmp_path / "copy", workspace / "d")
+
+    def rename_late(*words: object) -> object:
+        replace_directory()
+        return rename_new(*words)  # type: ignore[arg-type]
+
+    def exchange_late(*words: object) -> object:
+        replace_directory()
+        return exchange(*words)  # type: ignore[arg-type]
+
+    with Session(workspace, mode="full") as session:
+        session.call("Read", {"file_path": "d/f.txt"})
+        monkeypatch.setattr(system_calls, "rename_new", rename_late)
+        monkeypatch.setattr(system_calls, "exchange", exchange_late)
+        result = session.call(tool, arguments)
+    assert away.exists() and os.listdir(away) == ["f.txt"]
+    assert (away / "f.txt").read_text(encoding="ascii") == "one\ntwo\n"
+    target = (
+        workspace / next(reversed(arguments.values())) if tool == "Move" else workspace / next(iter(arguments.values()))
+    )
+    if result.ok:
+        assert target.exists() == (tool != "Trash") and (tool != "Edit" or "1" in target.read_text(encoding="ascii"))
+    else:
+        assert tool not in ("Edit", "Write"), result.text
+        assert all((workspace / name).exists() for name in ("d/f.txt", "g.txt", "sub/f.txt"))

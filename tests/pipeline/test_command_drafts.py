@@ -244,6 +244,15 @@ def test_protected_files_that_a_command_creates_are_put_back(session: Session, w
     assert not (workspace / "handrail.toml").exists()
 
 
+def test_a_file_that_another_session_is_writing_is_not_copied(session: Session, workspace: Path) -> None:
+    path = workspace / "src" / ".handrail-0123456789abcdef"
+    path.touch()
+    result = session.call("Bash", {"command": opaque("import shutil; shutil.copytree('src', 'new')")})
+    assert result.status == "ok", result.text
+    assert path.exists()
+    assert sorted(os.listdir(workspace / "new")) == ["deep", "one.py"]
+
+
 def test_a_command_in_the_background_works_on_the_workspace(session: Session, workspace: Path) -> None:
     command = opaque("open('job', 'w')")
     result = session.call("Bash", {"command": command, "background": True})

@@ -86,6 +86,7 @@ def _try(session: Session, options: argparse.Namespace) -> int:
     try:
         code = _run(session, draft, options)
         try:
+            draft.directory.remove_temporaries()
             changes = DraftChanges.observe(draft)
         except OSError as error:
             raise _Failed(f"the changes cannot be read: {error.strerror}; they were dropped") from None

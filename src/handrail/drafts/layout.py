@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
+from handrail.files.recovery import TEMPORARY
 from handrail.system_calls import READABLE_DIRECTORY, stat_at, sync_directory, sync_file_system, sync_files
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
@@ -127,6 +128,20 @@ class DraftDirectory:
         self._use_reserve()
         self.write(_INFO, asdict(info))
         return DraftDirectory(self.path, info)
+
+    def remove_temporaries(self) -> None:
+        """Remove files that a commit was writing from a draft in which nothing runs any more.
+
+        A command that copies a directory takes those of other sessions along.
+        """
+        stack = [self.upper]
+        while stack:
+            with contextlib.suppress(PermissionError), os.scandir(stack.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(entry.path)
+                    elif TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                        os.unlink(entry.path)
 
     def allow_mounts(self) -> None:
         """Write the draft of a command to the disk, so that it can be mounted again: the kernel refuses that else."""

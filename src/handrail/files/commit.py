@@ -80,6 +80,9 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
                 for slot in slots:
                     with slot.errors():
                         step(slot)
+            for slot in slots:
+                if not workspace.is_parent(slot.directory, slot.change.path):  # a command has replaced it, and was kept
+                    raise ChangedSince(path=slot.named, moment="commit")
             return [slot.version() for slot in slots]
         except BaseException:
             with contextlib.suppress(OSError):  # if we die now, what is left goes back as well

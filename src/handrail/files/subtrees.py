@@ -215,6 +215,9 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
             and left.st_nlink > status.st_nlink
         ):
             os.unlink(old, dir_fd=here)  # a file system that had to make a second name
+        if not workspace.is_parent(there, change.path):  # a command has replaced it, and was kept
+            _rename(there, new, here, old, change.subtree.is_directory)
+            raise ChangedSince(path=change.path.named, moment="commit")
         if saving.durable:
             system_calls.sync_directory(there)
             system_calls.sync_directory(here)

@@ -347,6 +347,7 @@ class CallDraft:
         `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be.
         """
         try:
+            self.open_draft.directory.remove_temporaries()
             changes = DraftChanges.observe(self.open_draft)
             shows = self._services.shows_contents
             self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)

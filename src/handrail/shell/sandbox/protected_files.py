@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.files.directory_index import DirectoryIndex, Entry
+from handrail.files.recovery import TEMPORARY
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
@@ -135,7 +136,11 @@ class ProtectedFiles:
 
     def is_protected(self, path: str) -> bool:
         """Whether a path is protected, or lies below one that is."""
-        return self._protects(path) or any(is_inside(path, other) for other in self._also)
+        return self._is_named(path) or any(is_inside(path, other) for other in self._also)
+
+    def _is_named(self, path: str) -> bool:
+        """Whether policy protects a path, and it is no file that another session is just writing."""
+        return self._protects(path) and not TEMPORARY.fullmatch(os.path.basename(path))
 
     def find(self) -> Snapshot:
         """The protected files as they are now."""
@@ -164,12 +169,12 @@ class ProtectedFiles:
         return _Listing(protected, is_git) if protected or is_git else None, folders
 
     def _is_protected(self, path: str, is_link: bool) -> bool:
-        if self._protects(path):
+        if self._is_named(path):
             return True
         if not is_link or not os.path.isdir(path):
             return False
         with contextlib.suppress(OSError), os.scandir(path) as below:  # a link that stands for such a directory
-            return any(self._protects(os.path.join(path, one.name)) for one, _ in zip(below, range(1000), strict=False))
+            return any(self._is_named(os.path.join(path, one.name)) for one, _ in zip(below, range(1000), strict=False))
         return False
 
     def _add(self, path: str, snapshot: Snapshot) -> None:
