@@ -80,7 +80,7 @@ def clean_edit(rng: Random, sample: Sample) -> Case | None:
     if at + length == len(rows) and wanted:
         wanted[-1] = (edited[-1][0] + ends[-1], wanted[-1][1])
     whole = at + length < len(rows) or ends[-1]
-    if not whole and (not edited or edited[-1][0] == "" or old[-1] == ""):
+    if not whole and (not edited or not edited[-1][0].strip() or not old[-1].strip()):
         return None
     close = (
         "\n" if whole and (rng.random() < 0.4 or not edited or not edited[-1][0].strip() or not old[-1].strip()) else ""

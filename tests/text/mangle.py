@@ -28,6 +28,7 @@ _OPPOSITES = (
     {"trailing blanks added", "trailing blanks lost"},
     {"backslashes doubled", "backslashes halved"},
     {"every line followed by a blank one", "trailing blanks lost"},
+    *({"blank lines lost", kind} for kind in ("tags around", "quotes around")),
     *(
         {"carriage returns", kind}
         for kind in ("conflict marks", "tags around", "dots around", "fence", "URL", "URL, whole")
@@ -37,7 +38,7 @@ _OPPOSITES = (
 """Together they may leave old as it was, and only new mangled, or double its line ends: that is what is meant then."""
 NEVER_ALONE = {
     *("crlf", "carriage returns", "first indent lost", "first indent lost, old only"),
-    "part of the first and last line",
+    *("part of the first and last line", "cut in the last word"),
 }
 """Alone these leave a text that is in the file by the letter."""
 _SMALLEST, _LARGEST = 300, 60_000

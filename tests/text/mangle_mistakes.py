@@ -11,6 +11,7 @@ from random import Random
 
 from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
+from tests.text.mangle_recalled import RECALLED
 from tests.text.mangle_rendered import RENDERED, SLIPS, Mistake
 from tests.text.mangle_shown import SHOWN
 
@@ -355,7 +356,8 @@ def _stale(rng: Random, case: Case) -> Case | None:
 
 MISTAKES: dict[str, Mistake] = {
     "stale": _stale,
-    **{kind: RENDERED[kind] for kind in RENDERED if kind in SLIPS},  # first, while the lines are those of the file
+    **RECALLED,  # first, while the lines are those of the file
+    **{kind: RENDERED[kind] for kind in RENDERED if kind in SLIPS},
     **SHOWN,
     "indent stripped": _seen(_strip(both=True)),
     "indent stripped, old only": _seen(_strip(both=False)),

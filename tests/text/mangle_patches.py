@@ -7,12 +7,13 @@ refused or wrong for each mistake; `-v` shows the wrong ones.
 from __future__ import annotations
 
 import argparse
+import html
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import pairwise, repeat
 from random import Random
 
 from handrail.errors import ToolError
@@ -223,6 +224,89 @@ def _less_context(rng: Random, case: PatchCase) -> PatchCase | None:
     return None if hunks == case.hunks else replace(case, hunks=hunks)
 
 
+def _hunk(change: Callable[[Random, Hunk], Hunk | None]) -> Mistake:
+    """A change of one hunk."""
+
+    def mistake(rng: Random, case: PatchCase) -> PatchCase | None:
+        at = rng.randrange(len(case.hunks))
+        hunk = change(rng, case.hunks[at])
+        if hunk is None or hunk == case.hunks[at] or _is_there_by_words(hunk, case):
+            return None
+        return replace(case, hunks=(*case.hunks[:at], hunk, *case.hunks[at + 1 :]))
+
+    return mistake
+
+
+def _is_there_by_words(hunk: Hunk, case: PatchCase) -> bool:
+    """Whether the old lines of a hunk that lacks some are in the file, blanks aside: then they are what is meant."""
+    old, *others = ([text.strip() for sign, text in one.rows if sign != "+"] for one in (hunk, *case.hunks))
+    there = [row.strip() for row in split(case.sample.text)]
+    return old not in others and any(there[at : at + len(old)] == old for at in range(len(there)))
+
+
+def _context_as_change(rng: Random, hunk: Hunk) -> Hunk | None:
+    """Lines of context that are removed and added again."""
+    part = rng.choice([1.0, 0.5])
+    rows = list[Signed]()
+    for sign, text in hunk.rows:
+        rows += [("-", text), ("+", text)] if sign == " " and rng.random() < part else [(sign, text)]
+    return replace(hunk, rows=tuple(rows))
+
+
+def _added_first(rng: Random, hunk: Hunk) -> Hunk | None:
+    """The added lines of a change above the removed ones."""
+    rows, run = list[Signed](), list[Signed]()
+    for row in [*hunk.rows, (" ", "")]:
+        if row[0] != " ":
+            run.append(row)
+            continue
+        rows += [*(one for one in run if one[0] == "+"), *(one for one in run if one[0] == "-"), row]
+        run = []
+    return replace(hunk, rows=tuple(rows[:-1]))
+
+
+def _swap_context(rng: Random, hunk: Hunk) -> Hunk | None:
+    """Two lines of context in the other order."""
+    rows = list(hunk.rows)
+    words = [text.strip() if sign == " " else "" for sign, text in rows]
+    spots = [n for n, (one, other) in enumerate(pairwise(words)) if one and other and one != other]
+    if not spots:
+        return None
+    at = rng.choice(spots)
+    rows[at : at + 2] = rows[at + 1], rows[at]
+    return replace(hunk, rows=tuple(rows))
+
+
+def _drop_context(is_dropped: Callable[[str], bool]) -> Callable[[Random, Hunk], Hunk | None]:
+    """A line of context between others is missing."""
+
+    def change(rng: Random, hunk: Hunk) -> Hunk | None:
+        spots = [n for n, (sign, text) in enumerate(hunk.rows[1:-1], 1) if sign == " " and is_dropped(text)]
+        at = rng.choice(spots) if spots else len(hunk.rows)
+        return replace(hunk, rows=hunk.rows[:at] + hunk.rows[at + 1 :])
+
+    return change
+
+
+def _elide_context(rng: Random, hunk: Hunk) -> Hunk | None:
+    """Dots for lines of context."""
+    spots = [n for n, (sign, _) in enumerate(hunk.rows[1:-1], 1) if sign == " "]
+    if not spots:
+        return None
+    at = rng.choice(spots)
+    return replace(hunk, rows=(*hunk.rows[:at], (" ", rng.choice(["...", "    ...", "# ..."])), *hunk.rows[at + 1 :]))
+
+
+def _reverse_hunks(rng: Random, case: PatchCase) -> PatchCase | None:
+    return replace(case, hunks=case.hunks[::-1]) if len(case.hunks) > 1 else None
+
+
+def _name_in_header(rng: Random, text: str) -> str:
+    """The line of another block behind the numbers or the signs of a header."""
+    name = rng.choice(["def load(self) -> int:", "function item() {", "class Other:", "## The total", "func main() {"])
+    return re.sub(r"^@@.*$", lambda match: f"{match[0]} {name}", text, flags=re.MULTILINE)
+
+
 def _text(change: Callable[[Random, str], str], *languages: str) -> Mistake:
     """A change of the whole text."""
 
@@ -265,6 +349,15 @@ OF_HUNKS: dict[str, Mistake] = {
     ),
     "curly": _context(lambda text: text.replace('"', "”").replace("'", "’")),
     "line numbers": _number_rows,
+    "context removed and added": _hunk(_context_as_change),
+    "added lines first": _hunk(_added_first),
+    "context swapped": _hunk(_swap_context),
+    "line of context dropped": _hunk(_drop_context(lambda text: bool(text.strip()))),
+    "blank line of context dropped": _hunk(_drop_context(lambda text: not text.strip())),
+    "dots for context": _hunk(_elide_context),
+    "hunks in another order": _reverse_hunks,
+    "tabs expanded": _where_unit_shows(_rows(lambda rng, sign, text: text.expandtabs(rng.choice([2, 4, 8])))),
+    "entities": _rows(lambda rng, sign, text: html.escape(text)),
     "two sections": _set(sections=True),
     "absolute path": _set(path=ROOT + PATH),
     "dot before the path": _set(path="./" + PATH),
@@ -300,6 +393,7 @@ OF_TEXT: dict[str, Mistake] = {
     "blocks in an envelope": _text(
         lambda rng, text: f"*** Begin Patch\n*** Update File: {text}*** End Patch\n", "blocks"
     ),
+    "name in the header": _text(_name_in_header, "envelope", "unified"),
     "as JSON": _text(lambda rng, text: json.dumps(text)),
     "text behind": _text(lambda rng, text: text + "\nThis changes the file.\n"),
     "no final newline": _text(lambda rng, text: text.removesuffix("\n")),
@@ -323,7 +417,8 @@ def make_case(rng: Random, kinds: Sequence[str] | None = None, language: str | N
         if spoilt is None:
             return None
         case = replace(spoilt, kinds=(*case.kinds, kind))
-        if any(map(_is_void, case.hunks)) or any(map(_is_literal, case.hunks, drawn[0], repeat(sample))):
+        hunks = sorted(case.hunks, key=lambda hunk: hunk.line)
+        if any(map(_is_void, hunks)) or any(map(_is_literal, hunks, drawn[0], repeat(sample))):
             return None  # and what a further mistake does to it, such as numbers in the old lines alone, is no change
     if case.kinds and any(_is_elsewhere(hunk, sample) for hunk in case.hunks):
         return None
@@ -341,8 +436,8 @@ def _is_literal(hunk: Hunk, meant: Hunk, sample: Sample) -> bool:
     mistakes made up for each other, and what is sent is what is meant."""
     old = [text for sign, text in hunk.rows if sign != "+"]
     rows = [row.rstrip("\r\n") for row in split(sample.text)][hunk.line - 1 :]
-    new, wanted = ([text for sign, text in one.rows if sign == "+"] for one in (hunk, meant))
-    return rows[: len(old)] == old and new != wanted
+    sides = [[[text for sign, text in one.rows if sign in signs] for one in (hunk, meant)] for signs in ("+", " +")]
+    return rows[: len(old)] == old and all(new != wanted for new, wanted in sides)
 
 
 def _is_elsewhere(hunk: Hunk, sample: Sample) -> bool:
@@ -371,9 +466,9 @@ def judge(case: PatchCase) -> tuple[str, object]:
         result = apply(case)
     except ToolError as error:
         return "refused", error
-    if not case.wanted and result == case.sample.text and all(_is_there(hunk, case.sample) for hunk in case.hunks):
-        return "refused", result  # a stale patch of which the file has the outcome by chance cannot be told from one
-        # that was applied before
+    if result == case.sample.text and all(_is_there(hunk, case.sample) for hunk in case.hunks):
+        return "refused", result  # a patch of which the file has the outcome by chance cannot be told from one that was
+        # applied before, and nothing is changed
     return "right" if _plain(result) == _plain(case.wanted) else "wrong", result
 
 

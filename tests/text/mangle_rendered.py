@@ -33,7 +33,7 @@ def _texts(change: Callable[[str], str], *tolerances: str, both: float = 0.8) ->
     return mistake
 
 
-def _each_row(change: Callable[[str], str], *tolerances: str, both: float = 0.8, blank: bool = False) -> Mistake:
+def change_rows(change: Callable[[str], str], *tolerances: str, both: float = 0.8, blank: bool = False) -> Mistake:
     def of_text(text: str) -> str:
         close = "\n" if text.endswith("\n") else ""
         rows = text.removesuffix("\n").split("\n") if text else []
@@ -64,7 +64,7 @@ def _wrap(pairs: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]] | 
     return mistake
 
 
-def _one_row(change: Callable[[Random, str], str | None], *, kept: bool = True, refuse: bool = False) -> Mistake:
+def change_kept_row(change: Callable[[Random, str], str | None], *, kept: bool = True, refuse: bool = False) -> Mistake:
     """One line that the edit keeps, changed in both texts alike; or any line of old."""
 
     def mistake(rng: Random, case: Case) -> Case | None:
@@ -78,7 +78,7 @@ def _one_row(change: Callable[[Random, str], str | None], *, kept: bool = True, 
         if other is None or other == row or other in old:
             return None
         changed = "\n".join(other if one == row else one for one in old)
-        if not _is_new(case, changed):
+        if not is_new(case, changed):
             return None
         again = "\n".join(other if one == row else one for one in new)
         return replace(case, old=changed, new=again if kept else case.new, refuse=refuse or case.refuse)
@@ -86,13 +86,13 @@ def _one_row(change: Callable[[Random, str], str | None], *, kept: bool = True, 
     return mistake
 
 
-def _is_new(case: Case, old: str) -> bool:
+def is_new(case: Case, old: str) -> bool:
     """Whether a text is not in the file, blanks and blank lines aside."""
     there, here = ("\n".join(filter(None, map(squeeze, rows))) for rows in (split(case.sample.text), old.split("\n")))
     return here not in there
 
 
-def _is_once(case: Case, old: str) -> bool:
+def is_once(case: Case, old: str) -> bool:
     """Whether a text is in the file once, blanks and blank lines aside."""
     there, here = ("\n".join(filter(None, map(squeeze, rows))) for rows in (split(case.sample.text), old.split("\n")))
     return there.count(here) == 1
@@ -103,7 +103,8 @@ def _some_rows(change: Callable[[str], str]) -> Mistake:
 
     def mistake(rng: Random, case: Case) -> Case | None:
         shown = [row for row in case.old.split("\n") if row in case.sample.text and change(row) != row]
-        if not any(row.strip() for row in shown):
+        leads = [{lead_of(row)[:1] for row in text.split("\n")} for text in (case.new, case.sample.text)]
+        if not any(row.strip() for row in shown) or leads[0] - leads[1]:
             return None
         odd = {row for row in (case.old + "\n" + case.new).split("\n") if rng.random() < 0.5}
         old, new = (
@@ -153,7 +154,7 @@ def _first_deeper(rng: Random, case: Case) -> Case | None:
 def _blank_runs(rng: Random, case: Case) -> Case | None:
     """Double blank lines collapsed."""
     old, new = (re.sub(r"\n[ \t]*\n([ \t]*\n)+", "\n\n", text) for text in (case.old, case.new))
-    if old == case.old or new == case.new or not _is_once(case, old):
+    if old == case.old or new == case.new or not is_once(case, old):
         return None
     return replace(case, old=old, new=new)
 
@@ -168,7 +169,7 @@ def _joined_rows(rng: Random, case: Case) -> Case | None:
     a, b = rng.choice(pairs)
     whole = a.rstrip() + ("" if a.rstrip()[-1] in "([{" else " ") + b.strip()
     old_text, new_text = (text.replace(f"{a}\n{b}", whole) for text in (case.old, case.new))
-    return replace(case, old=old_text, new=new_text) if _is_new(case, old_text) else None
+    return replace(case, old=old_text, new=new_text) if is_new(case, old_text) else None
 
 
 def _split_rows(rng: Random, case: Case) -> Case | None:
@@ -191,7 +192,7 @@ def _doubled_row(rng: Random, case: Case) -> Case | None:
     if len(rows) < 2 or not rows[at].strip():
         return None
     old = "\n".join([*rows[: at + 1], rows[at], *rows[at + 1 :]])
-    return replace(case, old=old) if _is_new(case, old) else None
+    return replace(case, old=old) if is_new(case, old) else None
 
 
 def _swapped_rows(rng: Random, case: Case) -> Case | None:
@@ -203,7 +204,7 @@ def _swapped_rows(rng: Random, case: Case) -> Case | None:
         return None
     a, b = rng.choice(pairs)
     old, new = (text.replace(f"{a}\n{b}", f"{b}\n{a}") for text in (case.old, case.new))
-    return replace(case, old=old, new=new) if _is_new(case, old) else None
+    return replace(case, old=old, new=new) if is_new(case, old) else None
 
 
 def _sibling_row(rng: Random, case: Case) -> Case | None:
@@ -215,7 +216,7 @@ def _sibling_row(rng: Random, case: Case) -> Case | None:
         return None
     other = rng.choice(others)
     old = "\n".join([other, *rows[1:]])
-    return replace(case, old=old, new="\n".join([other, *new[1:]])) if _is_new(case, old) else None
+    return replace(case, old=old, new="\n".join([other, *new[1:]])) if is_new(case, old) else None
 
 
 def _dropped_row(rng: Random, case: Case) -> Case | None:
@@ -228,7 +229,7 @@ def _dropped_row(rng: Random, case: Case) -> Case | None:
         return None
     row = rng.choice(inner)
     old = "\n".join(one for one in rows if one != row)
-    return replace(case, old=old, new="\n".join(one for one in new if one != row)) if _is_new(case, old) else None
+    return replace(case, old=old, new="\n".join(one for one in new if one != row)) if is_new(case, old) else None
 
 
 _GUTTERS = ("[{}] ", "#{} ", "{}┃ ", "Line {}: ", "<{}> ", "{:05d}\t", "{}\\t", "({}) ", "{:>5}  ", "{} ", "{}=",
@@ -361,23 +362,23 @@ def _soft_hyphens(text: str) -> str:
 _WIDE = {char: chr(ord(char) + 0xFEE0) for char in "(),:;!?"}
 
 RENDERED: dict[str, Mistake] = {
-    "case of letters": _one_row(_case_of),
-    "case of letters, old only": _one_row(_case_of, kept=False, refuse=True),
+    "case of letters": change_kept_row(_case_of),
+    "case of letters, old only": change_kept_row(_case_of, kept=False, refuse=True),
     "line from elsewhere": _sibling_row,
     "line dropped": _dropped_row,
     "line doubled": _doubled_row,
     "lines swapped": _swapped_rows,
     "lines joined": _joined_rows,
     "line wrapped": _split_rows,
-    "elision in a line": _one_row(_inner_elision, refuse=True),
-    "comment lead lost": _one_row(_comment_lead),
-    "comma": _one_row(_comma),
-    "semicolon": _one_row(_semicolon),
-    "quotes swapped": _one_row(_quotes),
+    "elision in a line": change_kept_row(_inner_elision, refuse=True),
+    "comment lead lost": change_kept_row(_comment_lead),
+    "comma": change_kept_row(_comma),
+    "semicolon": change_kept_row(_semicolon),
+    "quotes swapped": change_kept_row(_quotes),
     "quotes swapped throughout": _texts(lambda text: text.translate(str.maketrans("\"'", "'\""))),
-    "digits of another script": _one_row(_digits),
-    "escape become a break": _one_row(_real_break),
-    "pointer": _one_row(_pointer, kept=False),
+    "digits of another script": change_kept_row(_digits),
+    "escape become a break": change_kept_row(_real_break),
+    "pointer": change_kept_row(_pointer, kept=False),
     "tabs in some lines": _some_rows(_tab_lead),
     "tabs of eight": _some_rows(lambda row: row.replace("\t", "        ")),
     "last indent lost": _row_indent_lost("last"),
@@ -388,8 +389,8 @@ RENDERED: dict[str, Mistake] = {
     "separators for line ends": _map({"\n": "\u2028"}),
     "next line characters": _map({"\n": "\u0085"}),
     "byte order mark": _wrap([("\ufeff", ""), ("\ufeff", "\ufeff")]),
-    "zero width in words": _each_row(_zero_width_word),
-    "soft hyphens": _each_row(_soft_hyphens),
+    "zero width in words": change_rows(_zero_width_word),
+    "soft hyphens": change_rows(_soft_hyphens),
     "full width": _map(_WIDE, "fold"),
     "ligatures": _map({"ffi": "ﬃ", "fi": "ﬁ", "fl": "ﬂ", "ff": "ﬀ"}),
     "ellipsis character": _map({"...": "…"}, "fold"),
@@ -400,7 +401,7 @@ RENDERED: dict[str, Mistake] = {
     "backslashes doubled": _map({"\\": "\\\\"}),
     "backslashes halved": _map({"\\\\": "\\"}),
     "backslashes lost": _map({"\\": ""}),
-    "quote of Markdown": _each_row(lambda row: "> " + row, blank=True),
+    "quote of Markdown": change_rows(lambda row: "> " + row, blank=True),
     "sign before lines": _same_sign,
     "code marks": _wrap([("`", "`"), ("``", "``"), ("**", "**")]),
     "quotes around": _wrap([('"', '"'), ("'", "'"), ('"""', '"""'), ("'''\n", "\n'''"), ("“", "”")]),
@@ -432,7 +433,7 @@ RENDERED: dict[str, Mistake] = {
     "literal break at the end": _wrap([("", "\\n")]),
     "part of the first and last line": _part,
     "blank before brackets": _map({"(": " ("}, "blanks"),
-    "tabs inside": _each_row(lambda text: re.sub(r"(?<=\S) (?=\S)", "\t", text, count=2)),
+    "tabs inside": change_rows(lambda text: re.sub(r"(?<=\S) (?=\S)", "\t", text, count=2)),
 }  # fmt: skip
 
 SLIPS = frozenset(

@@ -83,7 +83,8 @@ def _around(*pairs: tuple[str, str]) -> Mistake:
 def _lose_breaks(rng: Random, case: Case) -> Case | None:
     """All lines in one; two lines of the file show that it is a mistake."""
     glue = rng.choice([" ", "", "; "])
-    if "\n" not in case.old.strip() or len(split(case.sample.text)) - len(case.before) - len(case.after) < 2:
+    there = split(case.sample.text)[len(case.before) :]
+    if "\n" not in case.old.strip() or sum(bool(row.strip()) for row in there[: len(there) - len(case.after)]) < 2:
         return None
     old, new = (glue.join(row.strip() for row in text.split("\n")) for text in (case.old, case.new))
     return replace(case, old=old, new=new)

@@ -25,6 +25,7 @@ from tests import sizes
 from tests.text.edits import Case
 from tests.text.mangle import NEVER_ALONE, describe, make_case, make_literal_case, means, outcome, spliced
 from tests.text.mangle_mistakes import MISTAKES
+from tests.text.mangle_recalled import RECALLED
 from tests.text.mangle_rendered import SLIPS
 from tests.text.mangle_shown import SHOWN
 from tests.text.samples import SAMPLES, Sample
@@ -84,7 +85,9 @@ def test_every_mistake_is_made_alone_and_with_another_one() -> None:
 def test_most_mistakes_are_forgiven() -> None:
     drawn = [case for seed in range(sizes.pick(4, 8)) for shape in SHAPES.values() for case in cases(seed, shape)]
     verdicts = Counter(
-        outcome(case)[0] for case in drawn if not case.refuse and (SLIPS | SHOWN.keys()).isdisjoint(case.kinds)
+        outcome(case)[0]
+        for case in drawn
+        if not case.refuse and (SLIPS | SHOWN.keys() | RECALLED.keys()).isdisjoint(case.kinds)
     )
     assert verdicts["right"] > 0.65 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
@@ -225,6 +228,42 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("ab\n\n...\ncd\n...\n \ncd\n", "ab\n    ...\n...\ncd", "ab\n    ...\n...\nef\ncd", ToolError),
         # A tag with a word too much may not be the only place with one.
         ("a: b\n", "<old old x='y'>a: b</old>", "<new new x='y'>c c: d</new>", ToolError),
+        # A line that was only added has a blank behind its sign.
+        (" a b\n * c d\n", " a  b\n * c d", "  a b\n+ * c e", UnsureIndent),
+        # Two numbers before a third one are no line numbers.
+        ("9\n323\n", "7 8 323", "7 8 323 ab", ToolError),
+        # Do the new letters belong to the line above?
+        ("ab\ncd ef\ngh\n", "\ncd  ef\n", "2\ncd  ef\n", ToolError),
+        # Are the fences the file's, and to go?
+        ("```py\na = 1\nb\n```\n", "```py\na\t=\t1\nb\n```", "a\t=\t1\nc", UnsureIndent),
+        # Is the only line too deep, in a file that hardly shows its unit?
+        ("a b\nc\n  d\n  e\n", "  a  b", "  if f:\n    a  b", UnsureIndent),
+        # Do the dots stand for other lines?
+        ("  a\n  ...\n  b\nc\n", "  a\n...\n  b", "  a\n...\n  b\n  d", UnsureIndent),
+        # Is the first line where the old text has it, or where it is to be?
+        ("a\n- b\n  - c\n", "  - b\n    - c", "  - d\ne", UnsureIndent),
+        # Was the entity the file's own? Blanks alone are spelled in the new text.
+        ('    a = "&lt;b"\n', "&nbsp;&nbsp;a = &quot;&amp;lt;b&quot;", '&nbsp;&nbsp;a = "&lt;b"\nc', ToolError),
+        # Whose is the blank behind the number?
+        (" a\nb\n", "1:&nbsp; a\n2: b", "1:&nbsp; a\n&nbsp;c\n2: b", ToolError),
+        # A line below the opened block, deeper than that block was.
+        ("try:\n  a = 1\nb\n", "1|try:\n2|  a = 1", "try:\n    a = 2", UnsureIndent),
+        # Blanks for the file's tabs, or a level deeper?
+        ("f {\n\t\ta  &\n}\n", "a &amp;", "a &amp;\n    b", ToolError),
+        # Braces are doubled all of them, or none.
+        ("a {}\n", "a {}}", "a {}}b", ToolError),
+        # All lines of the new text have an arrow.
+        ("a b\nc d\n", "→ a b\n→ c d", "-> a b\n-> c e", ToolError),
+        # Kept lines lost the indentation that the old text, with its numbers, has.
+        ("f {\n\t\ta\n\t\tb\n\t}\n", "2 | \t\ta\n3 | \t\tb", "a\nc", ToolError),
+        # Pictures of blanks, spelled as in a URL.
+        ("  a b\n", "%C2%B7%C2%B7a b", "%C2%B7%C2%B7a b%0A%C2%B7%C2%B7c%C2%B7d", ToolError),
+        # Which blanks of another line are tabs?
+        ("8\tab\t3\n", "8 ab 3", "print(c, d e)", UnsureIndent),
+        # Several levels deeper, below no line that opens them.
+        ("a b\nif c:\n  d\n", "1|a b\n2|if c:", "    a b\nif c:", ToolError),
+        # The texts are exchanged.
+        ("a\nb\n", "<new>a</new>", "<old>c</old>", ToolError),
         # A string has escapes; and these are in the new text alone.
         ("ab = 1\n", "'ab = 1'", "'\\tab = 1'", ToolError),
         # Which fence is the file's?

@@ -6,7 +6,7 @@ Both texts of the edit are completed alike with what the file has there, so that
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from handrail.text import lines
@@ -88,10 +88,10 @@ def _restore_blank_lines(
     """Both texts with the blank lines of the file; None where the edit changes lines beside one that differs."""
     kept = _pair_lines(old, new)
     steps = list(pairwise(zip(filled, places, strict=False)))
-    is_wider_everywhere = all(after - number > place_after - place for (number, place), (after, place_after) in steps)
+    wider = sum(after - number > place_after - place for (number, place), (after, place_after) in steps)
     fresh = {*range(len(new))} - {*kept.values()}
-    if is_wider_everywhere and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
-        return None  # a blank line too many after each: are those between the new lines too many as well?
+    if 2 * wider >= len(steps) and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
+        return None  # a blank line too many after many: are those between the new lines too many as well?
     whole_old, whole_new = [old[0]], list[str]()
     done = 0
     for (number, place), (after, place_after) in steps:
@@ -108,12 +108,17 @@ def _restore_blank_lines(
 
 
 def _pair_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """The lines of the old text that are still there in the new one, or there in another version."""
-    pairs = dict[int, int]()
+    """The lines of the old text that are still there in the new one, or there in another version, from above and from
+    below: of lines that repeat themselves, no others are certain."""
+    last, other = len(old) - 1, len(new) - 1
+    from_below = {(last - i, other - j) for i, j in _pair_from_above(old[::-1], new[::-1])}
+    return dict(pair for pair in _pair_from_above(old, new) if pair in from_below)
+
+
+def _pair_from_above(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     for code, i1, i2, j1, j2 in lines.get_opcodes([squeeze(row) for row in old], [squeeze(row) for row in new]):
-        if code == "equal":
-            pairs.update((i1 + k, j1 + k) for k in range(i2 - i1))
-        elif i2 - i1 == j2 - j1:
-            changed = ((i1 + k, j1 + k) for k in range(i2 - i1))
-            pairs.update((i, j) for i, j in changed if are_alike(old[i].strip(), new[j].strip()))
-    return pairs
+        if code != "equal" and i2 - i1 != j2 - j1:
+            continue
+        for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+            if code == "equal" or are_alike(old[i].strip(), new[j].strip()):
+                yield i, j

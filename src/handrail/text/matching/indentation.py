@@ -20,6 +20,8 @@ _INDENT = re.compile(rf"[ \t{ODD_BLANKS}]*")
 _LEAD = re.compile(rf"[ \t{ODD_BLANKS}{ZERO_WIDTH}]*")
 _TABS = (4, 8, 2, 3)
 _SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
+_MANY = 4
+"""Lines of one depth that are no chance."""
 _CONTINUES = re.compile(r"^\s*(?:\??\.\w|->|&&|\|\||\|>|::)")
 _OPENS = re.compile(r"(?:[:{(\[]|=>|->|\b(?:then|do|begin|else))\s*(?:#.*|//.*)?$", re.IGNORECASE)
 _CLOSES = re.compile(r"\s*(?:[)}\]]|end\b|fi\b|done\b|esac\b|else\b|elif\b)", re.IGNORECASE)
@@ -162,7 +164,8 @@ class IndentMap:
         (theirs, ours), *others = self._pairs
         if not known and not others and indent == ours and len(theirs) > len(ours):
             raise Unsure  # the one line that was quoted is too deep, and this one is where the file has it
-        if answer and not known and not others and theirs != ours and not self.is_on_grid(answer):
+        is_sure = self._is_frequent(answer or "") if not ours else bool(self.unit) and self.is_on_grid(answer or "")
+        if answer and not known and not others and theirs != ours and not is_sure:
             raise Unsure  # only the one line may be too deep, or not deep enough
         if answer is not None and (self._is_crossed(indent, answer) or self._rests_on_first(indent)):
             raise Unsure  # the line that says so is a slip, or may be one
@@ -189,10 +192,18 @@ class IndentMap:
         return all(image(a) == b for a, b in self._pairs[self.first_lost :])
 
     def _rests_on_first(self, indent: str) -> bool:
-        """Whether the first line alone has this indentation, and is not where the file has it, as all others are."""
+        """Whether the first line alone has this indentation, and is not where the file has it, as all others are; where
+        the file has many lines as deep as that, another unit is the better reason."""
         (theirs, ours), *others = self._pairs
         is_deeper = theirs == indent != ours and {*theirs} == {*ours}
-        return is_deeper and len(others) > 0 and all(a == b != indent for a, b in others)
+        if not is_deeper or not others or not all(a == b != indent for a, b in others):
+            return False
+        return not self._is_frequent(ours)
+
+    def _is_frequent(self, indent: str) -> bool:
+        """Whether an indentation is on the grid of the file, and many lines have it."""
+        is_fit = bool(self.unit) and self.is_on_grid(indent)
+        return is_fit and sum(indent_of(row) == indent for row in self._file) >= _MANY
 
     def _is_crossed(self, indent: str, answer: str) -> bool:
         """Whether a deeper line of the model is less deep in the file than ``answer``, or the other way round."""
@@ -207,7 +218,8 @@ class IndentMap:
         depths = {b for _, b in self._pairs}
         if any(a for a, _ in self._pairs):
             return False
-        return (indent in depths and (all(self._new[1:]) or not self._opens)) or (
+        columns = {depth.expandtabs(tab) for depth in depths for tab in _TABS}
+        return (indent.expandtabs(8) in columns and (all(self._new[1:]) or not self._opens)) or (
             not on_grid and any(indent == b + self.unit for b in depths)
         )
 
@@ -250,7 +262,11 @@ class IndentMap:
     @cached_property
     def is_explained(self) -> bool:
         """Whether one mapping explains all lines: then none of them lost its indentation alone."""
-        return any(self._explain_simply(self._pairs, "")) or any(self._explain_by_scale(self._pairs, ""))
+        if any(self._explain_simply(self._pairs, "")):
+            return True
+        # Two depths can always be explained by a unit and a shift.
+        is_shown = len({*self._pairs}) > 2 or any(not a and not b for a, b in self._pairs)
+        return is_shown and any(self._explain_by_scale(self._pairs, ""))
 
     @cached_property
     def is_lossy(self) -> bool:
@@ -417,6 +433,8 @@ class IndentMap:
             return None  # some lines of the new text have an indentation that only the old text has
         if like_old or like_file:
             return like_file if outermost in (None, like_file) else None if like_file else False
+        if outermost and self._new[0] == self._pairs[0][0] != self._pairs[0][1]:
+            return None  # the first line is where the old text has it
         return outermost
 
     def _guess_from_kinds(self) -> bool | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd
 
+from handrail.text.matching.fold import ODD_BLANKS
 from handrail.text.matching.habits import Repair, Spoil, choose_new, prefix_rows, undo_throughout, wrap
 from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.omission import is_omission
@@ -25,6 +26,7 @@ _GUTTERS += [re.compile(rf"^ *{_DIGITS}[:-]"), re.compile(rf"^[\w./\\][\w./\\-]*
 _AROUND = (rf"\[{_DIGITS}\]", rf"\({_DIGITS}\)", rf"<{_DIGITS}>", rf"[Ll]ine {_DIGITS}:")
 _GUTTERS += [re.compile(rf"^{mark}(?: |$)") for mark in _AROUND]
 _NUMBER = re.compile(rf"\s*[Ll#(\[<]?{_DIGITS}(?:\W|$)")
+_SPELLED_BLANK = re.compile(rf"[{ODD_BLANKS}]|&(?:nbsp|#)|\\[xu]|%[02]")
 _PADDED_NUMBER = re.compile(r" +\d")
 _LEAD = re.compile(r"^(?:[ \t·•␣␠∙→⇥»␉]|<TAB>|<tab>|\\t|\^I)+", re.MULTILINE)
 _TAB_SIGN = re.compile(r"→ *|⇥|»|␉|<TAB>|<tab>|\\t|\^I")
@@ -40,6 +42,8 @@ _SIDE = (
     r"(?:_str|_string|_text|_code|_content)?"
 )
 """Names of tags that are no part of a page: an element of HTML around a text may be what the edit changes."""
+_BEFORE = re.compile("old|search|find|original|before")
+_AFTER = re.compile("new|replace|updated|after")
 _ATTRIBUTES = r"""(?:\s+[\w:.-]+=(?:"[^"<>\\]*"|'[^'<>\\]*'|[^\s"'<>\\]+))*\s*"""
 _TAG = re.compile(rf"^\s*<({_SIDE}|code){_ATTRIBUTES}>[ \t]*\n(.*?)\n[ \t]*</\1>\s*$", re.DOTALL)
 _INLINE_TAG = re.compile(rf"^\s*<({_SIDE}){_ATTRIBUTES}>(.*?)</\1>\s*$", re.DOTALL)
@@ -94,6 +98,10 @@ def remove_gutter(old: str, new: str) -> list[Repair]:
         spoil = prefix_rows(prefixes)
         if undone == new and _may_be_shifted(matches, bare, new):
             continue
+        if _SPELLED_BLANK.match(bare) and any(row.strip() and not gutter.match(row) for row in others):
+            continue  # a blank that is spelled may be the number's, and the line without a number tells nothing
+        if undone == new and filled == 1 and bare[:1].isspace() and new[:1].strip():
+            continue  # the new text may have been written from its first letter on
         if _is_cut_alike(matches, bare, new):
             meant = [one for one in meant if one != new]
         repairs += [Repair(bare, one, spoil) for one in meant if not _keeps_number(one, bare, numbers)]
@@ -151,11 +159,14 @@ def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[int, tupl
             continue
         if any(after - before != 1 for before, after in pairwise(numbers)):
             continue
+        if added and not _are_aligned([match for text in (*old, *new) if (match := gutter.match(text))]):
+            continue  # some of these numbers may be the file's
         bare = tuple((sign, gutter.sub("", text)) for sign, text in rows)
         if not added and all(map(_PADDED_NUMBER.match, old)) and _may_have_gap(bare):
             continue
-        still = [bool(gutter.match(text)) == (sign != "+") for sign, text in bare if text.strip()]
-        if added and all(still):
+        still = [{bool(gutter.match(text)) for sign, text in bare if text.strip() and (sign == "+") is is_new}
+                 for is_new in (False, True)]  # fmt: skip
+        if added and True in still[0] and False in still[1]:
             continue  # the file's own lines are numbered: which numbers are whose?
         above = next(at for at, (_, text) in enumerate(one for one in rows if one[0] != "+") if text.strip())
         variants.append((numbers[0] - above, bare))
@@ -169,7 +180,8 @@ def _may_have_gap(rows: Sequence[tuple[str, str]]) -> bool:
     step = gcd(*map(len, old)) or 2
 
     def may_be_sign(depth: str) -> bool:
-        is_off_grid = len(depth) % step == 1 < step and depth not in old
+        is_odd = len(depth) % 2 == 1 and not any(len(known) % 2 for known in old)
+        is_off_grid = (len(depth) % step == 1 < step or is_odd) and depth not in old
         return depth[:1] == " " and (depth[1:] in old or depth[1:2] == "\t" or is_off_grid)
 
     return any(map(may_be_sign, new)) and (old.isdisjoint(new) or all(map(may_be_sign, new)))
@@ -278,6 +290,8 @@ def remove_wrapper(old: str, new: str) -> list[Repair]:
     repairs = []
     for before, after in _WRAPPERS:
         match, other = before.match(old), after.match(new)
+        if match and other and _AFTER.match(match[1]) and _BEFORE.match(other[1]):
+            continue  # the two texts are exchanged
         if match and other and other[2] and (match[2][-1:] == "\n") == (other[2][-1] == "\n"):
             if before in _INLINE and indent_of(old.lstrip("\n")) and "\n" in other[2]:
                 continue  # a shift of all lines, of which the tag hides that of the first

@@ -8,7 +8,7 @@ variants. The first variants that match anywhere decide, and all of them must me
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,8 +18,8 @@ from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.budget import spend
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
-from handrail.text.matching.fold import CONTROL_BLANKS, fold
-from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure, with_plain_lead
+from handrail.text.matching.fold import CONTROL_BLANKS, fold, squeeze
+from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure, indent_of, with_plain_lead
 from handrail.text.matching.omission import get_omission_words, is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
@@ -29,7 +29,8 @@ from handrail.text.matching.places import (
     find_level,
     split_rows,
 )
-from handrail.text.matching.variants import Variant, list_variants
+from handrail.text.matching.spellings import find_spelled
+from handrail.text.matching.variants import SIGNS, Variant, list_variants
 
 _NEARLY = ("line_endings", "trailing_blanks")
 _COMMENT = re.compile(
@@ -52,6 +53,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
 """A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
+_ARROW = re.compile(r"\s*(?:[-=]*>+|\|)")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
 _BESIDE = 4
 """How many lines above and below a place may hold a line that the model moved."""
@@ -74,13 +76,12 @@ class LooseSearch:
     def __init__(self, file: FileLines, replace_all: bool, prose: bool) -> None:
         self._file, self._replace_all, self._prose = file, replace_all, prose
         self._foreign = frozenset[str]()
-        """Signs that the old text has and the file does not, and pictures of control characters in the new text."""
+        """Signs and spelled characters that an old text has and the file does not, and pictures in a new text."""
 
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
-        odd = {char for char in {*old} if _is_odd(char)} | {char for char in {*new} if "\u2400" <= char <= "\u2426"}
-        self._foreign = frozenset(char for char in odd if char not in self._file.text)
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
+        self._foreign = frozenset(self._list_foreign([one for group in groups for one in group]))
         control = [char for char in CONTROL_BLANKS if char not in self._file.text]
         groups = [[one for one in group if not any(char in one.old for char in control)] for group in groups]
         if any(self._has_own_dots(one.old) for group in groups for one in group):
@@ -100,11 +101,21 @@ class LooseSearch:
                     matches += [one for reading in groups[0] if (one := self._match_trimmed(reading))]
                 if any(one.fits for one in matches):
                     return self._make_plan(matches)
+                if matches and find == self._match_but_blank_lines and group is groups[0]:
+                    break  # the text as it is stands there, so nothing in it is a habit
         for group in groups:
             matches = [one for reading in group if (one := self._match_but_one_word(reading))]
             if matches:
                 return self._make_plan(matches, "words")
         return None
+
+    def _list_foreign(self, variants: Sequence[Variant]) -> Iterator[str]:
+        """Yield the signs and spelled characters of old texts, and the pictures of new ones, that the file lacks."""
+        olds, news = {one.old for one in variants}, {one.new for one in variants}
+        spend(sum(map(len, olds)) + sum(map(len, news)))
+        odd = {char for char in set[str]().union(*olds) if _is_odd(char)}
+        odd |= {char for char in set[str]().union(*news) if "\u2400" <= char <= "\u2426"}
+        yield from (part for part in odd.union(*map(find_spelled, olds)) if part not in self._file.text)
 
     def _match_whole(self, reading: Variant) -> _VariantMatches | None:
         old, new = _make_plain_rows(reading)
@@ -162,9 +173,10 @@ class LooseSearch:
             parts.append(LineMatch(places[0], anchor, new[j:other]))
             floor, i, j = places[0] + len(anchor), gap + 1, other + 1
         start, end = parts[0].at, parts[-1].span[1]
-        around = [*map(get_omission_words, self._file.bodies[max(0, start - _BESIDE) : end + _BESIDE])]
-        if any(get_omission_words(old[gap]) in around for gap in gaps):
-            return None  # they are a line of the file itself, at another place
+        around = map(get_omission_words, self._file.bodies[max(0, start - _BESIDE) : end + _BESIDE])
+        kinds = {bool(words) for words in around if words is not None}
+        if any(bool(get_omission_words(old[gap])) in kinds for gap in gaps):
+            return None  # they may be a line of the file itself, at another place or in other words
         evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
         parts = [replace(part, evidence=evidence) for part in parts]
         fits = self._fits(edges, start, end)
@@ -237,6 +249,20 @@ class LooseSearch:
         pairs = zip(match.old, self._file.bodies[match.at :], strict=False)
         return any(row.rstrip() != body.rstrip() and is_omission(row) for row, body in pairs)
 
+    def _has_sign(self, matches: _VariantMatches) -> bool:
+        """Whether the file has a sign of its own in a place where such signs were taken for a habit."""
+        signs = "".join(SIGNS[name] for name in matches.names if name in SIGNS)
+        rows = (row for parts in matches.places for part in parts for row in self._file.bodies[slice(*part.span)])
+        return bool(signs) and any(char in row for row in rows for char in signs)
+
+    def _may_be_elided(self, place: LineMatch) -> bool:
+        """Whether dots may stand for other lines: the file has them there, but not as deep, and other lines alike."""
+        both = zip(place.old, self._file.bodies[place.at :], strict=False)
+        pairs = [(row, body) for row, body in both if row.strip() and (indent_of(row) or indent_of(body))]
+        moved = [indent_of(row) != indent_of(body) for row, body in pairs]
+        dots = [is_omission(row) for row, _ in pairs]
+        return any(a and b for a, b in zip(moved, dots, strict=True)) and not all(moved)
+
     def _match_part(self, reading: Variant) -> _VariantMatches | None:
         old, new = reading.old, reading.new
         if self._replace_all or "\n" in old + new or not _PARTLY.issuperset(reading.names):
@@ -307,10 +333,18 @@ class LooseSearch:
             )
         splices = plans.popitem()[0]
         best = matches[levels.index(strictest)]
-        if not self._foreign.isdisjoint("".join(one.new for one in splices)):  # a part of what a habit strews
+        fresh = "".join(one.new for one in splices)
+        if any(part in fresh for part in self._foreign):  # a part of what a habit strews
             raise UnsureIndent(line=starts[0] + 1, readings=sorted(best.names), quotes=not best.names)
-        if any(self._may_be_signed(part) for one in matches for parts in one.places for part in parts):
+        parts = [part for one in matches for parts in one.places for part in parts]
+        if any(map(self._may_be_signed, parts)):
             raise UnsureIndent(line=starts[0] + 1, readings=["diff signs"])
+        if any(self._has_sign(one) for one in matches):
+            raise UnsureIndent(line=starts[0] + 1, readings=sorted(best.names))
+        if any(map(_loses_fence, parts)):
+            raise UnsureIndent(line=starts[0] + 1, readings=["code fence"])
+        if any(map(self._may_be_elided, parts)):
+            raise UnsureIndent(line=starts[0] + 1, readings=["elided middle"])
         return EditPlan(level or strictest, best.names, splices, len(starts))
 
     def _find_loosest(self, matches: _VariantMatches) -> str:
@@ -326,10 +360,10 @@ class LooseSearch:
         rows = [fold(row) for row in place.new if row.strip()]
         known = {*map(fold, place.old), *map(fold, self._file.bodies[slice(*place.span)])}
         further = rows[1:] or rows  # the first line may have lost its sign together with its indentation
-        is_moved = all(row.startswith(" ") for row in further) and any(
+        is_moved = all(row.startswith((" ", "+")) for row in further) and any(
             row[1:] in known and row not in known for row in rows
         )
-        return is_moved or any(map(_ADDED.match, rows))
+        return is_moved or any(map(_ADDED.match, rows)) or _is_quoted(rows, known)
 
     def _compute_splices(self, matches: _VariantMatches) -> Iterator[Splice]:
         for parts in matches.places:
@@ -340,6 +374,26 @@ class LooseSearch:
 
     def _report_ambiguous(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
+
+
+def _loses_fence(place: LineMatch) -> bool:
+    """Whether the old text is between fences that the file has there, and the new one, which keeps a line, has none."""
+    rows = [row for row in place.old if row.strip()]
+    if len(rows) < 3 or not _FENCE.match(rows[0]) or not _FENCE.match(rows[-1]) or any(map(_FENCE.match, place.new)):
+        return False
+    return not {squeeze(row) for row in rows[1:-1]}.isdisjoint(map(squeeze, place.new))
+
+
+def _is_quoted(rows: Sequence[str], known: Collection[str]) -> bool:
+    """Whether all lines begin with one sign such as an arrow, which no known line has, and one is known without it."""
+    match = _ARROW.match(rows[0]) if rows else None
+    sign = match[0].strip() if match else ""
+    if not sign or any(row.lstrip().startswith(sign) for row in known):
+        return False
+    bare = {row.strip() for row in known}
+    return all(row.lstrip().startswith(sign) for row in rows) and any(
+        row.lstrip().removeprefix(sign).strip() in bare for row in rows
+    )
 
 
 def _is_odd(char: str) -> bool:

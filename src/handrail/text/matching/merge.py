@@ -80,7 +80,7 @@ def merge(
     if not evidence:
         old, new = _complete_first_lines(ours, old, new)
     indents = IndentMap(old, ours, new, file, evidence)
-    if indents.same and len(new) > 1 and _has_lost_all(ours, new):
+    if indents.same and len(new) > 1 and (_has_lost_all(ours, new) or _is_shifted(ours, new)):
         raise Unsure
     if not (indents.same or indents.flat or indents.bare) and _has_empty_block(new):
         raise Unsure
@@ -98,10 +98,24 @@ def merge(
     is_proven = not is_flat and (indents.same or (indents.is_explained and len(old) > 1))
     if not is_proven and has_lost_indent(texts, fresh):
         raise Unsure  # some lines of the old text lost their indentation, and so may some of the new one
+    if _deepens_block(rows, ours):
+        raise Unsure
     first = next((number for number, text in enumerate(texts) if text.strip()), -1)
     if first in fresh and _leaves_block(beside[0], ours, texts[first]):
         raise Unsure
     return rows
+
+
+def _deepens_block(rows: Sequence[MergedRow], ours: Sequence[str]) -> bool:
+    """Whether the first line of a block that a kept line opens is new, and deeper than the one that it had."""
+    filled = [row for row in rows if (ours[row.at] if row.text is None else row.text).strip()]
+    for above, below in pairwise(filled):
+        if above.text is not None or below.text is None or not ours[above.at].rstrip().endswith((":", "{")):
+            continue
+        was = next((row for row in ours[above.at + 1 :] if row.strip()), "")
+        if len(indent_of(ours[above.at])) < len(indent_of(was)) < len(indent_of(below.text)):
+            return True
+    return False
 
 
 def _leaves_block(above: str, ours: Sequence[str], first: str) -> bool:
@@ -121,10 +135,28 @@ def _may_be_twin(ours: Sequence[str], old: Sequence[str], new: Sequence[str]) ->
 
 
 def _has_lost_all(ours: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether no new line is indented, though the edit keeps one that is in the file."""
-    indented = {row.strip() for row in ours if row.strip() and indent_of(row)}
-    flush = {row.strip() for row in ours if row.strip() and not indent_of(row)}
-    return not any(map(indent_of, new)) and not (indented - flush).isdisjoint(map(str.strip, new))
+    """Whether no new line is indented, or all are by one blank, though the edit keeps one that is so in the file."""
+    depths = {indent_of(row) for row in new if row.strip()} - {""}
+    if depths and depths != {" "}:
+        return False
+    indented = {row.strip() for row in ours if row.strip() and indent_of(row) not in ("", *depths)}
+    others = {row.strip() for row in ours if row.strip() and indent_of(row) in ("", *depths)}
+    return not (indented - others).isdisjoint(map(str.strip, new))
+
+
+def _is_shifted(ours: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the first line and all others that the edit keeps are deeper or less deep than in the file, by the same
+    blanks, and some lines are new: an edit that only moves lines means that."""
+    first, kept = new[0].strip(), Counter(row.strip() for row in ours)
+    if not first or not ours or first != ours[0].strip():
+        return False
+    pairs = [(row, next(one for one in ours if one.strip() == row.strip())) for row in new if kept[row.strip()] == 1]
+    pairs = [(indent_of(row), indent_of(there)) for row, there in pairs if row.strip()]
+    if len(pairs) == sum(bool(row.strip()) for row in new) or not pairs:
+        return False
+    less = {there.removesuffix(here) if there.endswith(here) else "" for here, there in pairs}
+    more = {here.removesuffix(there) if here.endswith(there) else "" for here, there in pairs}
+    return any(len(by) == 1 and by != {""} for by in (less, more))
 
 
 def _has_empty_block(new: Sequence[str]) -> bool:
@@ -305,6 +337,11 @@ class _Merge:
         indent = get_plain_indent(self._new[j])
         if indent in (get_plain_indent(self._old[i]), indent_of(self._ours[i])):
             return True
+        unit = self._indents.unit
+        if self._indents.same and unit not in ("", "\t") and len(indent) > len(indent_of(self._ours[i])) + len(unit):
+            above = next((row for row in reversed(self._new[:j]) if row.strip()), self._rows[0])
+            if len(indent) > len(get_plain_indent(above)) + len(unit):
+                return False  # several levels deeper, below no line that opens them
         fits = self._indents.is_on_grid(indent) or not self._indents.is_on_grid(get_plain_indent(self._old[i]))
         return fits and (self._indents.same or self._indents.is_explained or self._indents.first_lost)
 
@@ -326,6 +363,8 @@ class _Merge:
                 raise Unsure  # the old text has blanks for tabs elsewhere
             self._refuse_runs(new)
             return MergedRow(i, placed)
+        if "\t" in ours and "\t" not in old and not are_alike(old, new):
+            raise Unsure  # which blanks of the new line stand for a tab?
         changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
         if "\t" not in old and changed.count("\t") != ours.count("\t"):
             raise Unsure  # a tab of the file would become blanks
@@ -356,7 +395,7 @@ class _Merge:
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
     def _refuse_runs(self, line: str) -> None:
-        if (self._runs or self._expands) and _RUN.search(line):
+        if (self._runs or self._expands) and _RUN.search(fold(line)):
             raise Unsure  # several blanks stand for one, or for a tab, in the old text
 
     def _restyle(self, text: str) -> str:
@@ -423,7 +462,7 @@ def are_alike(old: str, new: str) -> bool:
 
 def _list_runs(old: str, ours: str) -> list[str]:
     """The runs of blanks inside a line of the old text, if the matched one of the file has none."""
-    return [] if _RUN.search(ours) else _RUN.findall(old)
+    return [] if _RUN.search(ours) else _RUN.findall(fold(old))
 
 
 def _list_surplus(pairs: Sequence[tuple[str, str]]) -> dict[int, str]:

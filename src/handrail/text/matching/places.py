@@ -13,7 +13,7 @@ from handrail.text.document import Splice, minimize
 from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
-from handrail.text.matching.merge import MergedRow, merge
+from handrail.text.matching.merge import MergedRow, are_alike, merge
 
 _FAST = 20
 """Steps that cost as little as one: a line that is copied or compared, a character that is folded."""
@@ -53,6 +53,9 @@ class BlankEdges:
         only_blanks = bool(new) and not any(row.strip() for row in new)
         cut_head = bool(others[0]) and _may_end_at_blank(self.old[::-1], self.new[::-1])
         self.unsure = only_blanks or cut_head or (bool(others[1]) and _may_end_at_blank(self.old, self.new))
+        if any(row.strip() for row in new):
+            self.unsure |= bool(above) and not others[0] and _fills_edge(self.old, self.new)
+            self.unsure |= bool(below) and not others[1] and _fills_edge(self.old[::-1], self.new[::-1])
 
 
 class FileLines:
@@ -196,6 +199,13 @@ def split_rows(old: str, new: str) -> tuple[list[str], list[str]]:
 def _may_end_at_blank(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether ``new`` may end where ``old`` has a blank line in its middle: whose blank line is behind it, then?"""
     return any(squeeze(row) == squeeze(new[-1]) and not below.strip() for row, below in pairwise(old)) if new else False
+
+
+def _fills_edge(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether ``new`` may begin in a line that ``old`` begins behind, in the place of its blank line."""
+    if not old or squeeze(new[0]) in map(squeeze, old):
+        return False
+    return not are_alike(old[0].strip(), new[0].strip())
 
 
 def _count_blank(rows: Sequence[str]) -> int:

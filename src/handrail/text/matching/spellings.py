@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from handrail.text.matching.budget import spend
-from handrail.text.matching.fold import LINE_SEPARATORS, fold
+from handrail.text.matching.fold import LINE_SEPARATORS, fold, squeeze
 from handrail.text.matching.habits import Repair, Spoil, Undo, choose_new, undo_throughout
 
 _ESCAPED_BACKSLASH = re.compile(r"\\\\[ntr]")
@@ -23,6 +23,8 @@ _FAST = 20
 _HALF_DONE = re.compile(r"^\s*\\[nt]|\\r$", re.MULTILINE)
 """A line of code hardly ever begins with an escaped line break or tab, or ends with an escaped carriage return."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_BLANK_ENTITIES = re.compile(r"^(?:\s|&(?:nbsp|Tab|#0*(?:9|32|160)|#[xX]0*(?:9|20|[aA]0));)+", re.MULTILINE)
+_ESCAPED_ENTITY = re.compile(r"&amp;((?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});\w\w+)")
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _MARKUP = frozenset("<>&\"'")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
@@ -58,9 +60,15 @@ def decode_entities(old: str, new: str) -> list[Repair]:
     spelled = [{*map(html.unescape, _ENTITY.findall(text))} for text in (old, new)]
     if (_MARKUP.isdisjoint(spelled[0]) and not _MARKUP.isdisjoint(spelled[1])) or spelled[1] - spelled[0] - _MARKUP:
         return []  # these may be the file's own
-    repairs = _undo_habit(
-        old, new, _make_undo_spelled(_ENTITY, html.unescape), _make_spell(_ENTITY, html.unescape, _NAMED)
-    )
+    undo = _make_undo_spelled(_ENTITY, html.unescape)
+    own = {squeeze(row) for bare in (undo(old), undo(undo(old))) for row in bare.split("\n")}
+    own = {row for row in own if _ENTITY.search(row)}
+    words = {match[1] for match in _ESCAPED_ENTITY.finditer(old)}
+    if any(f"&{word}" in new and f"&amp;{word}" not in new for word in words):
+        return []
+    if not own.isdisjoint(map(squeeze, _BLANK_ENTITIES.sub("", new).split("\n"))):
+        return []  # a line that both texts have is as the file has it: only blanks are spelled in the new text
+    repairs = _undo_habit(old, new, undo, _make_spell(_ENTITY, html.unescape, _NAMED))
     return [one for one in repairs if one.new != new or not _keeps_entity(old, one)]
 
 
@@ -113,14 +121,21 @@ def unescape_markdown(old: str, new: str) -> list[Repair]:
     return undo_throughout(old, new, lambda text: _MARKDOWN.sub(r"\1", text), make_spoil)
 
 
-def make_replacer(written: Mapping[str, str]) -> Callable[[str, str], list[Repair]]:
-    """Undo a habit that writes the values of ``written`` for its keys, wherever they are."""
+def find_spelled(text: str) -> set[str]:
+    """The characters of a text that are written as entities or code points, as they are written."""
+    spelled = set(_ENTITY.findall(text)) if "&" in text else set[str]()
+    return spelled.union(_CODE_POINT.findall(text)) if "\\" in text else spelled
+
+
+def make_replacer(written: Mapping[str, str], together: bool = False) -> Callable[[str, str], list[Repair]]:
+    """Undo a habit that writes the values of ``written`` for its keys, wherever they are; ``together``: for all of them
+    if for one."""
     undo = re.compile("|".join(map(re.escape, sorted(written.values(), key=len, reverse=True))))
     again = re.compile("|".join(map(re.escape, sorted(written, key=len, reverse=True))))
     plain = {sent: key for key, sent in written.items()}
 
     def step(old: str, new: str) -> list[Repair]:
-        used = {*undo.findall(old)}
+        used = {*written.values()} if together else {*undo.findall(old)}
 
         def spoil(bare: str) -> str:
             return again.sub(lambda match: written[match[0]] if written[match[0]] in used else match[0], bare)

@@ -66,8 +66,10 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
         for variant in last:
             steps = _count_steps(variant.old) + _count_steps(variant.new)
             for name, step, may_have in _STEPS:
-                if not may_have(variant.old) or (name, variant.names) == ("quotation signs", ("line numbers",)):
-                    continue  # a bar behind a number is the number's
+                if not may_have(variant.old):
+                    continue
+                if variant.names == ("line numbers",) and name in ("line numbers", "quotation signs"):
+                    continue  # a second number is the file's, and a bar behind a number is the number's
                 spend(steps)
                 for repair in step(variant.old, variant.new):
                     pair = (repair.old, repair.new)
@@ -154,6 +156,14 @@ def _is_foreign(text: str) -> bool:
 
 
 _ESCAPED = _contains("\\")
+_LIGATURES = {"ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}
+_ARROWS = {"->": "→", "=>": "⇒", "<-": "←", ">=": "≥", "<=": "≤", "!=": "≠", "===": "≡"}
+_DASHES = {"--": "—"}
+SIGNS = {
+    name: "".join(table.values())
+    for name, table in (("ligatures", _LIGATURES), ("arrows", _ARROWS), ("long dashes", _DASHES))
+}
+"""The habits that write one sign for several characters, and these signs."""
 _STEPS: tuple[tuple[str, Callable[[str, str], list[Repair]], Callable[[str], bool]], ...] = (
     ("code fence", _remove_fence, _contains("```", "~~~")),
     ("line numbers", remove_gutter, _is_any),
@@ -171,16 +181,12 @@ _STEPS: tuple[tuple[str, Callable[[str, str], list[Repair]], Callable[[str], boo
     ("codes of a URL", decode_percent, _contains("%")),
     ("composed characters", make_normalize("NFC"), _is_foreign),
     ("combining characters", make_normalize("NFD"), _is_foreign),
-    ("ligatures", make_replacer({"ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}), _is_foreign),
-    (
-        "arrows",
-        make_replacer({"->": "→", "=>": "⇒", "<-": "←", ">=": "≥", "<=": "≤", "!=": "≠", "===": "≡"}),
-        _is_foreign,
-    ),
-    ("long dashes", make_replacer({"--": "—"}), _contains("—")),
+    ("ligatures", make_replacer(_LIGATURES), _is_foreign),
+    ("arrows", make_replacer(_ARROWS), _is_foreign),
+    ("long dashes", make_replacer(_DASHES), _contains("—")),
     ("escaped slashes", make_replacer({"/": "\\/"}), _contains("\\/")),
     ("doubled backslashes", make_replacer({"\\": "\\\\"}), _contains("\\\\")),
-    ("doubled braces", make_replacer({"{": "{{", "}": "}}"}), _contains("{{", "}}")),
+    ("doubled braces", make_replacer({"{": "{{", "}": "}}"}, together=True), _contains("{{", "}}")),
     ("doubled percent signs", make_replacer({"%": "%%"}), _contains("%%")),
     ("doubled quotes", make_replacer({"'": "''"}), _contains("''")),
     ("quotes of a shell", make_replacer({"'": "'\\''"}), _contains("'\\''")),

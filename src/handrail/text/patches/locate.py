@@ -41,6 +41,8 @@ _COMPARED = 8
 _FAST = 20
 """Characters that cost one step to compare."""
 _MOST_LISTED = 10
+_MOST_LOST = 2
+"""Lines of context that a hunk may lack."""
 _MOST_TRIED = 100
 _MOST_COMPARED = 1_000_000
 
@@ -271,7 +273,8 @@ class _PatchedText:
             if not tried.old:
                 return _Fit(tried, "exact", self._find_insertion(tried, scopes, number))
             for level in _LEVELS:
-                if fit := self._fit_at(tried, level, scopes, head, number):
+                fit = self._fit_at(tried, level, scopes, head, number)
+                if fit and (tried is hunk or not any(self._lacks_line(hunk, tried, at) for at in fit.places)):
                     return fit
         # Where a blank may be the gutter's or the line's own, the nearest reading wins, not the first one.
         bare = [(first, replace(hunk, rows=rows)) for first, rows in remove_line_numbers(hunk.rows)]
@@ -279,8 +282,26 @@ class _PatchedText:
             for first, tried in bare:
                 if fit := self._fit_at(tried, level, scopes, 0, number):
                     self._refuse_other_number(fit, first, number)
-                    return fit
+                    return replace(fit, places=[first - 1]) if first - 1 in fit.places else fit
         raise self._explain_missing(hunk, number)
+
+    def _lacks_line(self, hunk: PatchHunk, trimmed: PatchHunk, at: int) -> bool:
+        """Whether a blank line beside a change, which was taken off the hunk, is in the file behind a line or two that
+        the hunk lacks: then the change may belong there."""
+        end = at + len(trimmed.old)
+        sides = [
+            (hunk.rows[-1], trimmed.rows[-1], self.bodies[end : end + 1 + _MOST_LOST]),
+            (hunk.rows[0], trimmed.rows[0], self.bodies[max(0, at - 1 - _MOST_LOST) : at][::-1]),
+        ]
+        return any(
+            not sent[1].strip()
+            and sent != edge
+            and edge[0] != " "
+            and near
+            and near[0].strip()
+            and not all(map(str.strip, near))
+            for sent, edge, near in sides
+        )
 
     def _refuse_other_number(self, fit: _Fit, first: int, number: int) -> None:
         """Refuse places of a hunk with line numbers that are not where the numbers say, if it fits there as well."""
@@ -475,6 +496,8 @@ class _PatchedText:
             if added and {" " + indent for indent in added} <= depths:
                 raise Unsure
             return _take_signed(hunk)
+        if _removes_other_depth(hunk, ours):
+            raise Unsure
         beside = find_filled_beside(self.bodies, at, at + len(ours))
         return merge(ours, hunk.old, hunk.new, self.bodies, beside=beside)
 
@@ -512,6 +535,27 @@ class _PatchedText:
     def _find_ending(self, near: int) -> str:
         around = (*self.endings[max(0, near - 2) : near + 2][::-1], *self.endings[:1])
         return next((ending for ending in around if ending), "\n")
+
+
+def _removes_other_depth(hunk: PatchHunk, ours: Sequence[str]) -> bool:
+    """Whether a removed line is deeper than another one in the hunk and not in the file, or as deep: it may be another
+    line. Lines without any indentation may have lost it."""
+    signs = [sign for sign, _ in hunk.rows if sign != "+"]
+    rows = [
+        (sign, indent_of(text), indent_of(there))
+        for sign, text, there in zip(signs, hunk.old, ours, strict=True)
+        if text.strip() and indent_of(text)
+    ]
+    removed = {(here, there) for sign, here, there in rows if sign == "-"}
+    others = {(here, there) for _, here, there in rows}
+    return any(_compare_depths(here, a) != _compare_depths(there, b) for here, there in removed for a, b in others)
+
+
+def _compare_depths(one: str, other: str) -> int:
+    """Whether an indentation is less deep than another one (-1), the same (0) or any other (1)."""
+    if one == other:
+        return 0
+    return -1 if len(one.expandtabs(8)) < len(other.expandtabs(8)) else 1
 
 
 def _index_keys(keys: Sequence[str]) -> dict[str, list[int]]:
