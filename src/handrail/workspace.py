@@ -40,6 +40,20 @@ _MOST_BYTES = 8192
 """The kernel opens at most 4096 bytes below a root, whose own path may be as long again."""
 _SHOWN = 60
 
+_TEMPORARY = ".handrail-"
+_TEMPORARY_DIGITS = 16
+
+
+def make_temporary_name() -> str:
+    """The name of a file that is being written, beside the one whose name it gets."""
+    return _TEMPORARY + os.urandom(_TEMPORARY_DIGITS // 2).hex()
+
+
+def is_temporary_name(name: str) -> bool:
+    """Whether a file has a name of `make_temporary_name`."""
+    digits = name.removeprefix(_TEMPORARY)
+    return len(name) - len(digits) == len(_TEMPORARY) and len(digits) == _TEMPORARY_DIGITS and digits.isalnum()
+
 
 @frozen
 class Root:

@@ -21,8 +21,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
-from handrail.files.recovery import TEMPORARY
 from handrail.system_calls import READABLE_DIRECTORY, stat_at, sync_directory, sync_file_system, sync_files
+from handrail.workspace import is_temporary_name
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
 
@@ -140,7 +140,7 @@ class DraftDirectory:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         stack.append(entry.path)
-                    elif TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    elif is_temporary_name(entry.name) and entry.is_file(follow_symlinks=False):
                         os.unlink(entry.path)
 
     def allow_mounts(self) -> None:

@@ -51,7 +51,7 @@ from handrail.files.versions import (
 )
 from handrail.frozen import frozen
 from handrail.text.display import escape
-from handrail.workspace import Workspace
+from handrail.workspace import Workspace, make_temporary_name
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WATCHED_FOR = 1.0
@@ -120,7 +120,7 @@ class _Slot:
         self.saving = saving
         self.directory = directory
         self.name = name
-        self.temp = f".handrail-{os.urandom(8).hex()}"
+        self.temp = make_temporary_name()
         self.new = change.after or b""
         self.digest = change.digest
         self.fd = -1
@@ -689,7 +689,7 @@ def _append(file: _Replaced, size: int) -> None:
 
 
 def _save_beside(file: _Replaced, size: int) -> None:
-    temp = f".handrail-{os.urandom(8).hex()}"
+    temp = make_temporary_name()
     target = os.open(temp, _CREATE, 0o600, dir_fd=file.directory)
     try:
         _copy(file.fd, 0, size, target)

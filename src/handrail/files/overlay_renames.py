@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable
 
 from handrail.system_calls import READABLE_DIRECTORY
+from handrail.workspace import make_temporary_name
 
 _REFUSALS = (errno.EXDEV, errno.EOVERFLOW)
 _SET_IDS = stat.S_ISUID | stat.S_ISGID
@@ -58,7 +58,7 @@ def make_renamable(parent: int, name: str) -> bool:
 def _find_refusal(parent: int, name: str) -> int:
     """The error with which the kernel refuses to rename an entry, or 0: try it, and rename it back."""
     times = os.fstat(parent)
-    aside = _make_temporary_name()
+    aside = make_temporary_name()
     try:
         os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
         os.rename(aside, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -80,7 +80,7 @@ def _replace(parent: int, name: str, refusal: int) -> None:
 
 def _replace_by_upper(parent: int, name: str) -> None:
     """Move the entries of a directory into a new one, the inner directories first, and give it the old one's name."""
-    new_name = _make_temporary_name()
+    new_name = make_temporary_name()
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     os.mkdir(new_name, 0o700, dir_fd=parent)
     with contextlib.ExitStack() as stack:
@@ -118,7 +118,7 @@ def _move_entries(old: int, new: int) -> None:
 def _replace_by_copy(parent: int, name: str) -> None:
     """Put a copy in the place of a file, a link or a pipe; raises `OSError` for what a copy cannot stand for."""
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    new_name = _make_temporary_name()
+    new_name = make_temporary_name()
     try:
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(name, dir_fd=parent), new_name, dir_fd=parent)
@@ -152,7 +152,3 @@ def _copy_file(parent: int, name: str, new_name: str) -> None:
 def _copy_attributes(old: int, new: int) -> None:
     for attribute in os.listxattr(old):
         os.setxattr(new, attribute, os.getxattr(old, attribute))
-
-
-def _make_temporary_name() -> str:
-    return f".handrail-{secrets.token_hex(8)}"

@@ -13,16 +13,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 
 from handrail import system_calls
 from handrail.files.locks import Doing, Intent, IntentPart
 from handrail.files.versions import BLOCK, READ, keep_version
-
-TEMPORARY = re.compile(r"\.handrail-[0-9a-f]{16}")
-"""The names of files that a commit is writing."""
+from handrail.workspace import is_temporary_name
 
 
 def recover(intent: Intent) -> None:
@@ -53,7 +50,7 @@ def _recover_set(doing: Doing, parts: Sequence[IntentPart]) -> None:
 @contextlib.contextmanager
 def _open_directory(one: IntentPart) -> Iterator[int]:
     """The directory of a file, if it is still the same one and the names are such as we give."""
-    if not TEMPORARY.fullmatch(one.temp) or "/" in one.name:
+    if not is_temporary_name(one.temp) or "/" in one.name:
         raise ValueError(one.temp)
     directory = os.open(one.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

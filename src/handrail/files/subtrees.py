@@ -44,7 +44,7 @@ from handrail.files.versions import (
     read_all,
 )
 from handrail.text.display import escape
-from handrail.workspace import WorkPath, Workspace
+from handrail.workspace import WorkPath, Workspace, make_temporary_name
 
 MOST_ENTRIES = 2_000
 _SHOWN = 100
@@ -236,7 +236,7 @@ def _rename(here: int, old: str, there: int, new: str, is_directory: bool) -> No
 
 def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) -> Version:
     assert change.subtree
-    subtree, temp = change.subtree, f".handrail-{os.urandom(8).hex()}"
+    subtree, temp = change.subtree, make_temporary_name()
     with workspace.parent(change.path) as (directory, name):
         _require_writable(directory, name, change.path)
         doing = make_part(directory, change.path.real, "tree", temp, name, 0, None, None)

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.files.directory_index import DirectoryIndex, Entry
-from handrail.files.recovery import TEMPORARY
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
 from handrail.system_calls import DIRECTORY, open_beneath
+from handrail.workspace import is_temporary_name
 
 MOST_MOUNTED = 100
 """Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
@@ -140,7 +140,7 @@ class ProtectedFiles:
 
     def _is_named(self, path: str) -> bool:
         """Whether policy protects a path, and it is no file that another session is just writing."""
-        return self._protects(path) and not TEMPORARY.fullmatch(os.path.basename(path))
+        return self._protects(path) and not is_temporary_name(os.path.basename(path))
 
     def find(self) -> Snapshot:
         """The protected files as they are now."""
