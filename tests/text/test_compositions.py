@@ -268,12 +268,26 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("ab = 1\n", "'ab = 1'", "'\\tab = 1'", ToolError),
         # Which fence is the file's?
         ("```py\na\n```\n\nb\n", "```py\na\n```\n```\n", "```py\nc\na\n```\n", ToolError),
+        # Are the fences the file's, so that the old text lacks the line beside one of them?
+        *(
+            (
+                f"a\n\n{mark}py\nb = 1\nc()\n{mark}\n\nd\n",
+                *(f"{edge}{mark}py\n{row}\n{mark}{end}" for row in rows),
+                ToolError,
+            )
+            for mark in ("```", "~~~")
+            for rows in (("c()", "e()\nc()"), ("b = 1", "b = 1\ne()"), ("c()", "e()\nf()"))
+            for edge in ("", "\n")
+            for end in ("", "\n", "\\n")
+        ),
         # Are all lines twice as deep, or shifted?
         ("a\n\n  b\n  c\n\n      d\n", "    b\n    c", "    b\n        c", UnsureIndent),
         # Is the first line alone too deep?
         ("a\n  b\ncd e\nf\n", "    b\ncd  e", "    b\n    cd  e", UnsureIndent),
         # One blank for any indentation.
         ("a\n  b\nc\n", "a \n b\nc", "a\n b\nc\nif d:\n e", UnsureIndent),
+        ("  a\n\n    b\n  # c 6\n", " b\n# c 6", " b\n # c 7", UnsureIndent),
+        ("\t\ta\n\t# b 6\n", " a\n# b 6", " a\n # b 7", UnsureIndent),
         # A wide blank in a new line: of which width?
         ("a: b  \nc\n", "a: b\u2003\nc\n", "a: b\u2003\nif d:\n\u2003e\nc\n", UnsureIndent),
         # Several blanks stand for one, and the change makes them fewer.
@@ -289,6 +303,13 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
     with pytest.raises(error):
         plan_edit(text, old, new)
+
+
+@pytest.mark.parametrize("row", ["b = 1", "c()"])
+def test_a_fence_around_a_changed_line_beside_one_of_the_file_is_no_part_of_it(row: str) -> None:
+    text = "a\n\n```py\nb = 1\nc()\n```\n\nd\n"
+    plan = plan_edit(text, f"```py\n{row}\n```", f"```py\n{row}  # e\n```", prose=True)
+    assert spliced(text, plan) == text.replace(row, f"{row}  # e")
 
 
 def test_blank_lines_do_not_tell_that_only_the_first_line_lost_its_indentation() -> None:

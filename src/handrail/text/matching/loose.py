@@ -255,6 +255,21 @@ class LooseSearch:
         rows = (row for parts in matches.places for part in parts for row in self._file.bodies[slice(*part.span)])
         return bool(signs) and any(char in row for row in rows for char in signs)
 
+    def _may_own_fence(self, matches: _VariantMatches) -> bool:
+        """Whether a fence that was taken for a habit may be the file's, which has one on one side of the place: then
+        the old text lacks lines on the other side, and a line added there may belong beyond them."""
+        return "code fence" in matches.names and any(
+            self._adds_away_from_fence(part) for parts in matches.places for part in parts
+        )
+
+    def _adds_away_from_fence(self, place: LineMatch) -> bool:
+        start, end = place.span
+        beside = self._file.bodies[max(0, start - 1) : start], self._file.bodies[end : end + 1]
+        above, below = (any(map(_FENCE.match, rows)) for rows in beside)
+        old, new = ([squeeze(row) for row in rows if row.strip()] for rows in (place.old, place.new))
+        edge = 0 if below else -1
+        return above != below and len(new) > len(old) > 0 and old[edge] != new[edge]
+
     def _may_be_elided(self, place: LineMatch) -> bool:
         """Whether dots may stand for other lines: the file has them there, but not as deep, and other lines alike."""
         both = zip(place.old, self._file.bodies[place.at :], strict=False)
@@ -341,7 +356,7 @@ class LooseSearch:
             raise UnsureIndent(line=starts[0] + 1, readings=["diff signs"])
         if any(self._has_sign(one) for one in matches):
             raise UnsureIndent(line=starts[0] + 1, readings=sorted(best.names))
-        if any(map(_loses_fence, parts)):
+        if any(map(_loses_fence, parts)) or any(map(self._may_own_fence, matches)):
             raise UnsureIndent(line=starts[0] + 1, readings=["code fence"])
         if any(map(self._may_be_elided, parts)):
             raise UnsureIndent(line=starts[0] + 1, readings=["elided middle"])

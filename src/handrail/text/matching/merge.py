@@ -418,7 +418,8 @@ class _Merge:
     def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
         indent = get_plain_indent(line)
-        if counterpart is None and indent and self._indents.is_lossy:
+        moves = bool(indent) if counterpart is None else indent != get_plain_indent(self._old[counterpart])
+        if moves and self._indents.is_lossy:
             raise Unsure
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
