@@ -157,6 +157,22 @@ def test_to_take_times_back_does_not_hide_a_later_write(session: Session, worksp
     assert path.read_text(encoding="utf-8") == contents
 
 
+def test_a_file_that_an_undo_puts_back_may_have_been_written_to_by_another_program(
+    session: Session, workspace: Path
+) -> None:
+    path = workspace / "a.txt"
+    append = {"command": opaque("open('a.txt', 'a').write('by command\\n'); open('b.txt', 'a').write('more\\n')")}
+    session.call("Bash", append)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("foreign\n")
+    contents = path.read_text(encoding="utf-8")
+    session.call("Bash", append)
+    assert not session.undo().conflicts
+    assert path.read_text(encoding="utf-8") == contents
+    assert [Path(one.path) for one in session.undo().conflicts] == [path]
+    assert path.read_text(encoding="utf-8") == contents
+
+
 def test_an_undo_that_met_another_program_is_no_change_that_could_be_undone(
     session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -281,8 +281,8 @@ def find_late(
 ) -> Iterator[str]:
     """Paths in a tree that were changed at ``start`` or later, but for changes in one of the periods ``own``.
 
-    In these periods files were renamed, and none was written to by us. ``on_overlay``: an overlay may change a mark of
-    a directory, and so its change time, when somebody reads it.
+    In these periods entries were renamed, which changes no file's modification time. ``on_overlay``: an overlay may
+    change a mark of a directory, and so its change time, when somebody reads it.
     """
 
     def is_late(entry: os.stat_result) -> bool:
@@ -290,7 +290,7 @@ def find_late(
         if on_overlay and stat.S_ISDIR(entry.st_mode):
             time = min(time, entry.st_mtime_ns)
         written = entry.st_mtime_ns if stat.S_ISREG(entry.st_mode) else 0
-        return time >= start and not any(first <= time < last and written < first for first, last in own)
+        return time >= start and not (written < start and any(first <= time < last for first, last in own))
 
     if is_late(status):
         yield path
