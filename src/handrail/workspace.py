@@ -45,12 +45,12 @@ _TEMPORARY_DIGITS = 16
 
 
 def make_temporary_name() -> str:
-    """The name of a file that is being written, beside the one whose name it gets."""
+    """The name of an entry that is being written or deleted, beside the one whose name it gets or had."""
     return _TEMPORARY + os.urandom(_TEMPORARY_DIGITS // 2).hex()
 
 
 def is_temporary_name(name: str) -> bool:
-    """Whether a file has a name of `make_temporary_name`."""
+    """Whether an entry has a name of `make_temporary_name`."""
     digits = name.removeprefix(_TEMPORARY)
     return len(name) - len(digits) == len(_TEMPORARY) and len(digits) == _TEMPORARY_DIGITS and digits.isalnum()
 

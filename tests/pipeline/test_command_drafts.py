@@ -263,9 +263,11 @@ def test_protected_files_that_a_command_creates_are_put_back(session: Session, w
 def test_a_file_that_another_session_is_writing_is_not_copied(session: Session, workspace: Path) -> None:
     path = workspace / "src" / ".handrail-0123456789abcdef"
     path.touch()
+    other = workspace / "src" / ".handrail-fedcba9876543210" / "inner"
+    other.mkdir(parents=True)
     result = session.call("Bash", {"command": opaque("import shutil; shutil.copytree('src', 'new')")})
     assert result.status == "ok", result.text
-    assert path.exists()
+    assert path.exists() and other.exists()
     assert sorted(os.listdir(workspace / "new")) == ["deep", "one.py"]
 
 

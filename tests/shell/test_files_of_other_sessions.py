@@ -11,7 +11,7 @@ from handrail.shell.sandbox.protected_files import ProtectedFiles
 NAME = ".handrail-0123456789abcdef"
 
 
-@pytest.mark.parametrize("place", ["", "deep/er"])
+@pytest.mark.parametrize("place", ["", "deep/er", f"deep/{NAME}"])
 @pytest.mark.parametrize("moment", ["comes", "goes", "changes"])
 def test_a_temporary_file_of_a_commit_is_left_to_its_session(tmp_path: Path, place: str, moment: str) -> None:
     path = tmp_path / place / NAME
@@ -24,7 +24,8 @@ def test_a_temporary_file_of_a_commit_is_left_to_its_session(tmp_path: Path, pla
         path.unlink()
     else:
         path.write_text("new\n", encoding="ascii")
-    other = tmp_path / place / ".handrail.toml"
+    other = tmp_path / "deep" / ".handrail.toml"
+    other.parent.mkdir(exist_ok=True)
     other.touch()
     kept = tmp_path.parent / "kept"
     assert [Path(one.path) for one in guard.put_back(before, "nothing", lambda _: str(kept))] == [other]

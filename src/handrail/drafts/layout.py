@@ -130,17 +130,21 @@ class DraftDirectory:
         return DraftDirectory(self.path, info)
 
     def remove_temporaries(self) -> None:
-        """Remove files that a commit was writing from a draft in which nothing runs any more.
+        """Remove what a commit was writing or deleting from a draft in which nothing runs any more.
 
-        A command that copies a directory takes those of other sessions along.
+        A command that copies a directory takes such entries of other sessions along.
         """
         stack = [self.upper]
         while stack:
             with contextlib.suppress(PermissionError), os.scandir(stack.pop()) as entries:
                 for entry in entries:
+                    is_temporary = is_temporary_name(entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        stack.append(entry.path)
-                    elif is_temporary_name(entry.name) and entry.is_file(follow_symlinks=False):
+                        if is_temporary:
+                            remove_tree(entry.path)
+                        else:
+                            stack.append(entry.path)
+                    elif is_temporary and entry.is_file(follow_symlinks=False):
                         os.unlink(entry.path)
 
     def allow_mounts(self) -> None:

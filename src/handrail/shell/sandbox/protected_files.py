@@ -139,8 +139,8 @@ class ProtectedFiles:
         return self._is_named(path) or any(is_inside(path, other) for other in self._also)
 
     def _is_named(self, path: str) -> bool:
-        """Whether policy protects a path, and it is no file that another session is just writing."""
-        return self._protects(path) and not is_temporary_name(os.path.basename(path))
+        """Whether policy protects a path, and it is nothing that another session is just writing or deleting."""
+        return self._protects(path) and not any(map(is_temporary_name, path.split("/")))
 
     def find(self) -> Snapshot:
         """The protected files as they are now."""
