@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,13 +216,13 @@ def test_a_change_in_a_directory_that_was_just_replaced_is_made_in_the_new_one(
             os.rename(workspace / "d", away)
             os.rename(tmp_path / "copy", workspace / "d")
 
-    def rename_late(*words: object) -> object:
+    def rename_late(*words: Any) -> None:
         replace_directory()
-        return rename_new(*words)  # type: ignore[arg-type]
+        rename_new(*words)
 
-    def exchange_late(*words: object) -> object:
+    def exchange_late(*words: Any) -> bool | None:
         replace_directory()
-        return exchange(*words)  # type: ignore[arg-type]
+        return exchange(*words)
 
     with Session(workspace, mode="full") as session:
         session.call("Read", {"file_path": "d/f.txt"})

@@ -467,8 +467,7 @@ def judge(case: PatchCase) -> tuple[str, object]:
     except ToolError as error:
         return "refused", error
     if result == case.sample.text and all(_is_there(hunk, case.sample) for hunk in case.hunks):
-        return "refused", result  # a patch of which the file has the outcome by chance cannot be told from one that was
-        # applied before, and nothing is changed
+        return "refused", result  # the file has the new lines already, so the patch looks as if it had been applied
     return "right" if _plain(result) == _plain(case.wanted) else "wrong", result
 
 

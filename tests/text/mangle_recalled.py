@@ -58,7 +58,7 @@ def _name_above(rng: Random, case: Case) -> Case | None:
 
 
 def _skip_lines(rng: Random, case: Case) -> Case | None:
-    """Some lines that the edit keeps are missing in both texts, and nothing stands for them."""
+    """Some lines that the edit keeps are missing in both texts, without dots in their place."""
     rows = case.old.removesuffix("\n").split("\n")
     if len(rows) < 4:
         return None

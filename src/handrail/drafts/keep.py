@@ -310,12 +310,12 @@ class _Keeper:
         draft.drop_layers()
 
     def carry_out(self, recovering: bool) -> None:
-        finished: list[Step] = []
+        begun: list[int] = []
         self._clock = read_clock(self.draft.path)
         try:
             for number, step in enumerate(self.steps):
                 if step.action != "set":
-                    finished.append(step)
+                    begun.append(number)
                     if not (recovering and self._is_done(number, step)):
                         self._do(number, step)
                     if step.before:
@@ -326,24 +326,21 @@ class _Keeper:
                     self._clean(step)
             for step in self.steps:
                 if step.action == "set":
-                    finished.append(step)
                     self._set(step, step.after)
         except (DraftConflict, OSError) as error:
-            self.take_back(finished)
+            self._take_back(begun)
             self.draft.rename("keeping.json", "given-up.json")
             if self._further:
                 raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error
             raise
 
-    def take_back(self, steps: Sequence[Step]) -> None:
-        """Carry steps out backwards. Entries that are not where the step put them are left as they are."""
-        numbers = {id(step): number for number, step in enumerate(self.steps)}
-        for step in reversed(steps):
-            if step.action == "set":
-                continue
+    def _take_back(self, numbers: Sequence[int]) -> None:
+        """Carry these steps out backwards. Entries that are not where the step put them are left as they are."""
+        for number in reversed(numbers):
+            step = self.steps[number]
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                if self._undo(numbers[id(step)], step):
-                    self._save_foreign_writes(numbers[id(step)], step, step.after)
+                if self._undo(number, step):
+                    self._save_foreign_writes(number, step, step.after)
         self._restore_before()
 
     def take_back_kept(self, recovering: bool) -> None:

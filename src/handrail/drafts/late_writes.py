@@ -17,16 +17,14 @@ from handrail.drafts.layout import DraftDirectory
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath
 
 
-def save_late_writes(draft: DraftDirectory) -> list[str]:
-    """Move such files of a kept draft, which is about to be removed, into the workspace; returns their paths there.
+def save_late_writes(draft: DraftDirectory) -> None:
+    """Move such files of a kept draft, which is about to be removed, into the workspace.
 
     Each gets a new name beside the path that was deleted. Raises `OSError`.
     """
     kept_at = read_kept_at(draft)
-    saved: list[str] = []
-    with contextlib.ExitStack() as stack:
-        root = draft.open_workspace()
-        stack.callback(os.close, root)
+    root = draft.open_workspace()
+    try:
         for number, step in enumerate(read_kept(draft)):
             if step.before is None or not step.before.is_directory or not step.whole or step.action == "set":
                 continue
@@ -34,12 +32,12 @@ def save_late_writes(draft: DraftDirectory) -> list[str]:
             if step.action == "replace":
                 place = os.path.join(draft.stage, step.path)
             with contextlib.suppress(FileNotFoundError):  # the tree was put back
-                saved += _save_tree(root, place, step, kept_at)
-    return saved
+                _save_tree(root, place, step, kept_at)
+    finally:
+        os.close(root)
 
 
-def _save_tree(root: int, place: str, step: Step, kept_at: int) -> list[str]:
-    saved: list[str] = []
+def _save_tree(root: int, place: str, step: Step, kept_at: int) -> None:
     above, name = os.path.split(place)
     directory = os.open(above, READABLE_DIRECTORY)
     try:
@@ -47,13 +45,12 @@ def _save_tree(root: int, place: str, step: Step, kept_at: int) -> list[str]:
             if status is None or not stat.S_ISREG(status.st_mode) or status.st_ctime_ns < kept_at:
                 continue
             if status.st_nlink == 1:  # of other names, the contents are there as well
-                saved.append(_save_file(root, step.path, inner, last))
+                _save_file(root, step.path, inner, last)
     finally:
         os.close(directory)
-    return saved
 
 
-def _save_file(root: int, path: str, directory: int, name: str) -> str:
+def _save_file(root: int, path: str, directory: int, name: str) -> None:
     """Move a file to the directory of ``path`` in the workspace, or to the nearest one above it that is there."""
     second = f"{name}.kept-{secrets.token_hex(4)}"
     while path:
@@ -66,5 +63,4 @@ def _save_file(root: int, path: str, directory: int, name: str) -> str:
             os.rename(name, second, src_dir_fd=directory, dst_dir_fd=target)
         finally:
             os.close(target)
-        break
-    return os.path.join(path, second)
+        return

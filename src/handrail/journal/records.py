@@ -80,7 +80,7 @@ class Origin:
 
 
 PathState = tuple[str | None, int | None]
-"""Hash and mode of the entry at a path, or what stands for the hash; None where that is not known."""
+"""Hash of what is at a path (a fixed text for a directory or for nothing), and its mode; None: unknown."""
 
 
 @frozen
@@ -110,7 +110,7 @@ class MovedEntry:
     sure: bool = True
     """Whether the change is made or not made as a whole; if not, the disk is asked."""
     after: PathState | None = None
-    """What will be there, if that is known before and nothing has arrived: as in `BeforeImage`."""
+    """As in `BeforeImage`; only for an entry that leaves its path."""
 
 
 @frozen

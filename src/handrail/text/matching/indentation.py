@@ -270,7 +270,7 @@ class IndentMap:
 
     @cached_property
     def is_lossy(self) -> bool:
-        """Whether one blank stands for any indentation of the file: then no depth is told."""
+        """Whether the texts have one blank for every indentation, so that no depth can be read from them."""
         depths = {*self._new, *(a for a, _ in self._pairs)}
         return depths <= {"", " "} and not self.same and not _explain_by_prefix(self._pairs)
 

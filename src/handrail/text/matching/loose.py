@@ -102,7 +102,7 @@ class LooseSearch:
                 if any(one.fits for one in matches):
                     return self._make_plan(matches)
                 if matches and find == self._match_but_blank_lines and group is groups[0]:
-                    break  # the text as it is stands there, so nothing in it is a habit
+                    break  # the file has this text unchanged: there is no mistake to undo
         for group in groups:
             matches = [one for reading in group if (one := self._match_but_one_word(reading))]
             if matches:

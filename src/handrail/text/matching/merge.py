@@ -386,7 +386,7 @@ class _Merge:
     def _place(self, line: str, counterpart: int | None) -> str:
         line = line.rstrip() if self._trims else line
         if not line.isascii() and any(char in ODD_BLANKS and char not in self._leads for char in indent_of(line)):
-            raise Unsure  # no matched line shows how many blanks it stands for
+            raise Unsure  # no matched line shows how many blanks such a character replaces
         line = self._restyle(line)
         if self._indents.same:
             if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
