@@ -22,7 +22,7 @@ import pytest
 from tests.forked import as_fork
 
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
-KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "touches", "stats"]
+KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "accesses", "stats"]
 TIMEOUT = 600
 
 

@@ -165,7 +165,7 @@ def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path
     without = doctor(tmp_path, every)
     for extra, names in DECLARED.items():
         check = without[f"extra {extra}"]
-        assert (check["found"], check["needed"], check["mend"]) == (False, False, f"pip install 'handrail[{extra}]'")
+        assert (check["ok"], check["needed"], check["fix"]) == (False, False, f"pip install 'handrail[{extra}]'")
         assert extras.USES[extra] in str(check["detail"])
         assert f"not installed: {', '.join(names)}" in str(check["detail"])
 
@@ -173,4 +173,4 @@ def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path
 def test_doctor_names_the_one_package_that_is_missing(tmp_path: Path) -> None:
     actual = doctor(tmp_path, ["anthropic"])
     assert str(actual["extra agent"]["detail"]).endswith("not installed: anthropic")
-    assert not actual["extra anthropic"]["found"] and actual["extra openai"]["found"]
+    assert not actual["extra anthropic"]["ok"] and actual["extra openai"]["ok"]

@@ -187,16 +187,7 @@ __all__ = [
 ]
 
 
-_RENAMED = {"Opening": "PendingRecord", "Touch": "Access"}
-"""Public names of the release before, which still work and warn."""
-
-
 def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        import warnings
-
-        warnings.warn(f"handrail.{name} is now handrail.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
-        name = _RENAMED[name]
     if name not in _HOMES:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
     from importlib import import_module

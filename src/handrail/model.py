@@ -319,14 +319,6 @@ class Result:
     id: str = ""
 
     @property
-    def touches(self) -> tuple[Access, ...]:
-        """The old name of `accesses`; it will go with the next release."""
-        import warnings
-
-        warnings.warn("Result.touches is now Result.accesses", DeprecationWarning, stacklevel=2)
-        return self.accesses
-
-    @property
     def full_text(self) -> str:
         """The text and those of further blocks, such as the report of a check, for a model that gets one text."""
         more = [str(block["text"]) for block in self.blocks[1:] if block["type"] == "text"]
@@ -350,7 +342,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "data": dict(result.data),
         "notes": [{"code": note.code, "text": note.text} for note in result.notes],
         "error": {"code": error.code, "message": error.message} if error else None,
-        "touches": [{"action": t.action, "target": t.target, "path": t.path} for t in result.accesses],
+        "accesses": [{"action": t.action, "target": t.target, "path": t.path} for t in result.accesses],
         "stats": {"time_ms": round(result.time_ms, 3)},
     }
 

@@ -194,7 +194,7 @@ def test_json_is_the_whole_result_on_one_line_in_a_pipe(project: Path) -> None:
     result = json.loads(completed.stdout)
     assert list(result) == KEYS
     assert (result["id"], result["tool"], result["status"], result["error"]) == (None, "Read", "ok", None)
-    assert result["touches"] == [{"action": "read", "target": "a.txt", "path": str(project / "a.txt")}]
+    assert result["accesses"] == [{"action": "read", "target": "a.txt", "path": str(project / "a.txt")}]
     assert completed.stdout.count(b"\n") == 1
 
 
@@ -326,8 +326,8 @@ def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) ->
     report = json.loads(completed.stdout)
     checks = {check["name"]: check for check in report["checks"]}
     assert (completed.returncode, report["healthy"]) == (0, True)
-    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "pydantic-core"))
-    assert all(check["mend"] for check in checks.values() if not check["found"])
+    assert all(checks[name]["ok"] for name in ("python", "boundary", "locks", "pydantic-core"))
+    assert all(check["fix"] for check in checks.values() if not check["ok"])
     assert sorted(os.listdir(project)) == before
 
 
@@ -344,15 +344,15 @@ def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
     checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
     for name in ("namespaces", "bubblewrap", "landlock", "seccomp"):
         assert not checks[name]["needed"]
-        if checks[name]["found"]:
+        if checks[name]["ok"]:
             assert "tried, and refused as it should be: " in checks[name]["detail"]
 
 
 def test_doctor_says_which_layers_are_missing_where_no_program_is_found(project: Path) -> None:
     completed = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
     checks = {check["name"]: check for check in json.loads(completed.stdout)["checks"]}
-    assert not checks["bash"]["found"] and checks["bash"]["mend"] == "install bash"
-    assert not checks["bubblewrap"]["found"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
+    assert not checks["bash"]["ok"] and checks["bash"]["fix"] == "install bash"
+    assert not checks["bubblewrap"]["ok"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
 
 
 def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> None:
@@ -407,7 +407,7 @@ def test_doctor_says_which_boundary_commands_get_and_what_it_does_not_hold(proje
         if mode == "off":
             assert (commands["state"], commands["fix"]) == ("limited", "handrail config unset sandbox")
             assert "Nothing confines commands" in commands["detail"]
-        elif checks["landlock"]["found"]:
+        elif checks["landlock"]["ok"]:
             assert commands["state"] == "ready" and "not held:" in commands["detail"]
 
 
@@ -418,4 +418,4 @@ def test_doctor_exits_1_if_the_sandbox_that_is_configured_does_not_work(project:
     report = json.loads(completed.stdout)
     sandbox = next(check for check in report["checks"] if check["name"] == "sandbox")
     assert (completed.returncode, report["healthy"]) == (1, False)
-    assert not sandbox["found"] and sandbox["needed"] and sandbox["mend"]
+    assert not sandbox["ok"] and sandbox["needed"] and sandbox["fix"]

@@ -44,7 +44,7 @@ def test_the_layers_of_the_page_are_those_that_the_linter_enforces() -> None:
 def test_every_top_level_module_has_a_layer() -> None:
     units = {path.stem for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     named = set(re.findall(r"`(\w+)(?:\.py|/)`", section("Layers")))
-    assert units - {"__init__", "__main__"} <= named | {"exports"}
+    assert units - {"__init__", "__main__"} <= named
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_show_has_arguments_verdict_files_diff_and_answer(session: Wired, projec
     for part in ("Edit", '"old_string": "one"', "allow by AllowAll", "-one\n+two\n", "0644", "answer"):
         assert part in text
     shown = json.loads(run_verb("show", "4", "--json", cwd=project))
-    assert (shown["seq"], shown["touches"][0][:2]) == (4, ["write", "a.txt"])
+    assert (shown["seq"], shown["accesses"][0][:2]) == (4, ["write", "a.txt"])
     assert "unknown call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
 
 

@@ -58,7 +58,9 @@ def test_explain_speaks_json_and_knows_modes_and_commands(tmp_path: Path, capsys
     report = json.loads(capsys.readouterr().out)
     assert (report["decision"], report["rule"], report["allow"]) == ("deny", "deny Bash(git push:*)", [])
     assert report["source"] == f"{tmp_path.resolve()}/handrail.toml:1"
-    assert ("run", "git push", "deny") in [(one["action"], one["target"], one["decision"]) for one in report["touches"]]
+    assert ("run", "git push", "deny") in [
+        (one["action"], one["target"], one["decision"]) for one in report["accesses"]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ is read.
 
 in:   {"id": any JSON value, optional, "tool": "Read", "arguments": {...}}
 out:  {"id", "tool", "status": "ok"|"partial"|"error"|"denied", "text", "blocks", "data", "notes",
-       "error": {"code", "message"} or null, "touches", "stats": {"time_ms"}}
+       "error": {"code", "message"} or null, "accesses", "stats": {"time_ms"}}
 
 Calls that need approval are asked where `handrail approve` runs, or here with --ask; otherwise they are refused.
 Input is UTF-8, output ASCII. Blank lines are skipped. An invalid line gets the error code bad_json or bad_arguments,

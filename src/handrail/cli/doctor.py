@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         findings = {
             "healthy": healthy,
             "purposes": [purpose._asdict() for purpose in purposes],
-            "checks": [_as_json(check) for check in checks],
+            "checks": [check._asdict() for check in checks],
         }
         write(as_document(findings))
     else:
@@ -117,12 +117,6 @@ def _show_end(healthy: bool) -> None:
 
 def _format_line(screen: Screen, word: str, rest: str, style: str) -> str:
     return screen.render((word, style), (rest, "")) if on_terminal(sys.stdout) else f"{word}{rest}\n"
-
-
-def _as_json(check: Check) -> dict[str, object]:
-    """A check with the keys of the first release, which programs read."""
-    keys = {"ok": "found", "fix": "mend"}
-    return {keys.get(name, name): value for name, value in check._asdict().items()}
 
 
 def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:

@@ -229,16 +229,8 @@ def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     """A call as JSON values."""
     from dataclasses import asdict
 
-    files = [
-        {**_with_old_keys(asdict(one)), "path": escape_for_terminal(one.path)} for one in reader.read_files(row.seq)
-    ]
+    files = [{**asdict(one), "path": escape_for_terminal(one.path)} for one in reader.read_files(row.seq)]
     values = asdict(row)
     if row.number is None:  # not of a shared journal
         del values["host"], values["number"]
-    return {**_with_old_keys(values), "files": files}
-
-
-def _with_old_keys(values: dict[str, Any]) -> dict[str, Any]:
-    """Keys keep their first names, which programs read: `touches` is one of `batch` too."""
-    old = {"accesses": "touches", "created_directories": "made"}
-    return {old.get(name, name): value for name, value in values.items()}
+    return {**values, "files": files}

@@ -162,7 +162,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
         "source": verdict.source,
         "why": verdict.why,
         "allow": verdict.allow.split("\n") if verdict.allow else [],
-        "touches": [
+        "accesses": [
             {
                 "action": t.action,
                 "target": t.target,

@@ -63,7 +63,7 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
         _format_section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]
     accesses = "\n".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
-    parts.append(_format_section(screen, "touches", accesses))
+    parts.append(_format_section(screen, "accesses", accesses))
     if row.decision:
         where = f" ({row.source})" if row.source else ""
         parts.append(_format_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -92,12 +91,3 @@ async def async_answer_calls(
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(answer(one)) for one in calls]
     return [task.result() for task in tasks]
-
-
-def resolve_old_name(module: str, name: str, renamed: Mapping[str, object]) -> object:
-    """For the `__getattr__` of a module: names of the release before still work, and warn."""
-    if name not in renamed:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    new = renamed[name]
-    warnings.warn(f"{module}.{name} is now {getattr(new, '__name__', new)}", DeprecationWarning, stacklevel=3)
-    return new

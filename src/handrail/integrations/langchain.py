@@ -7,13 +7,13 @@ A call that fails comes back as a tool message with the status `error`, and neve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import PrivateAttr
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, CallOrder, async_session, resolve_old_name, sync_session
+from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result, as_json
 from handrail.wire.images import get_images
 
@@ -58,9 +58,3 @@ def tools(session: AnySession) -> list[BaseTool]:
     """The session's tools, for `create_agent`, `ToolNode` or `bind_tools`."""
     order = CallOrder(session)
     return [LangChainTool(session, order, spec) for spec in sync_session(session).specs()]
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name, {"HandrailTool": LangChainTool})

@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, resolve_old_name, sync_session
+from handrail.integrations.common import AnySession, sync_session
 from handrail.wire.images import get_images
 
 with needs("smolagents"):
@@ -74,9 +74,3 @@ def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
         if name not in required:
             converted[name]["nullable"] = True
     return converted
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name, {"HandrailTool": SmolagentsTool})

@@ -503,13 +503,6 @@ class Session:
         """The policy in force, which changes with the mode."""
         return self.policy
 
-    def terminal(self) -> CommandHost:
-        """The old name of `command_host`."""
-        import warnings
-
-        warnings.warn("Session.terminal is now Session.command_host", DeprecationWarning, stacklevel=2)
-        return self.command_host()
-
     @cached_property
     def _events(self) -> Events:
         from handrail.pipeline.events import Events
