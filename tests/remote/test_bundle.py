@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,10 +13,6 @@ import pytest
 from handrail import Session
 from handrail.errors import ConnectionLost
 from handrail.remote import bundle
-from handrail.remote.fallbacks import pydantic_core as fallback
-from handrail.tools.arguments import _build_model
-from handrail.tools.edit import TOOL as EDIT
-from handrail.tools.grep import TOOL as GREP
 
 STAND_IN = """#!/bin/sh
 shift 3  # exec -i box
@@ -60,18 +56,15 @@ def find_place(folder: Path) -> Path:
     return place
 
 
-def test_a_pure_bundle_is_sent_once_and_checked_at_each_start(
-    box: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bundle, "choose_kind", lambda _: "pure")
-    built = bundle.build_bundle("pure")
-    assert len(built.data) < 3 << 20
+@pytest.mark.slow
+def test_a_bundle_is_sent_once_and_checked_at_each_start(box: str, tmp_path: Path) -> None:
     with Session.connect(box, mode="full") as session:
-        assert session.sent_bundle == "pure"  # type: ignore[attr-defined]
+        assert session.sent_bundle  # type: ignore[attr-defined]
         work(session, tmp_path)
     place = find_place(tmp_path)
-    assert place.name.startswith(hashlib.sha256(built.data).hexdigest())
+    assert place.name.startswith(bundle.build_bundle().digest)
     assert place.parent.stat().st_mode & 0o777 == 0o700
+    assert (place / "bin" / "rg").exists()
     number = place.stat().st_ino
     with Session.connect(box) as session:
         assert session.call("Read", {"file_path": "a.txt"}).ok
@@ -83,22 +76,15 @@ def test_a_pure_bundle_is_sent_once_and_checked_at_each_start(
     assert find_place(tmp_path).stat().st_ino != number
 
 
-@pytest.mark.slow
-def test_the_libraries_of_this_machine_are_sent_where_they_fit(box: str, tmp_path: Path) -> None:
-    with Session.connect(box, mode="full") as session:
-        assert session.sent_bundle == "full"  # type: ignore[attr-defined]
-        work(session, tmp_path)
-    assert (find_place(tmp_path) / "bin" / "rg").exists()
-
-
-def test_the_kind_of_bundle_follows_the_other_machine() -> None:
-    import platform
-    import sysconfig
-
-    facts = {"abi": sysconfig.get_config_var("SOABI"), "libc": platform.libc_ver()[0], "machine": platform.machine()}
-    assert bundle.choose_kind(facts) == "full"
-    for name in facts:
-        assert bundle.choose_kind({**facts, name: "other"}) == "pure"
+@pytest.mark.parametrize("name", ["abi", "libc", "machine"])
+def test_a_machine_with_another_python_is_told_to_install_handrail(
+    box: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(bundle, "read_facts", lambda line: {**json.loads(line), name: "other"})
+    with pytest.raises(
+        ConnectionLost, match=r"differs from ours \(other instead of .*\)\. Install it there"
+    ):
+        Session.connect(box)
 
 
 def test_a_machine_without_python_is_reported(box: str, tmp_path: Path) -> None:
@@ -106,10 +92,8 @@ def test_a_machine_without_python_is_reported(box: str, tmp_path: Path) -> None:
         Session.connect(f"{box}?python=/none/such")
 
 
-def test_a_directory_that_others_can_write_to_is_not_used(
-    box: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bundle, "choose_kind", lambda _: "pure")
+@pytest.mark.slow
+def test_a_directory_that_others_can_write_to_is_not_used(box: str, tmp_path: Path) -> None:
     cache = tmp_path / "home" / ".cache" / "handrail"
     cache.mkdir(parents=True)
     cache.chmod(0o777)
@@ -120,36 +104,3 @@ def test_a_directory_that_others_can_write_to_is_not_used(
         assert session.call("Read", {"file_path": "a.txt"}).ok
     assert not (cache / "bundles").exists() or not list((cache / "bundles").iterdir())
     assert list((tmp_path / "other").glob("handrail-*/bundles/*"))
-
-
-VALUES: list[dict[str, Any]] = [
-    {"file_path": "a", "old_string": "x", "new_string": "y"},
-    {"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": "true"},
-    {"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": "maybe"},
-    {"file_path": 1, "old_string": None, "more": 2},
-    {},
-]
-SEARCHES: list[dict[str, Any]] = [
-    {"pattern": "é", "context": "3"},
-    {"pattern": "x", "context": 1.5},
-    {"pattern": "x", "context": -1},
-    {"pattern": "", "ignore_case": 1},
-    {"pattern": ["x"]},
-]
-
-
-@pytest.mark.parametrize(
-    ("args", "values"),
-    [*((EDIT.args, one) for one in VALUES), *((GREP.args, one) for one in SEARCHES)],
-)
-def test_arguments_are_checked_as_pydantic_core_does(args: Any, values: dict[str, Any]) -> None:
-    import pydantic_core
-
-    ends: list[object] = []
-    for library in (pydantic_core, fallback):
-        try:
-            parsed = library.SchemaValidator(_build_model(args)).validate_python(values)
-            ends.append({name: value for name, value in vars(parsed).items() if not name.startswith("__pydantic")})
-        except library.ValidationError as error:
-            ends.append({(one["loc"], one["type"] in ("missing", "extra_forbidden")) for one in error.errors()})
-    assert ends[0] == ends[1]

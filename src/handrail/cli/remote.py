@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from handrail.cli.output import Stop, UsageError, warn
+from handrail.cli.output import Stop, UsageError
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -66,12 +66,9 @@ def connect(
 
     mode = getattr(options, "mode", None)
     with _stopping(options.at):
-        session = RemoteSession(
+        return RemoteSession(
             options.at, dialect=dialect, mode=mode, matching=matching, approve=approve, on_event=on_event
         )
-    if session.sent_bundle == "pure":
-        warn("handrail is not installed there and was sent without ripgrep and compiled libraries: searches are slower")
-    return session
 
 
 def connect_for_pages(at: str) -> RemoteSession:

@@ -87,9 +87,9 @@ class RemoteSession(Session):
         self.server_version = str(greeting["version"])
 
     @property
-    def sent_bundle(self) -> str:
-        """`full` or `pure` if Handrail was sent to the other machine, as it is installed here or slower; else empty."""
-        return self._link.find_connection().sent or ""
+    def sent_bundle(self) -> bool:
+        """Whether Handrail was sent to the other machine, where it is not installed."""
+        return self._link.find_connection().sent_bundle
 
     def _describe_options(self, matching: Matching | None) -> dict[str, Any]:
         return {

