@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.cli import COMMANDS
 from tests.command import HANDRAIL, KEYS, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
 
 
@@ -26,12 +27,23 @@ def project(tmp_path: Path) -> Path:
 # The command itself.
 
 
-def test_help_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
+def test_the_first_help_names_eight_verbs_by_task(tmp_path: Path) -> None:
     for words in (["--help"], ["-h"], ["help"]):
         completed = handrail(*words, cwd=tmp_path)
         assert completed.returncode == 0 and completed.stderr == b""
-        assert all(f"\n  {name} ".encode() in completed.stdout for name in ("call", "batch", "tools", "doctor", "demo"))
-        assert b"examples:" in completed.stdout
+        assert _list_verbs(completed.stdout) == ["undo", "log", "web", "try", "chat", "run", "mcp", "doctor"]
+        assert b"handrail help all" in completed.stdout
+
+
+def test_help_all_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
+    completed = handrail("help", "all", cwd=tmp_path)
+    assert completed.returncode == 0 and completed.stderr == b""
+    assert set(COMMANDS) <= set(_list_verbs(completed.stdout))
+    assert b"examples:" in completed.stdout
+
+
+def _list_verbs(text: bytes) -> list[str]:
+    return re.findall(r"^  ([a-z]+)  ", text.decode("utf-8"), re.MULTILINE)
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:

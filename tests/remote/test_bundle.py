@@ -81,9 +81,7 @@ def test_a_machine_with_another_python_is_told_to_install_handrail(
     box: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(bundle, "read_facts", lambda line: {**json.loads(line), name: "other"})
-    with pytest.raises(
-        ConnectionLost, match=r"differs from ours \(other instead of .*\)\. Install it there"
-    ):
+    with pytest.raises(ConnectionLost, match=r"differs from ours \(other instead of .*\)\. Install it there"):
         Session.connect(box)
 
 

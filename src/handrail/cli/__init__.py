@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from handrail.cli.minimal import Stop
 
@@ -43,16 +43,32 @@ COMMANDS = {
     "demo": ("demo", "show an agent at work on a temporary project"),
 }
 
+_FIRST = {
+    "see and undo what agents did": ("undo", "log", "web"),
+    "work": ("try", "chat", "run"),
+    "set up": ("mcp", "doctor"),
+}
+"""The commands in the first help, by task."""
+
 _HELP = """\
 usage: handrail COMMAND ...
 
 File and command tools for coding agents: Read, Write, Edit, Bash and more. No byte is lost, every call is recorded.
+Without a command: what changed in this project today.
+
+{commands}
+
+`handrail COMMAND --help` explains a command, and `handrail help all` lists all of them.
+"""
+
+_HELP_ALL = """\
+usage: handrail COMMAND ...
 
 commands:
 {commands}
 
 options:
-  -h, --help     show this help; `handrail COMMAND --help` explains a command
+  -h, --help     show the first help; `handrail COMMAND --help` explains a command
   --at URL       before call, batch, mcp, chat, run or web: work on another machine, such as ssh://host/path/to/project
   --version      show the version
 
@@ -102,10 +118,9 @@ def _run_command(words: list[str], at: str = "") -> int:
     from handrail.cli.minimal import UsageError, is_in_draft, write
 
     if not words:
-        from handrail.cli.output import warn
+        from handrail.cli.status import show_status
 
-        warn(_format_help().rstrip())
-        return 2
+        return show_status()
     first, rest = words[0], words[1:]
     if first.partition("=")[0] == "--at":
         from handrail.cli.remote import take_address
@@ -115,7 +130,7 @@ def _run_command(words: list[str], at: str = "") -> int:
     if first in ("-h", "--help", "help"):
         if rest and rest[0] in COMMANDS:
             return _run_command([rest[0], "--help"])
-        write(_format_help())
+        write(_format_all_help() if rest == ["all"] else _format_first_help())
         return 0
     if first == "--version":
         from handrail.version import __version__
@@ -145,8 +160,17 @@ def _run_command(words: list[str], at: str = "") -> int:
     return code
 
 
-def _format_help() -> str:
-    return _HELP.format(commands="\n".join(f"  {name:<13}  {about}" for name, (_, about) in COMMANDS.items()))
+def _format_first_help() -> str:
+    groups = [f"{task}:\n{_list_commands(names)}" for task, names in _FIRST.items()]
+    return _HELP.format(commands="\n\n".join(groups))
+
+
+def _format_all_help() -> str:
+    return _HELP_ALL.format(commands=_list_commands(COMMANDS))
+
+
+def _list_commands(names: Iterable[str]) -> str:
+    return "\n".join(f"  {name:<13}  {COMMANDS[name][1]}" for name in names)
 
 
 def _report_unknown(word: str) -> str:
