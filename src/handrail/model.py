@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, field, fields
-from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from handrail.frozen import frozen
 
@@ -348,33 +348,30 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass that are texts or truth values; raises `TypeError` where one is something else."""
+    """The fields of a dataclass that are texts, words of a list or truth values; raises `TypeError` for others."""
     return {name: read(value[name]) for name, read in _find_plain_readers(kind)}
 
 
 @cache
 def _find_plain_readers(kind: type) -> tuple[tuple[str, Callable[[Any], str | bool]], ...]:
-    of_text = ("str", "Action", "Tier", "Decision")
-    readers: dict[str, Callable[[Any], str | bool]] = {"bool": _read_flag, **dict.fromkeys(of_text, _read_text)}
-    return tuple((one.name, readers[str(one.type)]) for one in fields(kind) if str(one.type) in readers)
+    readers: dict[Any, Callable[[Any], str | bool]] = {bool: _read_flag, str: _read_text}
+    found: list[tuple[str, Callable[[Any], str | bool]]] = []
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        hint = hints[one.name]
+        read = partial(_read_word, get_args(hint)) if get_origin(hint) is Literal else readers.get(hint)
+        found += [(one.name, read)] if read else []
+    return tuple(found)
 
 
 def access_as_json(access: Access) -> dict[str, Any]:
-    """An access as plain JSON values, without the parsed command."""
-    return {name: getattr(access, name) for name in _list_json_fields()}
-
-
-@cache
-def _list_json_fields() -> tuple[str, ...]:
-    return tuple(one.name for one in fields(Access) if one.name not in ("script", "mentions"))
+    """An access as plain JSON values. What only the judge of this process needs is left out: script and mentions."""
+    return {name: getattr(access, name) for name, _ in _find_plain_readers(Access)}
 
 
 def read_access(value: Mapping[str, Any]) -> Access:
     """Parse the output of `access_as_json`; raises `KeyError` or `TypeError` for anything else."""
-    sees = value["sees"]
-    if value["action"] not in get_args(Action) or sees not in ("contents", "names", "unhidden"):
-        raise TypeError("an access of an unknown kind")
-    return Access(**_read_plain_fields(Access, value), sees=sees)
+    return Access(**_read_plain_fields(Access, value))
 
 
 def _read_object(value: Any) -> dict[str, Any]:
@@ -389,6 +386,12 @@ def _read_text(value: Any) -> str:
 
 def _read_flag(value: Any) -> bool:
     return _read_enum(bool, value)
+
+
+def _read_word(words: tuple[str, ...], value: Any) -> str:
+    if _read_text(value) not in words:
+        raise TypeError(f"one of {', '.join(map(repr, words))} is expected")
+    return str(value)
 
 
 def _number(value: Any) -> int:
