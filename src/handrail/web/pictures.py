@@ -50,21 +50,34 @@ def _find_path(row: Any, access: Sequence[Any]) -> str:
     if len(access) < 2 or access[0] not in _ACTIONS or not isinstance(access[1], str):
         return ""
     home = os.path.realpath(row.workspace)
-    path = os.path.realpath(os.path.join(home, access[1]))
+    try:
+        path = os.path.realpath(os.path.join(home, access[1]))
+    except ValueError:  # a NUL
+        return ""
     return path if path.startswith(home + os.sep) else ""
 
 
 def _read(path: str, most: int) -> tuple[str, bytes]:
+    """The type and the first bytes of a picture; empty for anything else, directories and pipes included."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return "", b""
-    with open(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            return "", b""
-        raw = file.read(most)
+    try:
+        raw = _read_regular(fd, most)
+    except OSError:
+        return "", b""
+    finally:
+        os.close(fd)
     kind = next((kind for head, kind in _KINDS if raw.startswith(head)), "")
     if not kind and raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
         kind = "image/webp"
     return kind, raw if kind else b""
+
+
+def _read_regular(fd: int, most: int) -> bytes:
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        return b""
+    with open(fd, "rb", closefd=False) as file:
+        return file.read(most)
