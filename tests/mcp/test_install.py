@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -508,6 +509,56 @@ def test_a_file_of_settings_that_was_made_for_it_is_gone_afterwards(home: Path) 
     assert ".claude/settings.json" in ask("claude", "--only", "--allow").out
     assert "removed" in ask("claude", "--undo").out
     assert sorted(home.rglob("*")) == before
+
+
+CLAUDE_CODE_TOOLS = {
+    "Agent",
+    "Bash",
+    "Edit",
+    "Glob",
+    "Grep",
+    "LSP",
+    "Monitor",
+    "NotebookEdit",
+    "PowerShell",
+    "Read",
+    "Skill",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+}
+"""Of its own documentation; a rule about any other name is reported as a typing error at every start."""
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+@pytest.mark.parametrize("text", ["", "{}", CLAUDE_SETTINGS, '{"permissions": {"deny": ["Bash", "Read"]}}'])
+@pytest.mark.parametrize("rewritten", [False, True])
+@pytest.mark.parametrize("before", [[], ["LS"], ["MultiEdit", "LS"]])
+def test_claude_code_gets_rules_about_its_own_tools_alone(
+    home: Path, scope: str, text: str, rewritten: bool, before: list[str]
+) -> None:
+    """Also if an older version denied tools that are gone since; a person's own rules stay."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    mine = get_value(read_data(str(path), text), ["permissions", "deny"]) or []
+    if before:
+        clients = load_clients()
+        deny = {"keys": ["permissions", "deny"], "add": [*clients["claude"].only[0]["add"], *before]}
+        older = {**clients, "claude": replace(clients["claude"], only=[deny])}
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(command, "load_clients", lambda: older)
+            ask("claude", "--only", "--scope", scope)
+        if rewritten:
+            path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    ask("claude", "--only", "--scope", scope)
+    denied = get_value(read_data(str(path), path.read_text(encoding="utf-8")), ["permissions", "deny"])
+    assert {"Bash", "Read", "Edit", "Write", *mine} <= {*denied} <= CLAUDE_CODE_TOOLS
+    assert len(denied) == len({*denied})
+    ask("claude", "--undo", "--scope", scope)
+    left = path.read_text(encoding="utf-8")
+    assert (get_value(read_data(str(path), left), ["permissions", "deny"]) or []) == mine
 
 
 def test_a_list_that_is_none_is_left_alone(home: Path) -> None:

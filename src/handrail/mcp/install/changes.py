@@ -77,6 +77,8 @@ class FileSettings:
             settings = self.settings(start)
             if self.check_entry:
                 self.check_entry(read_data(self.path, start), known if base is None else None)
+            if known and base is None:
+                start = self._drop_old_words(start, known, settings)
             new, steps, done = self._make(start, settings)
             if new == config.text:
                 return False, settings
@@ -139,6 +141,17 @@ class FileSettings:
             done.append({"keys": list(setting.keys), "add": missing, "levels": levels, "new": there is None, **old})
             text = new
         return text, steps, done
+
+    def _drop_old_words(self, text: str, known: Mapping[str, Any], settings: Sequence[Setting]) -> str:
+        """The text without words that an older version added to a list and this one does not."""
+        for one in known.get("settings", []):
+            wanted = {word for setting in settings if list(setting.keys) == one["keys"] for word in setting.add}
+            there = get_value(read_data(self.path, text), one["keys"])
+            dropped = {*one["add"]} - wanted
+            if wanted and isinstance(there, list) and dropped.intersection(there):
+                left = [word for word in there if word not in dropped]
+                text = _apply(text, _format_of(self.path).put(text, one["keys"], left))
+        return text
 
     def _take_back(self, text: str, known: Mapping[str, Any] | None) -> str:
         """The text without the settings of ours, wherever they are now."""
