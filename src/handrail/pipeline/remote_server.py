@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -18,16 +18,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from handrail.errors import Interrupted, ToolError
+from handrail.frozen import frozen
 from handrail.model import Answer, Call, Failure, Note, Question, Result, access_as_json
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.kept_answers import ChangeMade, KeptAnswers, KeyGuard
-from handrail.remote.frames import FramePipe, PipeBroken
+from handrail.remote.frames import BadMessage, FramePipe, PipeBroken
 from handrail.text.display import escape
 from handrail.tools.notes import AnswerLost
 from handrail.version import __version__
 
 if TYPE_CHECKING:
+    from handrail.drafts.changes import FileSummary
     from handrail.pipeline.events import SessionEvent
     from handrail.pipeline.session import Session
     from handrail.pipeline.session_draft import SessionDraft
@@ -89,7 +91,11 @@ class RemoteServer:
         try:
             self._pipe.greet()
             while True:
-                message = self._pipe.take(_TICK)
+                try:
+                    message = self._pipe.take(_TICK)
+                except BadMessage as error:
+                    self._refuse(str(error))
+                    continue
                 if message is not None:
                     self._take(message)
                 elif time.monotonic() - self._pipe.last_taken > SILENT_SECONDS:
@@ -101,6 +107,9 @@ class RemoteServer:
 
     def _take(self, message: dict[str, Any]) -> None:
         do, number = message.get("do"), message.get("id", 0)
+        if not isinstance(do, str) or type(number) is not int:
+            self._refuse("a request has a text as `do` and a number as `id`")
+            return
         running = self._running.get(number)
         if do == "ping":
             self._pipe.send_at_once({"id": 0})
@@ -108,10 +117,14 @@ class RemoteServer:
             running.cancel.set()
         elif do == "answer" and running:
             running.answers.put(_read_answer(message.get("answer")))
-        elif isinstance(do, str) and isinstance(number, int) and do not in ("cancel", "answer"):
+        elif do not in ("cancel", "answer"):
             if do in ("call", "page"):
                 self._running[number] = _Running()
             self._pool.submit(self._serve, number, do, message).add_done_callback(partial(self._reply, number))
+
+    def _refuse(self, why: str) -> None:
+        """Answer a message that is no request, and so has no number."""
+        self._pipe.send_at_once({"id": 0, "error": values.error_as_json(ValueError(why))})
 
     def _serve(self, number: int, do: str, message: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; what it raises is one too."""
@@ -119,6 +132,8 @@ class RemoteServer:
             return {"value": self._call(number, message)}
         if do == "page":
             return {"value": values.read(partial(self._answer_page, number), message)}
+        if (known := _REQUESTS.get(do)) and known.changes(message):
+            self._require_changes(do)
         return self._answer_once(do, message) if "key" in message else {"value": self._answer(do, message)}
 
     def _reply(self, number: int, done: Future[Any]) -> None:
@@ -190,13 +205,11 @@ class RemoteServer:
         def send(part: dict[str, Any]) -> None:
             self._send({"id": number, "part": part})
 
-        self._find_pages().answer(message, send, self._running[number].cancel)
+        self.find_pages().answer(message, send, self._running[number].cancel)
 
     def _answer_once(self, do: str, message: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request that has an effect, under its key: a repeat gets the first answer."""
         session = self._find_session("")
-        if getattr(session.policy, "mode", "") == "read-only":
-            raise ValueError(f"{do} changes files, and this server is in mode read-only")
         with closing(self._guard(message, session)) as guard:
             earlier = guard.find_answer()
             if isinstance(earlier, dict):
@@ -221,29 +234,15 @@ class RemoteServer:
     def _answer(self, do: str, message: Mapping[str, Any]) -> Any:
         if do == "open":
             return self._open(message)
-        known: dict[str, Callable[[Session, Mapping[str, Any]], Any]] = {
-            "specs": lambda session, _: [values.spec_as_json(spec) for spec in session.specs()],
-            "undo": lambda session, one: asdict(session.undo(**one["which"])),
-            "prepare": _prepare,
-            "preview": _preview,
-            "source": lambda session, one: session.name_source(str(one["client"]), str(one["model"])),
-            "restrict": lambda session, one: session.restrict(
-                values.read_restriction(one["restriction"], session.workspace.home)
-            ),
-            "project": lambda session, _: asdict(session.describe_project()),
-            "warm": lambda session, _: session.warm(),
-            "pages": lambda *_: self._find_pages() and None,
-            "draft open": lambda _, one: self._find_draft(one["draft"]).name,
-            "draft changes": lambda _, one: [asdict(each) for each in self._find_draft(one["draft"]).changes()],
-            "draft diff": lambda _, one: self._find_draft(one["draft"]).diff(),
-            "draft keep": lambda _, one: [asdict(each) for each in self._find_draft(one["draft"]).keep(*one["paths"])],
-            "draft drop": lambda _, one: self._find_draft(one["draft"]).drop(),
-            "draft close": lambda _, one: self._find_draft(one["draft"]).close(),
-        }
-        if do not in known:
+        if do not in _REQUESTS:
             raise ValueError(f"unknown request {do[:80]!r}")
         session = self._find_session("" if do.startswith("draft ") else message.get("draft", ""))
-        return values.read(lambda one: known[do](session, one), message)
+        return values.read(lambda one: _REQUESTS[do].run(self, session, one), message)
+
+    def _require_changes(self, do: str) -> None:
+        """Raise `ValueError` if this server may not change files."""
+        if getattr(self._find_session("").policy, "mode", "") == "read-only":
+            raise ValueError(f"{do} changes files, and this server is in mode read-only")
 
     def _open(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if message.get("protocol") != PROTOCOL:
@@ -263,15 +262,21 @@ class RemoteServer:
             raise ValueError("the session is not open yet")
         return self._session
 
+    def find_draft(self, message: Mapping[str, Any]) -> SessionDraft[Session]:
+        """The draft that a request names."""
+        return self._find_draft(message["draft"])
+
     def _find_draft(self, name: str) -> SessionDraft[Session]:
-        """The draft of a name; with an empty name a new one."""
+        """The draft of a name, created if there is none; with an empty name a new one."""
+        self._require_changes("a draft")
         main = self._find_session("")
         with self._lock:
             draft = self._drafts.get(name) or main.draft(name)
             self._drafts[draft.name] = draft
             return draft
 
-    def _find_pages(self) -> Pages:
+    def find_pages(self) -> Pages:
+        """The pages of this machine; raises `ValueError` where they are not served."""
         if self._open_pages is None:
             raise ValueError("the pages show all projects, and undo there: they need a server in mode full")
         with self._lock:
@@ -295,6 +300,18 @@ def _read_answer(value: Any) -> Answer:
         return Answer.from_json(value)
     except ValueError as error:
         return Answer(False, str(error))
+
+
+def _list_specs(session: Session) -> list[dict[str, Any]]:
+    return [values.spec_as_json(spec) for spec in session.specs()]
+
+
+def _restrict(session: Session, message: Mapping[str, Any]) -> None:
+    session.restrict(values.read_restriction(message["restriction"], session.workspace.home))
+
+
+def _summarize(changes: Sequence[FileSummary]) -> list[dict[str, Any]]:
+    return [asdict(one) for one in changes]
 
 
 def _prepare(session: Session, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,3 +338,40 @@ def _report_change(session: Session, call: Call, change: ChangeMade) -> Result:
     return Result(
         call.tool, "partial", text, ({"type": "text", "text": text},), notes=(Note(note.code, text),), id=call.id
     )
+
+
+@frozen
+class _Request:
+    """A request that is not a call."""
+
+    run: Callable[[RemoteServer, Session, Mapping[str, Any]], Any]
+    changes: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    """Whether a message changes files or drafts: a server in mode read-only refuses it, with a key or without."""
+
+
+def _always(_: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _undoes(message: Mapping[str, Any]) -> bool:
+    which = message.get("which")
+    return not (isinstance(which, dict) and which.get("dry_run") is True)
+
+
+_REQUESTS: Mapping[str, _Request] = {
+    "specs": _Request(lambda _, session, __: _list_specs(session)),
+    "undo": _Request(lambda _, session, one: asdict(session.undo(**one["which"])), _undoes),
+    "prepare": _Request(lambda _, session, one: _prepare(session, one)),
+    "preview": _Request(lambda _, session, one: _preview(session, one)),
+    "source": _Request(lambda _, session, one: session.name_source(str(one["client"]), str(one["model"]))),
+    "restrict": _Request(lambda _, session, one: _restrict(session, one)),
+    "project": _Request(lambda _, session, __: asdict(session.describe_project())),
+    "warm": _Request(lambda _, session, __: session.warm()),
+    "pages": _Request(lambda server, *_: server.find_pages() and None),
+    "draft open": _Request(lambda server, _, one: server.find_draft(one).name, _always),
+    "draft changes": _Request(lambda server, _, one: _summarize(server.find_draft(one).changes())),
+    "draft diff": _Request(lambda server, _, one: server.find_draft(one).diff()),
+    "draft keep": _Request(lambda server, _, one: _summarize(server.find_draft(one).keep(*one["paths"])), _always),
+    "draft drop": _Request(lambda server, _, one: server.find_draft(one).drop(), _always),
+    "draft close": _Request(lambda server, _, one: server.find_draft(one).close()),
+}

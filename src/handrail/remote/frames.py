@@ -30,6 +30,10 @@ class PipeBroken(Exception):
     """The other side has gone, or does not speak as we do; the text says which."""
 
 
+class BadMessage(PipeBroken):
+    """A whole message that is not a JSON object. The messages after it can be taken as usual."""
+
+
 class FramePipe:
     """Sends and takes messages. One thread takes; any thread may send."""
 
@@ -41,7 +45,7 @@ class FramePipe:
         self._numbers = 0
         self._held = bytearray()
         self._parts: dict[int, bytearray] = {}
-        self._taken: deque[dict[str, Any]] = deque()
+        self._taken: deque[dict[str, Any] | BadMessage] = deque()
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
         self.last_taken = time.monotonic()
@@ -121,12 +125,15 @@ class FramePipe:
             self._sending.release()
 
     def take(self, seconds: float) -> dict[str, Any] | None:
-        """The next message; None if none is complete in this time. Raises `PipeBroken` at the end."""
+        """The next message; None if none is complete in this time. Raises `BadMessage`, and `PipeBroken` at the end."""
         if not self._taken and self._poll.poll(max(0.0, seconds) * 1000):
             if not self._read():
                 raise PipeBroken("the other side closed the connection")
             self._split()
-        return self._taken.popleft() if self._taken else None
+        message = self._taken.popleft() if self._taken else None
+        if isinstance(message, BadMessage):
+            raise message
+        return message
 
     def _read(self) -> bool:
         try:
@@ -176,14 +183,12 @@ class FramePipe:
                 raise PipeBroken(error.strerror or "it cannot be written") from None
 
 
-def _parse(data: bytearray) -> dict[str, Any]:
+def _parse(data: bytearray) -> dict[str, Any] | BadMessage:
     try:
         message = json.loads(data)
     except (ValueError, RecursionError):
-        raise PipeBroken("it sent a message that is not JSON") from None
-    if not isinstance(message, dict):
-        raise PipeBroken("it sent a message that is no object")
-    return message
+        return BadMessage("it sent a message that is not JSON")
+    return message if isinstance(message, dict) else BadMessage("it sent a message that is no object")
 
 
 def _display(raw: bytes | bytearray) -> str:
