@@ -119,5 +119,5 @@ def test_a_tool_that_needs_an_extra_names_it_and_how_to_install_it(
     )
     assert (status, code) == ("error", "missing_extra")
     assert f"handrail[{extra}] is needed for {USES[extra]}" in text
-    assert f"pip install 'handrail[{extra}]'" in text
+    assert f"install '{ROOT}[{extra}]'" in text  # it runs from its source here, without metadata
     assert (tmp_path / file).read_bytes() == raw

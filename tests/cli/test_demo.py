@@ -12,6 +12,7 @@ import pytest
 
 from handrail.cli import demo
 from handrail.cli.output import Stop
+from handrail.errors.extras import install_command
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
@@ -180,7 +181,8 @@ def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> 
     (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
     completed = handrail_process("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
     assert completed.returncode == 1 and b"Traceback" not in completed.stderr
-    assert b"pip install 'handrail[agent]'; `handrail demo --tools` works without it" in completed.stderr
+    hint = f"{install_command('agent')}; `handrail demo --tools` works without it"
+    assert hint.encode() in completed.stderr
 
 
 # When a check fails.

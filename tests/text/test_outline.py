@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail import Session
-from handrail.errors import MissingExtra, NoOutline
+from handrail.errors import MissingExtra, NoOutline, extras
 from handrail.text.outlines.grammars import GRAMMARS
 from handrail.text.outlines.outline import Symbol, list_symbols
 
@@ -141,7 +141,7 @@ def test_without_its_grammar_a_language_is_refused_with_the_mend(monkeypatch: py
     monkeypatch.setitem(GRAMMARS, "js", ("tree_sitter_there_is_none", "language"))
     with pytest.raises(MissingExtra) as caught:
         list_symbols("x", "a.js")
-    assert "pip install 'handrail[outline]'" in str(caught.value) and "Grep" in caught.value.facts["instead"]
+    assert extras.install_command("outline") in str(caught.value) and "Grep" in caught.value.facts["instead"]
 
 
 SOURCES = {
@@ -169,7 +169,7 @@ SOURCES = {
 def require(name: str) -> None:
     module = GRAMMARS[name.rpartition(".")[2]][0]
     if find_spec(module) is None:
-        pytest.skip(f"{module} is not installed: pip install 'handrail[outline]'")
+        pytest.skip(f"{module} is not installed: {extras.install_command('outline')}")
 
 
 @pytest.mark.parametrize("name", SOURCES)

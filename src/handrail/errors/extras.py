@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -41,9 +43,47 @@ _MODULES = {
 
 
 def install_command(*extras: str) -> str:
-    """The command that installs one extra or several."""
+    """The command that adds one extra or several to this copy of Handrail.
+
+    It names the packages of the extras: that works wherever Handrail itself was installed from.
+    """
     assert set(extras) <= set(USES), extras
-    return f"pip install 'handrail[{','.join(extras)}]'"
+    known = _list_requirements()
+    wanted = [line for extra in extras for line in known.get(extra, ())]
+    return install_packages_command(*dict.fromkeys(wanted or [f"{_find_checkout()}[{','.join(extras)}]"]))
+
+
+def install_packages_command(*requirements: str) -> str:
+    """The command that installs packages into the environment of this copy, by the installer that made it."""
+    import shlex
+
+    return shlex.join([*_find_installer(), *requirements])
+
+
+def _find_installer() -> list[str]:
+    from importlib.util import find_spec
+
+    prefix, python = sys.prefix, sys.executable or "python3"
+    if os.path.exists(os.path.join(prefix, "pipx_metadata.json")):
+        return ["pipx", "inject", os.path.basename(prefix)]
+    if find_spec("pip"):
+        return [python, "-m", "pip", "install"]
+    return ["uv", "pip", "install", "--python", python] if _is_of_uv(prefix) else ["pip", "--python", python, "install"]
+
+
+def _is_of_uv(prefix: str) -> bool:
+    """Whether uv made this environment, for a tool or in a project."""
+    try:
+        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8") as file:
+            return any(line.startswith("uv =") for line in file)
+    except (OSError, ValueError):
+        return False
+
+
+def _find_checkout() -> str:
+    """The source that this copy runs from without being installed; the name of the package if there is none."""
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    return top if os.path.exists(os.path.join(top, "pyproject.toml")) else "handrail"
 
 
 @contextmanager
@@ -62,6 +102,12 @@ def needs(extra: str) -> Iterator[None]:
 
 def list_packages() -> dict[str, list[str]]:
     """The packages of each extra, by the metadata of the installed Handrail; empty if it is not installed."""
+    known = _list_requirements().items()
+    return {extra: sorted(re.match(r"[\w.-]*", line)[0] for line in lines) for extra, lines in known}  # type: ignore[index]
+
+
+def _list_requirements() -> dict[str, list[str]]:
+    """What each extra requires, with versions."""
     from importlib import metadata
 
     by_extra: dict[str, list[str]] = {}
@@ -70,11 +116,10 @@ def list_packages() -> dict[str, list[str]]:
     except metadata.PackageNotFoundError:
         return {}
     for line in requirements:
-        name = re.match(r"[\w.-]+", line)
         for extra in re.findall(r"""extra\s*==\s*["']([\w.-]+)["']""", line):
-            if name and extra in USES:  # `all` repeats the others
-                by_extra.setdefault(extra, []).append(name[0])
-    return {extra: sorted(names) for extra, names in by_extra.items()}
+            if extra in USES:  # `all` repeats the others
+                by_extra.setdefault(extra, []).append(line.partition(";")[0].strip())
+    return by_extra
 
 
 def get_module(package: str) -> str:
