@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -42,7 +43,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     real = sqlite3.connect
 
     def connect(path: str, *rest: Any, **more: Any) -> sqlite3.Connection:
-        opened.append(path)
+        opened.append(unquote(path.removeprefix("file://").partition("?")[0]))
         database: sqlite3.Connection = real(path, *rest, **more)
         return database
 

@@ -32,9 +32,11 @@ import os
 import re
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from handrail.journal.packing import ImagePacker, Packed, unpack_image
 from handrail.journal.records import BEGIN, END, FILE, SCHEMA, VERSION, read_hashed_columns
@@ -70,6 +72,40 @@ def roll_back(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that knows its process, and can be referred to weakly."""
+
+    pid = 0
+
+
+_opened: list[weakref.ref[_Connection]] = []
+
+
+def connect(path: str, **parameters: str) -> sqlite3.Connection:
+    """Open the journal at ``path``, with these parameters of a URI.
+
+    Nothing but SQLite may open the file or its `-shm`: when any descriptor of them is closed, the system drops the
+    locks of the whole process, and whoever closes the journal next deletes a log that is still being written to.
+    """
+    close_inherited()
+    words = "&".join(f"{name}={quote(os.fsencode(value))}" for name, value in parameters.items())
+    uri = f"file://{quote(os.fsencode(path))}?{words}"
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
+    )
+    connection.pid = os.getpid()
+    _opened.append(weakref.ref(connection, _opened.remove))
+    return connection
+
+
+def close_inherited() -> None:
+    """Close the connections that came through a fork: SQLite believes that it holds the parent's locks here, too."""
+    for known in _opened[:]:
+        connection = known()
+        if connection is not None and connection.pid != os.getpid():
+            connection.close()
+
+
 class Database:
     """An open database and its state."""
 
@@ -77,14 +113,18 @@ class Database:
         self.path = path
         _require_possible(path)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        # Made by us, so that nobody else can read it, whatever the umask; SQLite gives its helper files the same mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.anchor = Anchor(path + ".anchor")
         self.spool = Spool(path)
+        self.spool.open()
         self._move_at = MOST_ROWS
         known = self.anchor.read()  # before the database is looked at: it may only be behind
         self._pid = os.getpid()
-        self.connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+        try:
+            # Only its owner may read it, whatever the umask; SQLite gives its helper files the same mode.
+            self.connection = connect(path, modeof=self.spool.path)
+        except BaseException:
+            self.spool.close()
+            raise
         try:
             self._prepare()
             self.mask = Mask(self._read_salt())
@@ -253,11 +293,10 @@ class Database:
             self.insert("files", _FILES, (seq, attempt, *row, *after))
 
     def close(self) -> None:
-        if not self.inherited():  # one that came through a fork must not be touched
-            if self.spool.rows:
-                with contextlib.suppress(sqlite3.Error, OSError):
-                    self.move_spooled()
-            self.connection.close()
+        if self.spool.rows and not self.inherited():
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self.move_spooled()
+        self.connection.close()
         self.spool.close()
         self.anchor.close()
 

@@ -13,7 +13,6 @@ import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
@@ -23,6 +22,7 @@ from handrail.journal.database import (
     BrokenEntry,
     ChainEntry,
     Database,
+    connect,
     hash_entry,
     load_images,
     lock_file,
@@ -196,8 +196,7 @@ class JournalReader:
         try:
             if not os.path.isfile(path):
                 raise JournalFailed(journal=self.path, why="there is no journal yet")
-            uri = f"file:{quote(os.fsencode(self.path))}?mode=ro"
-            db = sqlite3.connect(uri, uri=True, timeout=10.0, isolation_level=None, check_same_thread=False)
+            db = connect(path, mode="ro")
             version = db.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None

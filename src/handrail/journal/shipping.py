@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
-from handrail.journal.database import GENESIS, SHIPPED, ChainEntry, Database, roll_back
+from handrail.journal.database import GENESIS, SHIPPED, ChainEntry, Database, connect, roll_back
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
 from handrail.journal.retention import STAGE, read_removed
@@ -118,7 +118,7 @@ class LocalJournal:
         with self.errors():
             if not os.path.isfile(path):
                 raise JournalFailed(journal=path, why="there is no journal yet")
-            self.db = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self.db = connect(path, mode="rw")
             self.db.execute("PRAGMA synchronous = NORMAL")
 
     def close(self) -> None:

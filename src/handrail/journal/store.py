@@ -19,6 +19,7 @@ import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -268,6 +269,42 @@ _SLOW = 1.0
 _LONGEST_PAUSE = 30.0
 
 
+_LONGEST_FORK = 10.0
+"""A fork does not wait longer for a record."""
+
+
+class _Forks:
+    """Keeps forks out of transactions: the child would inherit half of one, and roll it back in shared memory."""
+
+    def __init__(self) -> None:
+        self.writers: list[weakref.ref[Writer]] = []
+        self._lock = threading.Lock()
+        self._paused: list[Writer] = []
+
+    def before(self) -> None:
+        self._lock.acquire()
+        self._paused = [writer for writer in self._list_writers() if writer.pause()]
+
+    def after_in_parent(self) -> None:
+        for writer in self._paused:
+            writer.resume()
+        self._paused = []
+        self._lock.release()
+
+    def after_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._paused = []
+        for writer in self._list_writers():
+            writer.after_fork()
+
+    def _list_writers(self) -> list[Writer]:
+        return [writer for known in self.writers[:] if (writer := known()) is not None]
+
+
+_forks = _Forks()
+os.register_at_fork(before=_forks.before, after_in_parent=_forks.after_in_parent, after_in_child=_forks.after_in_child)
+
+
 class Writer:
     """The connection of this process to the journal at a path."""
 
@@ -278,9 +315,8 @@ class Writer:
         self._now = now
         self._lock = threading.Lock()
         self._open: Database | None = None
-        self._inherited: list[Database] = []
-        """Connections of the parent of a fork: if they were collected, SQLite would drop the parent's locks."""
         self._retry_at = 0.0
+        _forks.writers.append(weakref.ref(self, _forks.writers.remove))
 
     def use(self, work: Callable[[Database], T]) -> T:
         """Do ``work`` on the database, one thread at a time. Raises `sqlite3.Error` or `OSError` if that fails."""
@@ -301,6 +337,13 @@ class Writer:
         with self._lock:
             self._drop()
 
+    def pause(self) -> bool:
+        """Wait for the record that is being written, and begin none; False if that takes too long."""
+        return self._lock.acquire(timeout=_LONGEST_FORK)
+
+    def resume(self) -> None:
+        self._lock.release()
+
     def after_fork(self) -> None:
         """In the child: another thread of the parent may have held the lock, and does not exist here."""
         self._lock = threading.Lock()
@@ -308,8 +351,6 @@ class Writer:
     def _open_database(self) -> Database:
         """Open the database, again after a fork or if another file is at its path."""
         if self._open and not self._open.is_current():
-            if self._open.inherited():
-                self._inherited.append(self._open)
             self._drop()
         if self._open is None:
             self._open = Database(self.path)
@@ -370,10 +411,8 @@ class _Writers:
         writer.close()
 
     def after_fork(self) -> None:
-        """In the child: another thread of the parent may have held a lock, and does not exist here."""
+        """In the child: another thread of the parent may have held the lock, and does not exist here."""
         self._lock = threading.Lock()
-        for writer, _ in self._known.values():
-            writer.after_fork()
 
     def __len__(self) -> int:
         return len(self._known)
