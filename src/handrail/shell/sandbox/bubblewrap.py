@@ -38,6 +38,7 @@ from handrail.shell.sandbox.confinement import (
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, get_version
+from handrail.shell.sandbox.launcher import list_machine_entries
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, Narrow, plan_narrow_view, plan_protections
@@ -210,6 +211,8 @@ class BubblewrapBoundary:
         else:
             yield from _list_links(confinement.readable)
         yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+        for path in list_machine_entries():
+            yield from ("--ro-bind-try", path, path)
         for path in KEPT_IN_RUN:
             yield from ("--ro-bind-try", path, path)
         # Under both names, so that a path that a command prints is the path that the file tools know.

@@ -51,7 +51,6 @@ _LINKS = (
     ("/proc/self/fd/2", "stderr"),
     ("pts/ptmx", "ptmx"),
 )
-_PROC_WRITABLE = ("sys", "sysrq-trigger", "irq", "bus")
 _MOST_FDS = 253
 _HIGH = 256
 _MAY_MOUNT = 1 << 21
@@ -442,10 +441,23 @@ def _wait_for_request(control: socket.socket, life: int, report: int, overlays: 
 
 def _mount_own_proc() -> None:
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None, "proc")
-    for name in _PROC_WRITABLE:
-        path = f"/proc/{name}"
-        if os.access(path, os.W_OK):
-            _bind(path, path, True)
+    for path in list_machine_entries():
+        _pin(path, True)
+
+
+def list_machine_entries() -> list[str]:
+    """The entries of `/proc` that are about the machine, not about a process, and that root may write to.
+
+    The mode of a directory tells nothing: `/proc/sys` is writable for nobody, and its files are for root.
+    """
+    paths: list[str] = []
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdecimal() or entry.is_symlink():
+                continue
+            if entry.is_dir() or entry.stat().st_mode & 0o222:
+                paths.append(entry.path)
+    return sorted(paths)
 
 
 def _run_init(control: socket.socket, life: int) -> int:
