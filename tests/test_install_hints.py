@@ -34,10 +34,10 @@ def make_environment(way: str, prefix: Path, monkeypatch: pytest.MonkeyPatch) ->
         (prefix / "pipx_metadata.json").write_text("{}", encoding="utf-8")
     if way == "uv tool":
         (prefix / "uv-receipt.toml").write_text("[tool]\n", encoding="utf-8")
-    found = util.find_spec
+    ask_system = util.find_spec
 
     def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
-        return (ModuleSpec("pip", None) if way == "pip" else None) if name == "pip" else found(name, package)
+        return (ModuleSpec("pip", None) if way == "pip" else None) if name == "pip" else ask_system(name, package)
 
     monkeypatch.setattr(util, "find_spec", find_spec)
     monkeypatch.setattr(sys, "prefix", str(prefix))

@@ -355,13 +355,13 @@ def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _find_plain_readers(kind: type) -> tuple[tuple[str, Callable[[Any], str | bool]], ...]:
     readers: dict[Any, Callable[[Any], str | bool]] = {bool: _read_flag, str: _read_text}
-    found: list[tuple[str, Callable[[Any], str | bool]]] = []
+    plain: list[tuple[str, Callable[[Any], str | bool]]] = []
     hints = get_type_hints(kind)
     for one in fields(kind):
         hint = hints[one.name]
         read = partial(_read_word, get_args(hint)) if get_origin(hint) is Literal else readers.get(hint)
-        found += [(one.name, read)] if read else []
-    return tuple(found)
+        plain += [(one.name, read)] if read else []
+    return tuple(plain)
 
 
 def access_as_json(access: Access) -> dict[str, Any]:
