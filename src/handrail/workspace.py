@@ -125,11 +125,7 @@ class Workspace:
             )
         spelled = self.expand_alias(named)
         if spelled != named:
-            try:
-                return replace(self.resolve(spelled), named=named)
-            except ToolError as error:
-                error.path = named
-                raise
+            return self._resolve_as(spelled, named)
         relative = not named.startswith("/")
         home = self._open_root(self.roots[0], check=True)[1] if relative else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
@@ -150,6 +146,30 @@ class Workspace:
             if not stat.S_ISDIR(standing.st_mode):
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return resolved
+
+    def resolve_below_slash(self, named: str) -> WorkPath:
+        """Resolve a path where `/` stands for the workspace, and `/src` for a directory in it.
+
+        A path below a root means itself. A path that leaves the workspace is refused, and so is one that begins like a
+        place of this machine, such as `/etc`, unless the workspace has something of that name.
+        """
+        home = self.roots[0].path
+        plain, inside = os.path.normpath(named), os.path.normpath(home + named)
+        is_below_root = any(plain == root.path or plain.startswith(root.path + "/") for root in self.roots)
+        if not named.startswith("/") or is_below_root or self.expand_alias(named) != named:
+            return self.resolve(named)
+        leaves = inside != home and not inside.startswith(home + "/")
+        first = named.strip("/").partition("/")[0]
+        is_elsewhere = first and os.path.lexists("/" + first) and not os.path.lexists(os.path.join(home, first))
+        return self.resolve(named) if leaves or is_elsewhere else self._resolve_as(inside, named)
+
+    def _resolve_as(self, spelled: str, named: str) -> WorkPath:
+        """Resolve another spelling of a path that is shown as ``named``."""
+        try:
+            return replace(self.resolve(spelled), named=named)
+        except ToolError as error:
+            error.path = named
+            raise
 
     def resolve_itself(self, named: str) -> WorkPath:
         """Resolve a path to delete: if its last name is a link, that link, wherever it leads."""

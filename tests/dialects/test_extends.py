@@ -174,7 +174,7 @@ def test_rules_messages_and_files_of_ones_own_win(tmp_path: Path, make_session: 
 def test_a_dialect_may_extend_the_folder_beside_it(tmp_path: Path) -> None:
     write(tmp_path / "first", 'extends = "hello"\n[tools.ls]\nid = "ls"\n', prompt__md="Be brief.\n")
     second = dialects.load(write(tmp_path / "second", 'extends = "../first"\n[tools.glob]\nid = "glob"\n'))
-    assert list(second.entries) == ["bash", "read_file", "write_file", "edit_file", "ls", "glob"]
+    assert list(second.entries) == ["bash", "uppercase", "read_file", "write_file", "edit_file", "ls", "glob"]
     assert second.prompt == "Be brief."
 
 

@@ -85,10 +85,10 @@ def test_an_edit_beside_a_strangers_change_is_made_and_says_so(hello: Session, t
     assert path.read_bytes() == b"1\nzwei\n"
 
 
-def test_content_that_is_missing_is_not_taken_for_empty(hello: Session, tmp_path: Path) -> None:
-    result = hello.call("write_file", {"file_path": "a.txt"})
-    assert result.text.startswith("错误:参数有误\n- content: missing")
-    assert list(tmp_path.iterdir()) == []
+def test_content_that_is_missing_does_not_empty_a_file_that_was_not_read(hello: Session, tmp_path: Path) -> None:
+    path = put(tmp_path, "a.txt", "one\n")
+    assert hello.call("write_file", {"file_path": "a.txt"}).text.startswith("错误:目标文件已存在,请先用 read_file")
+    assert path.read_bytes() == b"one\n"
 
 
 def test_an_empty_old_string_is_no_edit(hello: Session, tmp_path: Path) -> None:

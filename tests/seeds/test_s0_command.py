@@ -51,8 +51,6 @@ def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) 
         (["printf", "%s|", "two words", "$HOME", "it's"], "two words|$HOME|it's|"),
         (["bash", "-lc", "cat a.txt && echo $((1 + 1))"], "one\n2"),
         (["/bin/sh", "-c", "exit 3"], "(exit code 3)"),
-        (["apply_patch"], "apply_patch: command not found"),
-        (["apply_patch", HELLO, "more"], "apply_patch: command not found"),
     ],
 )
 def test_s0_28_any_other_command_is_run_as_it_is_given(
@@ -61,7 +59,6 @@ def test_s0_28_any_other_command_is_run_as_it_is_given(
     put(tmp_path, "a.txt", "one\n")
     result = _shell(codex, *command)
     assert expected in result.text and result.status == "ok"
-    assert ("command not found" in expected) == (result.data["exit_code"] == 127)
     assert tree(tmp_path) == {"a.txt": "one\n"}
 
 
@@ -161,19 +158,25 @@ def test_s0_36_shell_text_inside_the_patch_is_only_text(codex: Session, tmp_path
         "apply_patch <<EOF\n*** Begin Patch\n*** Add File: $NAME\n+x\n*** End Patch\nEOF\n",
         "apply_patch <<EOF\n*** Begin Patch\n*** Add File: a\n+`date`\n*** End Patch\nEOF\n",
         'apply_patch "$PATCH"',
+        "touch ran; apply_patch",
+        "apply_patch 'x' more",
+        "for i in 1; do apply_patch <<'EOF'\n{patch}EOF\ndone",
+        'touch ran; bash -c "apply_patch x"',
+        "echo x | xargs apply_patch; touch ran",
     ],
 )
-def test_s0_36_anything_around_the_patch_makes_it_an_ordinary_command(
+def test_s0_52_a_patch_in_any_other_form_is_refused_and_nothing_is_run(
     codex: Session, tmp_path: Path, script: str
 ) -> None:
-    """It is run, and there is no such command; what is around it does what it says."""
-    command = ["bash", "-lc", script.replace("{patch}", HELLO)]
-    accesses = codex.prepare("shell", {"command": command}).accesses
-    assert accesses[0].action == "run"
-    assert not [access for access in accesses if access.action in ("write", "delete") and not access.by_command]
-    result = _shell(codex, *command)
-    assert "Success" not in result.text and "files" not in result.data
-    assert set(tree(tmp_path)) <= {"log"}
+    result = _shell(codex, "bash", "-lc", script.replace("{patch}", HELLO))
+    assert result.error and result.error.code == "patch_not_alone"
+    assert "apply_patch <<'EOF'" in result.text and "cd DIR &&" in result.text
+    assert tree(tmp_path) == {}
+
+
+def test_s0_52_the_words_alone_are_no_call(codex: Session, tmp_path: Path) -> None:
+    result = _shell(codex, "bash", "-lc", 'apply_patch() { echo "mine: $1"; }; apply_patch x; echo apply_patch')
+    assert result.text == "mine: x\napply_patch"
 
 
 def test_s0_36_an_unfinished_here_document_is_no_patch(codex: Session, tmp_path: Path) -> None:

@@ -240,7 +240,9 @@ def test_s0_48_what_was_evicted_is_read_in_parts(agent: Session) -> None:
 def test_s0_48_what_was_evicted_is_searched(agent: Session) -> None:
     _execute(agent, "seq 100000", "call-1")
     _execute(agent, "seq 200000 300000", "call-2")
-    result = agent.call("grep", {"pattern": "234567", "path": "/large_tool_results/", "output_mode": "content"})
+    result = agent.call(
+        "grep", {"pattern": "234567", "path": "/large_tool_results/", "output_mode": "content", "context": 0}
+    )
     assert result.text == "/large_tool_results/call-2:34568:234567"
     listed = agent.call("ls", {"path": "/large_tool_results"})
     assert listed.text.splitlines() == ["/large_tool_results/call-1", "/large_tool_results/call-2"]

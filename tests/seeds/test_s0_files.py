@@ -343,3 +343,40 @@ def test_s0_22_an_edit_needs_only_the_part_that_changes(agent: Session, file: Fi
     _read(agent, path)
     assert _edit(agent, path, "line 5000\n", "line five thousand\n").text == f"Edited {path}"
     assert os.path.getsize(path) == len(text) + len("five thousand") - len("5000")
+
+
+def test_s0_53_a_slash_is_the_workspace_in_every_path(make_session: Make, tmp_path: Path) -> None:
+    (tmp_path / "src" / "etc").mkdir(parents=True)
+    (tmp_path / "src" / "a.py").write_text("one\n", encoding="utf-8")
+    agent = make_session(dialect="deepagents", durable=False)
+    assert agent.call("ls", {"path": "/"}).text == f"{tmp_path}/src/"
+    for path in ("/src", "/src/", "/./src", "src", f"{tmp_path}/src"):
+        assert agent.call("ls", {"path": path}).text == f"{tmp_path}/src/etc/\n{tmp_path}/src/a.py"
+        assert agent.call("glob", {"pattern": "*.py", "path": path}).text == f"{tmp_path}/src/a.py"
+        assert agent.call("grep", {"pattern": "one", "path": path}).text == f"{tmp_path}/src/a.py"
+    assert _read(agent, "/src/a.py").text == "     1\tone"
+    assert _edit(agent, "/src/a.py", "one", "two").text == "Edited /src/a.py"
+    assert _write(agent, "/new/b.py", "b\n").text == "Updated file /new/b.py"
+    assert (tmp_path / "src" / "a.py").read_bytes() == b"two\n"
+    assert (tmp_path / "new" / "b.py").read_bytes() == b"b\n"
+
+
+@pytest.mark.parametrize("path", ["/../secret", "/src/../../secret", "/etc/passwd", "/link", "/link/passwd", "/.."])
+def test_s0_53_leaving_the_workspace_is_refused_by_the_name_that_was_given(
+    make_session: Make, tmp_path: Path, path: str
+) -> None:
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "link").symlink_to("/etc")
+    agent = make_session(root, "deepagents", durable=False)
+    for result in (_read(agent, path), _write(agent, path, "x"), agent.call("ls", {"path": path})):
+        assert (result.text, result.status) == (f"Path escapes workspace: {path}", "denied")
+
+
+def test_s0_53_a_path_in_a_command_is_a_path_of_the_machine(make_session: Make, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "passwd").write_text("mine\n", encoding="utf-8")
+    agent = make_session(dialect="deepagents", durable=False)
+    assert _read(agent, "/etc/passwd").text == "     1\tmine"
+    prepared = agent.prepare("execute", {"command": "cat /etc/passwd"})
+    assert "/etc/passwd" in [access.path for access in prepared.accesses if access.by_command]

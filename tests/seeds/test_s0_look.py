@@ -36,12 +36,19 @@ def test_s0_10_a_picture_comes_as_a_block_that_names_its_type(
 ) -> None:
     Image.new("RGB", (8, 4), "red").save(tmp_path / f"a{suffix}", form)
     result = agent.call("read_file", {"file_path": str(tmp_path / f"a{suffix}")}, id="call-7")
-    text, picture = result.blocks
+    (picture,) = result.blocks
     assert (result.id, result.tool, result.status) == ("call-7", "read_file", "ok")
-    assert text["type"] == "text" and set(picture) == {"type", "base64", "mime_type"}
+    assert set(picture) == {"type", "base64", "mime_type"}
     assert picture["type"] == "image"
     with Image.open(io.BytesIO(base64.b64decode(picture["base64"]))) as opened:
         assert (opened.size, opened.format) == ((8, 4), form)
+
+
+def test_s0_51_a_picture_is_one_block_and_nothing_else(agent: Session, tmp_path: Path) -> None:
+    Image.new("RGB", (8, 4), "red").save(tmp_path / "a.png")
+    for _ in range(2):  # the second time it has been seen before
+        result = agent.call("read_file", {"file_path": "/a.png"})
+        assert [set(block) for block in result.blocks] == [{"type", "base64", "mime_type"}]
 
 
 @pytest.mark.parametrize(("suffix", "form"), [(".png", "PNG"), (".jpg", "JPEG"), (".gif", "GIF"), (".webp", "WEBP")])
@@ -50,7 +57,7 @@ def test_s0_11_the_type_is_the_one_that_the_suffix_stands_for(
 ) -> None:
     Image.new("RGB", (8, 4), "red").save(tmp_path / f"a{suffix}", form)
     result = agent.call("read_file", {"file_path": str(tmp_path / f"a{suffix}")})
-    assert result.blocks[1]["mime_type"] == mimetypes.guess_type("file" + suffix)[0]
+    assert result.blocks[0]["mime_type"] == mimetypes.guess_type("file" + suffix)[0]
 
 
 def test_s0_12_pages_of_a_pdf(agent: Session, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,15 +39,19 @@ def test_s1_2_read_file_is_described_as_in_the_document(claw: Session) -> None:
     assert description == "读取指定路径的文件内容。请提供相对工作区的路径。"
     assert schema == {
         "type": "object",
-        "properties": {"path": {"type": "string", "description": "要读取的文件路径,如 cmd/claw/main.go"}},
+        "properties": {
+            "path": {"type": "string", "description": "要读取的文件路径,如 cmd/claw/main.go"},
+            "offset": {"type": "integer", "description": "起始行号(从 1 开始)。省略则从文件开头读取"},
+            "limit": {"type": "integer", "description": "最多读取的行数"},
+        },
         "required": ["path"],
     }
 
 
-def test_s1_2_read_file_takes_a_path_and_nothing_else(claw: Session, tmp_path: Path) -> None:
+def test_s1_2_read_file_takes_a_path_alone(claw: Session, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     assert claw.call("read_file", {"path": "a.txt"}).text == "one\n"
-    for extra in ({"offset": 1}, {"limit": 1}, {"column": 1}, {"file_path": "a.txt"}):
+    for extra in ({"column": 1}, {"file_path": "a.txt"}):
         assert claw.call("read_file", {"path": "a.txt", **extra}).text.startswith("参数解析失败: ")
 
 
@@ -62,9 +67,9 @@ def test_s1_3_broken_json_comes_back_to_the_model_with_the_reason(claw: Session,
 def test_s1_3_arguments_of_the_wrong_type_or_missing_are_a_parse_failure_too(claw: Session) -> None:
     assert claw.call("read_file", "[1]").text == "参数解析失败: the arguments are not an object"
     result = claw.call("read_file", {})
-    assert result.text == "参数解析失败: - path: missing; give 要读取的文件路径,如 cmd/claw/main.go (string)"
+    assert result.text == "参数解析失败: - path: 缺少该参数(要读取的文件路径,如 cmd/claw/main.go),类型: string"
     result = claw.call("read_file", {"path": 3})
-    assert result.text == "参数解析失败: - path: input should be a valid string, got 3"
+    assert result.text == "参数解析失败: - path: 取值无效(类型应为 string),实际为 3"
 
 
 def test_s1_4_a_path_is_taken_from_the_workspace(make_session: Make, tmp_path: Path) -> None:
@@ -200,3 +205,69 @@ def test_s1_10_directories_that_cannot_be_made_and_files_that_cannot_be_written_
         assert claw.call("write_file", {"path": name, "content": "new\n"}).text == answer
     assert (root / "file").read_bytes() == b"old\n"
     assert list(library.iterdir()) == [] and list((root / "src").iterdir()) == []
+
+
+def _read_to_the_end(claw: Session, path: str) -> list[str]:
+    """The lines of a text, as a model gets them that follows each hint to the next page."""
+    pages: list[str] = []
+    arguments: dict[str, object] = {"path": path}
+    while True:
+        result = claw.call("read_file", arguments)
+        page, cut, _ = result.text.partition(CUT)
+        lines = page.split("\n")
+        if not cut:
+            whole = "offset" not in arguments  # then the line feed at its end is there, too
+            return [*pages, *(lines[:-1] if whole else lines)]
+        hint = re.fullmatch(r"\(后面还有内容,继续读取请使用 offset=(\d+)\)", str(result.blocks[1]["text"]))
+        assert hint and int(hint[1]) > len(pages)
+        pages += lines[: int(hint[1]) - 1 - len(pages)]
+        arguments = {"path": path, "offset": int(hint[1])}
+
+
+@pytest.mark.parametrize("line", ["line {}", "{} 好好好好好好", "", "x" * 7990 + "{}"])
+@pytest.mark.parametrize("count", [1_200, 9_000])
+def test_s1_28_every_line_of_a_long_file_can_be_reached(claw: Session, tmp_path: Path, line: str, count: int) -> None:
+    lines = [line.format(number) for number in range(count if len(line) < 100 else 20)]
+    (tmp_path / "a.txt").write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    assert _read_to_the_end(claw, "a.txt") == lines
+    assert claw.call("read_file", {"path": "a.txt", "offset": len(lines), "limit": 1}).text == lines[-1]
+
+
+@pytest.mark.parametrize("count", [2_500, 20_000])
+def test_s1_28_every_line_of_long_output_can_be_reached(claw: Session, count: int) -> None:
+    result = claw.call("bash", {"command": f"seq {count}"}, id="call-1")
+    path = str(result.data["log"])
+    assert path in "".join(str(block["text"]) for block in result.blocks)
+    assert claw.call("read_file", {"path": path, "offset": count}).text == str(count)
+    assert _read_to_the_end(claw, path) == [str(number) for number in range(1, count + 1)]
+
+
+def _is_chinese(text: str) -> bool:
+    return bool(re.search(r"[\u4e00-\u9fff]", text))
+
+
+def test_s1_29_prompt_tools_and_argument_errors_are_chinese(claw: Session) -> None:
+    assert _is_chinese(claw.dialect.prompt)
+    for spec in claw.specs():
+        assert _is_chinese(spec.description)
+        assert all(_is_chinese(one["description"]) for one in spec.schema["properties"].values())
+        for wrong in ({}, {"other": 1}, dict.fromkeys(spec.schema["required"], 3)):
+            result = claw.call(spec.name, wrong)
+            assert result.error and result.error.code == "bad_arguments"
+            for problem in result.text.splitlines():
+                assert _is_chinese(problem) and not re.search(r"missing|unknown|should|got ", problem), problem
+
+
+def test_s1_29_failures_are_chinese(claw: Session, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("read_file", {"path": "none.txt"}),
+        ("read_file", {"path": "a.txt", "offset": 9}),
+        ("read_file", {"path": "."}),
+        ("write_file", {"path": "../b.txt", "content": "x"}),
+        ("edit_file", {"path": "a.txt", "old_text": "two", "new_text": "2"}),
+        ("bash", {"command": "true; apply_patch"}),
+    ]
+    for tool, arguments in calls:
+        result = claw.call(tool, arguments)
+        assert result.error and _is_chinese(result.text), result.text

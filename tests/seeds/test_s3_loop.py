@@ -47,6 +47,7 @@ TOOL = Tool(id="golden_uppercase", args=Args, limits=Limits, facts=Facts, run=ru
 MODULE = "golden_uppercase_tool"
 STEERING = (
     "你是命令行里的编码助手。需要列文件、统计数量、跑测试时,优先用工具获取真实输出,不要编造结果。"
+    "若用户明确要求「只转大小写、不访问磁盘」,优先使用 `uppercase` 工具。"
     "如果你需要修改文件,请先使用 `read_file` 工具读取文件,然后使用 `edit_file` 工具修改文件,"
     "最后使用 `write_file` 工具写入文件。"
 )
@@ -68,7 +69,7 @@ def one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     dialect = tmp_path / "more"
     dialect.mkdir()
-    table = 'extends = "hello"\n[tools.uppercase]\nid = "golden_uppercase"\n'
+    table = 'extends = "hello"\n[tools.shout]\nid = "golden_uppercase"\n'
     (dialect / "tools.toml").write_text(table, encoding="utf-8")
     return str(dialect)
 
@@ -78,20 +79,21 @@ def _offered(seen: Seen) -> list[str]:
 
 
 def test_s3_1_a_tool_that_is_added_is_offered_and_dispatched_by_the_same_loop(stage: Setting, one_more: str) -> None:
-    script = [Line("", [("uppercase", {"text": "groß"})], ids=["call-1"]), Line("It says GROSS.")]
+    script = [Line("", [("shout", {"text": "groß"})], ids=["call-1"]), Line("It says GROSS.")]
     at = stage(script, dialect=one_more)
     assert at.agent.run("shout").text == "It says GROSS."
     assert all(
-        _offered(seen) == ["bash", "read_file", "write_file", "edit_file", "uppercase"] for seen in at.server.requests
+        _offered(seen) == ["bash", "uppercase", "read_file", "write_file", "edit_file", "shout"]
+        for seen in at.server.requests
     )
     assert at.server.requests[1].results == ["GROSS"]
-    (tool,) = [one["function"] for one in at.server.requests[0].body["tools"] if one["function"]["name"] == "uppercase"]
+    (tool,) = [one["function"] for one in at.server.requests[0].body["tools"] if one["function"]["name"] == "shout"]
     assert tool["description"] == "把文本转为大写。"
     assert tool["parameters"]["required"] == ["text"]
 
 
 def test_s3_1_without_it_the_same_call_is_answered_with_the_tools_there_are(stage: Setting) -> None:
-    at = stage([Line("", [("uppercase", {"text": "groß"})]), Line("I see.")], dialect="hello")
+    at = stage([Line("", [("shout", {"text": "groß"})]), Line("I see.")], dialect="hello")
     assert at.agent.run("shout").how == "done"
     (answer,) = at.server.requests[1].results
     assert all(name in answer for name in _offered(at.server.requests[0]))
@@ -112,7 +114,6 @@ def test_s3_21_the_system_prompt_steers_to_reading_and_editing(make_session: Cal
     prompt = system_prompt(session)
     assert prompt.startswith(STEERING)
     assert WHOLE_FILES_ONLY in prompt
-    assert "uppercase" not in prompt  # no tool of this dialect
     assert {"read_file", "edit_file", "write_file"} <= {spec.name for spec in session.specs()}
 
 
@@ -163,3 +164,11 @@ def test_s3_21_one_edit_at_a_time_comes_to_the_same(stage: Setting) -> None:
     assert at.agent.run(TASK).how == "done"
     assert path.read_text(encoding="utf-8") == "DONE one\nDONE two\nDONE three\n"
     assert sum('"ok": true' in result for result in at.server.requests[2].results) == 3
+
+
+def test_s3_22_uppercase_is_registered_and_the_prompt_says_when_to_use_it(make_session: Callable[..., Session]) -> None:
+    session = make_session(dialect="hello")
+    assert [spec.name for spec in session.specs()] == ["bash", "uppercase", "read_file", "write_file", "edit_file"]
+    assert "若用户明确要求「只转大小写、不访问磁盘」,优先使用 `uppercase` 工具。" in system_prompt(session)
+    result = session.call("uppercase", {"text": "groß, abc\n"})
+    assert (result.text, result.status, result.accesses) == ("GROSS, ABC\n", "ok", ())

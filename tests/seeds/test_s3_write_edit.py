@@ -236,3 +236,56 @@ def test_s3_20_the_checks_come_in_the_order_of_the_document(make_session: Make, 
 def test_s3_20_a_directory_that_was_never_read_is_unread_too(hello: Session, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert _edit(hello, "folder", "x", "y").text == UNREAD
+
+
+NOT_TEXTS: list[Any] = [None, 3, 1.5, True, ["a"], {"a": 1}]
+
+
+@pytest.mark.parametrize("value", NOT_TEXTS)
+def test_s3_23_content_that_is_no_text_is_empty(hello: Session, tmp_path: Path, value: Any) -> None:
+    result = hello.call("write_file", {"file_path": "a.txt", "content": value})
+    assert json.loads(result.text) == {"ok": True, "path": str(tmp_path / "a.txt"), "bytes": 0}
+    put(tmp_path, "old.txt", "one\n")
+    assert hello.call("write_file", {"file_path": "old.txt", "content": value}).text == EXISTS
+    assert tree(tmp_path) == {"a.txt": "", "old.txt": "one\n"}
+
+
+def test_s3_23_absent_content_empties_only_a_file_that_was_read(hello: Session, tmp_path: Path) -> None:
+    put(tmp_path, "old.txt", "one\n")
+    assert hello.call("write_file", {"file_path": "old.txt"}).text == EXISTS
+    hello.call("read_file", {"file_path": "old.txt"})
+    assert json.loads(hello.call("write_file", {"file_path": "old.txt"}).text)["bytes"] == 0
+    assert tree(tmp_path) == {"old.txt": ""}
+
+
+@pytest.mark.parametrize("value", [*NOT_TEXTS, "", "x", "2", 0, -3, float("inf")])
+def test_s3_23_a_number_that_is_none_counts_as_absent(hello: Session, tmp_path: Path, value: Any) -> None:
+    put(tmp_path, "a.txt", "one\ntwo")
+    if value == 1.5:
+        assert hello.call("read_file", {"file_path": "a.txt", "offset": value, "limit": value}).text == "     1→one"
+    elif value == 3 and value is not True:
+        assert hello.call("read_file", {"file_path": "a.txt", "offset": value}).text == ""
+    else:
+        result = hello.call("read_file", {"file_path": "a.txt", "offset": value, "limit": value})
+        assert (result.text, result.status) == ("     1→one\n     2→two", "ok")
+
+
+@pytest.mark.parametrize("value", [value for value in NOT_TEXTS if value is not True] + ["true", 1])
+def test_s3_23_only_true_replaces_all(hello: Session, tmp_path: Path, value: Any) -> None:
+    put(tmp_path, "a.txt", "x x\n")
+    hello.call("read_file", {"file_path": "a.txt"})
+    arguments = {"file_path": "a.txt", "old_string": "x", "new_string": "y", "replace_all": value}
+    assert hello.call("edit_file", arguments).text == TWICE
+
+
+@pytest.mark.parametrize("value", NOT_TEXTS)
+def test_s3_23_other_arguments_are_empty_texts_too(hello: Session, tmp_path: Path, value: Any) -> None:
+    put(tmp_path, "a.txt", "one\n")
+    hello.call("read_file", {"file_path": "a.txt"})
+    assert hello.call("read_file", {"file_path": value}).text == EMPTY_PATH
+    both = {"file_path": "a.txt", "old_string": value, "new_string": value}
+    assert hello.call("edit_file", both).text == SAME
+    shorter = {"file_path": "a.txt", "old_string": "one", "new_string": value}
+    assert json.loads(hello.call("edit_file", shorter).text)["ok"] is True
+    assert tree(tmp_path) == {"a.txt": "\n"}
+    assert hello.call("uppercase", {"text": value}).text == ""

@@ -250,15 +250,10 @@ def test_a_patch_is_applied_without_a_shell_in_every_dialect(
         "(apply_patch <<'EOF'\n{patch}EOF\n)",
     ],
 )
-def test_with_anything_around_it_a_patch_is_only_a_command(
-    shell: tuple[Session, str], tmp_path: Path, script: str
-) -> None:
+def test_with_anything_around_it_a_patch_is_refused(shell: tuple[Session, str], tmp_path: Path, script: str) -> None:
     session, tool = shell
-    arguments = {"command": _given(session, script.replace("{patch}", HELLO))}
-    accesses = session.prepare(tool, arguments).accesses
-    assert accesses[0].action == "run"
-    assert not [access for access in accesses if access.action in ("write", "delete") and not access.by_command]
-    session.call(tool, arguments)
+    result = session.call(tool, {"command": _given(session, script.replace("{patch}", HELLO))})
+    assert result.error and result.error.code == "patch_not_alone"
     assert os.listdir(tmp_path) == []
 
 
@@ -267,8 +262,7 @@ def test_a_patch_that_names_danger_is_no_danger(session: Session, tmp_path: Path
     assert result.status == "ok" and (tmp_path / "sub" / "hello.txt").exists()
 
 
-def test_a_patch_in_the_background_is_only_a_command(session: Session, tmp_path: Path) -> None:
+def test_a_patch_in_the_background_is_refused(session: Session, tmp_path: Path) -> None:
     result = _bash(session, f"apply_patch <<'EOF'\n{HELLO}EOF\n", background=True)
-    assert result.data["job"] == "job-1"
-    assert session.call("BashOutput", {"job": "job-1", "wait": 20}).data["exit_code"] == 127
+    assert result.error and result.error.code == "patch_not_alone"
     assert os.listdir(tmp_path) == []

@@ -54,6 +54,10 @@ class ToolEntry:
     """Two texts that must differ; checked before any file is opened."""
     whole: Sequence[str] = ()
     """Numbers of at least 1, truncated to whole ones; anything else counts as not given."""
+    texts: Sequence[str] = ()
+    """Texts; anything else, or nothing, counts as empty."""
+    switches: Sequence[str] = ()
+    """Switches; anything but true counts as false."""
     add: Mapping[str, int] = field(default_factory=dict)
     """Added to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
     scale: Mapping[str, float] = field(default_factory=dict)
@@ -80,6 +84,8 @@ class ToolEntry:
     ) -> tuple[dict[str, Any], list[str]]:
         """The arguments of a call in our names, and the names that the tool does not have."""
         expanded = self._expand_objects(arguments) if self.spread else arguments
+        if self.texts or self.switches:
+            expanded = {**expanded, **self._coerce(expanded)}
         if self.filled or self.differ:
             self._check(expanded)
         translated: dict[str, Any] = dict(self.preset)
@@ -107,6 +113,10 @@ class ToolEntry:
             if isinstance(expanded.get(name), Mapping):
                 expanded = {**expanded.pop(name), **expanded}
         return expanded
+
+    def _coerce(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        texts = {name: "" for name in self.texts if not isinstance(values.get(name), str)}
+        return texts | {name: values[name] is True for name in self.switches if name in values}
 
     def _check(self, values: Mapping[str, Any]) -> None:
         for name in self.filled:
@@ -139,12 +149,7 @@ def is_of_type(value: object, annotation: object) -> bool:
 
 
 def _truncate(value: Any) -> int | None:
-    """A number of at least 1 without its fraction, also from a text such as "12"; None for anything else."""
-    if isinstance(value, str) and len(value) < 20:
-        try:
-            value = float(value)
-        except ValueError:
-            return None
+    """A number of at least 1 without its fraction; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return math.trunc(value) if 1 <= value < math.inf else None
@@ -183,6 +188,8 @@ class Rules:
     """How a change since the last read is recognised."""
     unread_lines: bool = False
     """Whether lines of a file that was never read may be replaced if the call quotes them exactly."""
+    slash_is_workspace: bool = False
+    """Whether an absolute path such as `/src` is meant to begin at the workspace."""
     seen_first: bool = False
     """Whether a file that was never read is refused as unread even if it does not exist."""
 
@@ -333,7 +340,7 @@ class Dialect:
                 value = getattr(limits, limit.name)
                 words = words.replace("{" + limit.name + "}", f"{value:g}" if isinstance(value, float) else str(value))
         schema = self._build_schema(entry, tool)
-        for theirs in (*entry.filled, *entry.differ, *entry.whole):
+        for theirs in (*entry.filled, *entry.differ, *entry.whole, *entry.texts, *entry.switches):
             if theirs not in schema["properties"] and theirs not in entry.also:
                 raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
         return Spec(entry.name, words, schema, tool.hints)

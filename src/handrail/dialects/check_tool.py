@@ -16,7 +16,7 @@ from handrail.frozen import frozen
 from handrail.text.toml_lines import Key
 from handrail.tools.tool import AnyTool
 
-_ITS_NAMES = ("add", "scale", "invert", "values", "whole", "filled", "differ")
+_ITS_NAMES = ("add", "scale", "invert", "values", "whole", "texts", "switches", "filled", "differ")
 """Keys of an entry that name arguments as the dialect calls them."""
 
 

@@ -19,7 +19,7 @@
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
-      |- CommandError commands:             bad_command  timeout_too_long  no_such_job  too_many_jobs
+      |- CommandError commands:             bad_command  patch_not_alone  timeout_too_long  no_such_job  too_many_jobs
       |                                      stdin_closed  bad_filter  slow_filter  no_sandbox
       |- MachineError the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
       |                                     journal_failed  missing_extra
@@ -93,6 +93,7 @@ from handrail.errors.commands import (
     CommandError,
     NoSandbox,
     NoSuchJob,
+    PatchNotAlone,
     SearchError,
     SearchTimedOut,
     SlowFilter,
@@ -203,6 +204,7 @@ __all__ = [
     "PastColumn",
     "PastEnd",
     "PatchError",
+    "PatchNotAlone",
     "PathError",
     "PermissionDenied",
     "Placeholder",

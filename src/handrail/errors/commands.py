@@ -56,6 +56,12 @@ class BadCommand(CommandError):
     near: str | None
 
 
+class PatchNotAlone(CommandError):
+    """`apply_patch` is part of a longer command, or in a form that a shell would still expand."""
+
+    code = "patch_not_alone"
+
+
 class TimeoutTooLong(CommandError):
     code = "timeout_too_long"
     timeout: float

@@ -101,7 +101,7 @@ class ResultRenderer:
 def _build_result(
     received: Received, accesses: tuple[Access, ...], status: Status, text: str, more: Blocks = (), **rest: Any
 ) -> Result:
-    blocks = ({"type": "text", "text": text}, *more)
+    blocks = ({"type": "text", "text": text}, *more) if text or not more else tuple(more)
     call = received.call
     taken = received.clock.seconds * 1000
     return Result(call.tool, status, text, blocks, accesses=accesses, time_ms=taken, id=call.id, **rest)

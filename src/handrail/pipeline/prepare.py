@@ -34,7 +34,8 @@ from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace, resolve_parent
 
 if TYPE_CHECKING:
-    from handrail.dialects import Spec, ToolEntry
+    from handrail.dialects import ToolEntry
+    from handrail.dialects.templates import DialectTemplates
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import Arguments
 
@@ -62,7 +63,7 @@ def parse(received: Received, dialect: Dialect, redaction: Redaction | None, mat
     arguments = received.call.arguments
     entry, ours, unknown = dialect.translate(name, redaction.restore(arguments) if redaction else arguments)
     tool = dialect.tool(name)
-    args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
+    args = _parse_arguments(tool.args, ours, unknown, dialect, entry)
     limits = dialect.limits(name)
     if matching != "dialect" and getattr(limits, "matching", "forgiving") != "forgiving":
         limits = replace(limits, matching=matching)
@@ -70,14 +71,15 @@ def parse(received: Received, dialect: Dialect, redaction: Redaction | None, mat
 
 
 def _parse_arguments(
-    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: ToolEntry
+    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], dialect: Dialect, entry: ToolEntry
 ) -> Arguments:
-    """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
-    problems = [_report_unknown(name, list(spec.schema["properties"])) for name in unknown]
-    for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
+    """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's words."""
+    schema, templates = dialect.spec(entry.name).schema, dialect.templates
+    problems = [_report_unknown(name, list(schema["properties"]), templates) for name in unknown]
+    for name in schema.get("required", ()):  # a dialect may need what the tool itself could do without
         inner = entry.rename.get(name, name)
         if inner not in ours and not args.declared()[inner].is_required:
-            problems.append(f"{name}: {_report_missing(spec.schema, [name])}")
+            problems.append(f"{name}: {_report_missing(schema, [name], templates)}")
     try:
         parsed = args.parse(ours)
     except ValueError as error:
@@ -88,19 +90,18 @@ def _parse_arguments(
         theirs = {inner: outer for outer, inner in entry.rename.items()}
         for one in error.errors(include_url=False):
             place = [theirs.get(str(part), str(part)) for part in one["loc"]]
-            problems.append(f"{_place(place)}: {_describe_problem(one, spec.schema, place)}")
+            problems.append(f"{_place(place)}: {_describe_problem(one, schema, place, templates)}")
     if problems:
         raise BadArguments(problems="\n".join(f"- {problem}" for problem in problems))
     return parsed
 
 
-def _report_unknown(name: str, known: list[str]) -> str:
+def _report_unknown(name: str, known: list[str], templates: DialectTemplates) -> str:
     import difflib  # slow to import, and only needed for mistakes
 
     near = difflib.get_close_matches(name, known, n=1)
-    return f"{escape(name)}: unknown argument; " + (
-        f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
-    )
+    facts = {"near": near[0] if near else "", "others": ", ".join(known)}
+    return f"{escape(name)}: {templates.fill('arguments.unknown', **facts)}"
 
 
 def _place(parts: list[str]) -> str:
@@ -116,19 +117,23 @@ def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, An
     return schema
 
 
-def _report_missing(schema: Mapping[str, Any], place: list[str]) -> str:
+def _report_missing(schema: Mapping[str, Any], place: list[str], templates: DialectTemplates) -> str:
     argument = _find_schema(schema, place)
-    return f"missing; give {argument.get('description', 'a value')} ({argument.get('type', 'any')})"
+    return templates.fill("arguments.missing", what=argument.get("description"), kind=argument.get("type", "any"))
 
 
-def _describe_problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
+def _describe_problem(error: Any, schema: Mapping[str, Any], place: list[str], templates: DialectTemplates) -> str:
     if error["type"] == "missing":
-        return _report_missing(schema, place)
+        return _report_missing(schema, place, templates)
     if error["type"] == "extra_forbidden":
-        return "unknown argument"
+        return templates.fill("arguments.extra")
     got = repr(error["input"])
-    message = error["msg"][:1].lower() + error["msg"][1:]
-    return f"{message}, got {got if len(got) <= 60 else got[:60] + '...'}"
+    return templates.fill(
+        "arguments.wrong",
+        why=error["msg"][:1].lower() + error["msg"][1:],
+        kind=_find_schema(schema, place).get("type"),
+        got=got if len(got) <= 60 else got[:60] + "...",
+    )
 
 
 FILE_ACTIONS = ("read", "write", "delete")
@@ -142,17 +147,18 @@ def declare(parsed: Parsed) -> Declared:
     return Declared(parsed, accesses)
 
 
-def resolve(declared: Declared, workspace: Workspace) -> Resolved:
+def resolve(declared: Declared, workspace: Workspace, *, slash_is_workspace: bool = False) -> Resolved:
     """The real path of every access; raises if the tool itself would leave the workspace.
 
     A path in a command may lie anywhere: policy and sandbox judge that.
     """
+    find = workspace.resolve_below_slash if slash_is_workspace else workspace.resolve
     accesses = declared.accesses
     moved = {access.target: other for access in accesses if (other := _find_instead(access, workspace))}
     accesses = tuple([replace(one, target=moved[one.target].named) if one.target in moved else one for one in accesses])
     files = [access for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
     opened = {access.target for access in files if access.action != "delete" or access.renamed}
-    paths = {target: workspace.resolve(target) for target in opened}
+    paths = {target: find(target) for target in opened}
     for access in files:
         if access.target not in opened:  # only deleted: a link itself, and not the file that it leads to
             paths[access.target] = workspace.resolve_itself(access.target)

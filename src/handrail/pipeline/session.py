@@ -468,7 +468,8 @@ class Session:
         return self._judge(more, progress) if more else judged
 
     def _judge(self, declared: Declared, progress: Progress) -> Judged:
-        resolved = progress.reach(resolve(progress.reach(declared), self.workspace))
+        slash = self._services.dialect.rules.slash_is_workspace
+        resolved = progress.reach(resolve(progress.reach(declared), self.workspace, slash_is_workspace=slash))
         return progress.reach(judge(resolved, self._services))
 
     def _finish(self, result: Result, progress: Progress, traceback: str = "") -> Result:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar
 
-from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
+from handrail.errors import BadCommand, Dangerous, PatchNotAlone, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.files.directory_index import MOST_DIRECTORIES
 from handrail.frozen import frozen
@@ -405,6 +405,8 @@ def _require_harmless(command: str) -> Script:
     harm = find_danger(script)
     if harm:
         raise Dangerous(part=harm.text, why=harm.why)
+    if any(command.name in NAMES and command.name not in script.functions for command in script.runs):
+        raise PatchNotAlone
     return script
 
 

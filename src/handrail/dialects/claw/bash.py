@@ -39,12 +39,18 @@ class BeginningFacts(bash.CommandFacts):
 
 Facts = bash.Facts | BeginningFacts
 
+_WHOLE_OUTPUT = "(完整输出已保存至 {log},可用 read_file 的 offset 与 limit 读取其余部分)"
+
 
 def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.patch:
         return patch_call.run(args.patch, args.workdir, ctx)
     outcome = bash.run_command(args, ctx, _show_beginning)
-    return replace(outcome, notes=tuple(note for note in outcome.notes if not isinstance(note, CommandTimedOut)))
+    notes = tuple(note for note in outcome.notes if not isinstance(note, CommandTimedOut))
+    log = outcome.data.get("log")
+    cut = isinstance(outcome.facts, BeginningFacts) and outcome.facts.cut
+    blocks = ({"type": "text", "text": _WHOLE_OUTPUT.format(log=log)},) if cut and log else ()
+    return replace(outcome, notes=notes, blocks=(*outcome.blocks, *blocks))
 
 
 def _show_beginning(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:

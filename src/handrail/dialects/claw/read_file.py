@@ -1,4 +1,4 @@
-"""Read that shows the beginning of the text as it is, without line numbers."""
+"""Read that shows the text as it is, without line numbers, and no more than 8,000 bytes at a time."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class TextFacts(FileFacts):
 
 Facts = read.Facts | TextFacts
 
+_MORE = "(后面还有内容,继续读取请使用 offset={next})"
+
 
 def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     file, about = read.open_file(args, ctx)
@@ -44,19 +46,27 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if read.is_empty(file):
         return read.describe_empty(file, ctx, about, args.first)
     most = ctx.limits.bytes
-    if file.raw is not None:
-        text = file.codec.decode(file.raw)
-    else:  # far longer than the part to show: its lines will do
-        text = "\n".join(row.text for row in file.page(1, most + 1, most + 1, 2 * most + 2).rows)
+    if file.raw is not None and args.offset is None and args.limit is None:
+        text, first, more = file.codec.decode(file.raw), 1, False
+    else:
+        page = file.page(args.first, args.most or most + 1, most + 1, 2 * most + 2)
+        text, first = "\n".join(row.text for row in page.rows), page.rows[0].number
+        more = page.more and args.most is None
     raw = text.encode("utf-8", file.codec.errors)
-    cut = len(raw) > most or file.raw is None
+    cut = more or len(raw) > most
     if cut:  # never inside a character
         text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
     count = lines.count(text)
-    ctx.mark_seen(file, 1, count)
+    ctx.mark_seen(file, first, first + count - 1)
     facts = TextFacts(**asdict(about), text=text, cut=most if cut else None)
     data = read.file_data(file, about) | read.Data(lines=count, encoding=file.codec.label)
-    return Outcome("page", facts, data, (MoreLines(next=count + 1),) if cut else ())
+    if not cut:
+        return Outcome("page", facts, data)
+    # The last line may be shown in part: the next page begins with it, unless it fills a page by itself.
+    complete = count if count == 1 or text.endswith("\n") else count - 1
+    following = first + complete
+    more_block = {"type": "text", "text": _MORE.format(next=following)}
+    return Outcome("page", facts, data, (MoreLines(next=following),), (more_block,))
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
