@@ -447,7 +447,7 @@ def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
         for path in (lower, upper, work):
             path.mkdir()
         (lower / "a").write_text("kept", encoding="utf-8")
-        record = Overlay(str(lower), str(upper), str(work), str(lower))
+        record = Overlay((str(lower),), str(upper), str(work), str(lower))
         boundary = NamespaceBoundary(Confinement(writable=(str(lower),)), roots=[record])
         try:
             assert bash(boundary, "cat a; echo changed >a; echo new >b; ls", lower) == (0, "kepta\nb\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.errors import NoSandbox
+from handrail.errors import BadCommand, NoSandbox
 from handrail.files.artefacts import Artefacts
 from handrail.model import Result
 from handrail.shell.command_host import CommandHost, HostOptions
@@ -121,14 +121,17 @@ def test_hidden_files_and_directories_are_not_read_and_come_back_when_they_are_n
     assert sorted(os.listdir(work)) == [".env", "keys", "link", "plain"]
 
 
-def test_what_could_not_be_hidden_is_counted(tmp_path: Path) -> None:
+def test_nothing_runs_where_not_everything_can_be_hidden(tmp_path: Path) -> None:
     work = tmp_path / "work"
-    command_host = _command_host(tmp_path, lambda: [str(work / f"f{number:03}") for number in range(MOST_MASKED + 3)])
-    for number in range(MOST_MASKED + 3):
-        (work / f"f{number:03}").write_text("secret\n", encoding="utf-8")
+    hidden = [str(work / f"f{number:04}") for number in range(MOST_MASKED + 1)]
+    command_host = _command_host(tmp_path, lambda: hidden)
+    for number in range(300):
+        (work / f"f{number:04}").write_text("secret\n", encoding="utf-8")
     try:
-        assert _prints(command_host, "cat f* 2>/dev/null", work) == "secret\n" * 3
-        assert command_host.unmasked == 3
+        with pytest.raises(BadCommand, match=str(MOST_MASKED)):
+            _prints(command_host, "cat f* 2>/dev/null", work)
+        del hidden[300:]
+        assert _prints(command_host, "cat f* 2>/dev/null; echo ran", work) == "ran\n"
     finally:
         command_host.close()
 

@@ -43,6 +43,8 @@ class OpenDraft:
 
     directory: DraftDirectory
     lock: int
+    hidden: tuple[str, ...] | None = None
+    """The paths of the workspace that its command does not see; None before a command has started in it."""
 
     @property
     def name(self) -> str:
@@ -140,8 +142,11 @@ class DraftStore:
             except OSError as error:
                 raise NoDraft(error.errno, error.strerror, self.workspace) from None
 
-    def create(self, name: str = "") -> OpenDraft:
-        """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name."""
+    def create(self, name: str = "", *, copies_foreign: bool = True) -> OpenDraft:
+        """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name.
+
+        ``copies_foreign``: with copies of the files of other users, which a command needs.
+        """
         with self._alone():
             if self._created % _SWEPT_EVERY == 0 or self._get_free_bytes() < _LITTLE_SPACE:
                 self._sweep()
@@ -152,7 +157,7 @@ class DraftStore:
             layers = os.path.join(self.layers, key) if self.layers else ""
             directory = DraftDirectory.create(os.path.join(self.path, key), self.workspace, name, layers)
             try:
-                copy_foreign_files(directory, self._foreign)
+                copy_foreign_files(directory, self._foreign if copies_foreign else ())
                 return OpenDraft(directory, _lock(directory.path))
             except BaseException:
                 directory.drop()

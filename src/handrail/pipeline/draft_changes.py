@@ -21,9 +21,10 @@ from handrail.drafts.changes import (
 )
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.foreign_files import adopt_foreign_copies
+from handrail.drafts.hidden_paths import spare_hidden
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
-from handrail.drafts.split import choose, move_changes, replace_contents
+from handrail.drafts.split import choose, is_below, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
@@ -33,11 +34,12 @@ from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
+from handrail.shell.sandbox.tracked_files import DraftRepository
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
+from handrail.tools.notes import HiddenLeft, KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
 
 TRY, DRAFT = "Try", "Draft"
 """The names under which `handrail try` and `handrail draft keep` are in the journal."""
@@ -348,6 +350,10 @@ class CallDraft:
         """
         try:
             self.open_draft.directory.remove_temporaries()
+            hidden = self.open_draft.hidden or ()
+            spared = spare_hidden(self.open_draft.directory, hidden)
+            if spared:
+                self.notes += (HiddenLeft(paths=", ".join(map(escape, spared[:MOST_NAMED]))),)
             changes = DraftChanges.observe(self.open_draft)
             shows = self._services.shows_contents
             self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)
@@ -359,6 +365,7 @@ class CallDraft:
             if consent and consent.answer.hunks is not None:
                 changes = self._pick(changes, consent.answer.hunks)
                 self.notes += tuple(consent.notes())
+            self._require_same_in_git(changes, hidden)
             self._keep(changes)
         except (Denied, NeedsApproval) as refused:
             self.not_kept = refused.why
@@ -374,6 +381,19 @@ class CallDraft:
         else:
             return consent is not None
         return False
+
+    def _require_same_in_git(self, changes: DraftChanges, hidden: Sequence[str]) -> None:
+        """Raise `Denied` if the index or new commits drop or change a path that the command could not see."""
+        if not hidden:
+            return
+        for repository, inside in find_repositories(changes):
+            below = [os.path.relpath(path, inside or ".") for path in hidden if is_below([inside or "."], path)]
+            named = repository.find_changed_entries(below)
+            if not named and repository.has_commits_of(below):
+                named = below[:1]
+            if named:
+                why = f"git would record another {escape(named[0])}, which is hidden from commands"
+                raise Denied(rule="hidden files", why=why, source="", allow="")
 
     def _leave(self) -> None:
         """Leave the draft to the user, who can look at it and keep a part of it."""
@@ -431,14 +451,20 @@ class CallDraft:
         """The accesses that the changes are judged by, and whether these are of protected files.
 
         Protected files are left out where git did its ordinary work, and where nobody can be asked: these are put back.
+        So are files with the name of a secret that git took from a branch.
         """
-        guard = self._services.command_host().protected_files
+        host = self._services.command_host()
+        guard = host.protected_files
         can_ask = self._services.approvals.can_ask
         can_undo = changes.can_undo
         switched = any(change.path.endswith(".git/HEAD") for change in changes.changes)
         with ChangeReader(self.open_draft.directory) as reader:
             for change in changes.judged_changes():
                 access = self._access(change, can_undo)
+                if change.after and change.after.type == "file" and host.has_secret_name(access.path):
+                    raw = reader.read_after(change, MOST_COMPARED_BYTES)
+                    if guard and raw is not None and guard.is_of_git(access.path, raw):
+                        continue
                 protected = guard is not None and guard.is_protected(access.path)
                 if guard and protected:
                     raw = None if change.after is None else reader.read_after(change, MOST_COMPARED_BYTES) or b""
@@ -466,11 +492,21 @@ class CallDraft:
         approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
         self._services.recorder.begin(approved, images, self._progress)
         token = self._progress.token
+        host = self._services.command_host()
+        upper = self.open_draft.directory.upper
+        files = (change.path for change in changes.changes if change.after and change.after.type == "file")
+        host.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
+        in_git = any(".git" in change.path.split("/") for change in changes.changes)
+        if in_git:
+            host.begin_changes()
         try:
             changes.keep()
         except (DraftConflict, OSError):
             self._progress.token = token and replace(token, withdrawn=True)
             raise
+        finally:
+            if in_git:
+                host.end_changes()
         lost = changes.retain(token.seq if token else 0, missed)
         if lost and token and token.seq:
             self.notes += (NotKept(paths=", ".join(map(escape, lost[:MOST_NAMED]))),)
@@ -515,6 +551,18 @@ def keep_and_record(
         raise
     warning = journal.record(record) or token.warning
     return changes.retain(token.seq, [*missed, *token.unkept]), warning
+
+
+def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, str]]:
+    """The repositories that a draft changes, each with its top below the workspace."""
+    inside: dict[str, list[str]] = {}
+    for change in changes.changes:
+        top, git, name = f"/{change.path}".partition("/.git/")
+        if git:
+            inside.setdefault(top.lstrip("/"), []).append(name)
+    directory = changes.draft.directory
+    for top, names in inside.items():
+        yield DraftRepository(directory.info.workspace, directory.upper, top, names), top
 
 
 def unsaved_access(workspace: str, path: str) -> Access:

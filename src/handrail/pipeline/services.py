@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from handrail.policy.guards import OwnFiles
     from handrail.secrets.redaction import Redaction
     from handrail.shell.command_host import CommandHost
+    from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 
 @frozen
@@ -66,6 +67,7 @@ def open_command_host(
     own: OwnFiles,
     current: Callable[[], Policy],
     state: str,
+    tracked: TrackedFiles,
 ) -> CommandHost:
     """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides.
 
@@ -82,6 +84,8 @@ def open_command_host(
         settings.keep_env,
         hidden=getattr(policy, "unreadable", None),
         searched_all=partial(getattr, policy, "searched_all", True),
+        tracked=tracked,
+        has_secret_name=getattr(policy, "has_secret_name", None),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
         permits_port=lambda port: _permits_port(current(), port),

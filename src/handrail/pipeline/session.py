@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
+    from handrail.shell.sandbox.tracked_files import TrackedFiles
     from handrail.tools.tool import AnyTool, CommandCopy, CommandDraft
 
 T = TypeVar("T")
@@ -496,7 +497,13 @@ class Session:
             self._require_open()
             if self._command_host is None:
                 self._command_host = open_command_host(
-                    self.settings, self.workspace, self._artefacts, self._own_files, self._find_policy, self._state
+                    self.settings,
+                    self.workspace,
+                    self._artefacts,
+                    self._own_files,
+                    self._find_policy,
+                    self._state,
+                    self._tracked,
                 )
             return self._command_host
 
@@ -561,7 +568,14 @@ class Session:
             offline=lambda: self.command_host().offline,
             loopback=lambda: self.settings.network != "off",
             filtered=lambda: self.command_host().filters,
+            tracked=self._tracked,
         )
+
+    @cached_property
+    def _tracked(self) -> TrackedFiles:
+        from handrail.shell.sandbox.tracked_files import TrackedFiles
+
+        return TrackedFiles(self._state)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -36,6 +36,7 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.shell.parser.script import Script
+    from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 
 @lru_cache(1)
@@ -48,9 +49,13 @@ def load_built_in_rules() -> tuple[Rule, ...]:
 class BuiltInPaths:
     """The built-in rules about paths, compiled when they are first asked."""
 
-    def __init__(self, roots: Sequence[str], home: str) -> None:
+    def __init__(self, roots: Sequence[str], home: str, tracked: TrackedFiles | None = None) -> None:
+        """``tracked``: the files that git tracks, which are no secrets by their names."""
         self._roots = roots
         self._home = home
+        self._tracked = tracked
+        self._named: set[str] = set()
+        """Paths that have a secret's name: of many secrets each is asked about before every command."""
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
         self._for_commands: PathSet | None = None
 
@@ -79,6 +84,8 @@ class BuiltInPaths:
         """Every built-in rule about a path, the strictest first."""
         rules, paths = self._get_rules(action)
         matching = [rules[number] for number in paths.find(path)]
+        if any(rule.text in secret_path_rules() for rule in matching) and self.is_in_git(path):
+            matching = [rule for rule in matching if rule.text not in secret_path_rules()]
         if action != "read" and any(is_within(top, path) for top in self._named_by_git):
             matching.append(self._get_protected())
         return matching
@@ -100,13 +107,58 @@ class BuiltInPaths:
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
-        return bool(self._get_rules("read")[1].find(path))
+        return self.has_secret_name(path) and not self.is_in_git(path)
+
+    def has_secret_name(self, path: str) -> bool:
+        """Whether a file would be a secret by its name, if git does not track it."""
+        if path in self._named:
+            return True
+        is_named = bool(self._get_rules("read")[1].find(path))
+        if is_named:
+            if len(self._named) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+                self._named = set()
+            self._named.add(path)
+        return is_named
+
+    def list_tracked(self) -> list[str]:
+        """The tracked paths that have a secret's name, each below the top of its repository."""
+        every = {name for root in self._roots for name in (self._tracked.list_names(root) if self._tracked else ())}
+        return [name for name in every if name and self.has_secret_name(f"/{name}")]
+
+    def is_in_git(self, path: str) -> bool:
+        """Whether a path with a secret's name is no secret, because it is tracked or has tracked files below it.
+
+        Or it is one by nothing but the name of a directory that was published, such as `kubeconfig/`.
+        """
+        root = next((root for root in self._roots if is_within(root, path) and path != root), None)
+        if root is None or self._tracked is None:
+            return False
+        if self._tracked.is_tracked(path) or self._tracked.has_tracked(path):
+            return True
+        parts = path[len(root.rstrip("/")) + 1 :].split("/")
+        if self.has_secret_name(f"{root}/{parts[-1]}"):
+            return False
+        here = plain = root
+        for name in parts[:-1]:
+            here = f"{here}/{name}"
+            is_plain = self._file_names.find(f"{plain}/{name}") and self._tracked.is_published(here)
+            plain = f"{plain}/{_PLAIN_NAME if is_plain else name}"
+        return plain != os.path.dirname(path) and not self.has_secret_name(f"{plain}/{parts[-1]}")
+
+    @cached_property
+    def _file_names(self) -> PathSet:
+        """The names of secret files, without those of directories that are made for secrets."""
+        rules = (rule for rule in load_built_in_rules() if rule.text in secret_path_rules() and "read" in rule.actions)
+        paths = [path for rule in rules for path in rule.paths if "/" not in path.text]
+        return PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
 
     def suspect_secrets(self, directory: str) -> NameTest | None:
         """A test that every name in a directory passes which may be a secret."""
         return self._get_rules("read")[1].suspects(directory)
 
 
+_PLAIN_NAME = "directory"
+"""A name that no rule is about."""
 _MOST_KEPT = 50_000
 _SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
 _MOST_BYTES = 1 << 20
@@ -211,6 +263,7 @@ _NAMES = (
     "approvers",
     "trust",
     "init",
+    "tracked",
     "conversations",
     "mcp-http-token",
     "mcp-installs.json",

@@ -57,6 +57,7 @@ from handrail.workspace import Root
 if TYPE_CHECKING:
     from handrail.files.directory_index import DirectoryIndex
     from handrail.policy.shell_patterns import ShellPatterns
+    from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
@@ -159,10 +160,12 @@ class RulePolicy:
         offline: Callable[[], bool] = lambda: False,
         loopback: Callable[[], bool] = lambda: True,
         filtered: Callable[[], bool] = lambda: False,
+        tracked: TrackedFiles | None = None,
     ) -> None:
         """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there.
 
-        ``filtered``: they can have a proxy there which reaches allowed hosts alone.
+        ``filtered``: they can have a proxy there which reaches allowed hosts alone. ``tracked``: the files that git
+        tracks; by default nothing is remembered of them for later sessions.
         """
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
@@ -188,7 +191,7 @@ class RulePolicy:
         self._allow = self._set([] if self._defaults.fixed else counted, deep=False)
         self._opening = self._set(exact, deep=False)
         self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
-        self._built_in = BuiltInPaths(self._roots, self._home)
+        self._built_in = BuiltInPaths(self._roots, self._home, tracked)
         self._commands = [rule for rule in load_built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
         self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
@@ -237,7 +240,12 @@ class RulePolicy:
 
     @cached_property
     def _unreadable(self) -> DirectoryIndex[tuple[str, ...]]:
-        return self._reach.index(self._roots)
+        return self._suspected.index(self._roots)
+
+    @cached_property
+    def _suspected(self) -> ShellPatterns:
+        """Searches for files that may not be read unless git tracks them, which changes with every commit."""
+        return _search_files(lambda path: not self._built_in.has_secret_name(path) and self._is_readable_name(path))
 
     @cached_property
     def _removing(self) -> ShellPatterns:
@@ -267,6 +275,7 @@ class RulePolicy:
             if "read" in rule.actions:
                 ignored += list_globs_to_hide(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
+        opened |= {name for path in self._built_in.list_tracked() for name in path.split("/")}
         for rule in load_built_in_rules():
             if "read" in rule.actions:
                 globs = list_globs_to_hide(rule.paths, root)
@@ -282,7 +291,10 @@ class RulePolicy:
         return bool(self._hard_links.find(path))
 
     def _is_readable_name(self, path: str) -> bool:
-        if self._built_in.is_secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
+        secret = self._built_in.is_secret(path)
+        if secret and not self._opening.file("read", path):  # most that are refused
+            return False
+        if secret or self._ask.file("read", path) or self._deny.file("read", path):
             return self._judge_file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
 
@@ -548,11 +560,27 @@ class RulePolicy:
         First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first; then other
         names of these.
         """
-        return [*self._list_unreadable_names(), *self._hard_links.other_names(self._unreadable.directories)]
+        names = self._list_unreadable_names()
+        return [*names, *self._hard_links.other_names(self._unreadable.directories, [*names, *self.credentials()])]
 
     def _list_unreadable_names(self) -> list[str]:
-        paths = self.denied_by_name()
-        return paths + [os.path.join(here, name) for here, names in self._unreadable.update().items() for name in names]
+        paths, hidden = self.denied_by_name(), dict[str, None]()
+        for here, names in self._unreadable.update().items():
+            if not any(is_within(above, here) for above in hidden):
+                hidden |= dict.fromkeys(path for name in names for path in self._list_names(os.path.join(here, name)))
+        return [*paths, *hidden]
+
+    def _list_names(self, path: str) -> list[str]:
+        """What may not be read of an entry: itself, and for a link the path that it leads to, unless git tracks it."""
+        real = os.path.realpath(path) if os.path.islink(path) else path
+        names = [] if self._is_readable_name(path) else [path]
+        if real != path and (not self._is_readable_name(real) or (names and not self._built_in.is_in_git(real))):
+            names.append(real)
+        return names
+
+    def has_secret_name(self, path: str) -> bool:
+        """Whether a file is a secret by its name, unless git tracks it."""
+        return self._built_in.has_secret_name(path)
 
     @property
     def searched_all(self) -> bool:

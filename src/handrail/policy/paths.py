@@ -350,9 +350,9 @@ class HardLinks:
             return ""
         return self._find_linked_secrets().get((status.st_dev, status.st_ino), "")
 
-    def other_names(self, directories: Sequence[str]) -> list[str]:
-        """The files in these directories that are other names of secrets."""
-        secrets = self._find_linked_secrets()
+    def other_names(self, directories: Sequence[str], known_secrets: Iterable[str] | None = None) -> list[str]:
+        """The files in these directories that are other names of secrets; ``known_secrets``: these, just listed."""
+        secrets = self._find_linked_secrets(known_secrets)
         if not secrets:  # nearly always
             return []
         numbers = {number for _, number in secrets}
@@ -366,9 +366,9 @@ class HardLinks:
         known = set(secrets.values())
         return [name for name in names if name not in known]
 
-    def _find_linked_secrets(self) -> dict[Identity, str]:
+    def _find_linked_secrets(self, known: Iterable[str] | None = None) -> dict[Identity, str]:
         out: dict[Identity, str] = {}
-        for path in self._secrets():
+        for path in self._secrets() if known is None else known:
             for one in _list_files(path):
                 try:
                     status = os.lstat(one)

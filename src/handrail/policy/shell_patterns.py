@@ -86,7 +86,8 @@ class ShellPatterns:
         refused = sorted(
             name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link)
         )
-        folders = [name for name, is_folder, _ in entries if is_folder and name not in FOREIGN and name not in refused]
+        # Refused directories too: git may track some of the files in them.
+        folders = [name for name, is_folder, _ in entries if is_folder and name not in FOREIGN]
         return tuple(refused) or None, folders
 
     def below(self, directory: str, *, hidden: bool = True) -> PatternMatches:

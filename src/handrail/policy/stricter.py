@@ -60,6 +60,9 @@ class StricterPolicy:
     def unreadable(self) -> list[str]:
         return list(dict.fromkeys(path for one in self._both for path in one.unreadable()))
 
+    def has_secret_name(self, path: str) -> bool:
+        return self._first.has_secret_name(path)
+
     @property
     def searched_all(self) -> bool:
         return all(one.searched_all for one in self._both)

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from handrail.drafts import IN_DRAFT
+from handrail.drafts.hidden_paths import HidingLayer, remove_copies
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
@@ -37,11 +38,13 @@ from handrail.shell.sandbox.confinement import (
     Protection,
     ResourceLimits,
     choose_maskable,
+    drop_nested,
     is_inside,
     list_usual_protected,
 )
 from handrail.shell.sandbox.environment import find_search_path, make_unattended, scrub_environment
 from handrail.shell.sandbox.filter_proxy import FilterProxy
+from handrail.shell.sandbox.git_exclude import GitExclude
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.local_services import LocalServices, is_served
@@ -50,6 +53,7 @@ from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
+from handrail.shell.sandbox.tracked_files import TrackedFiles
 from handrail.shell.start_process import ProcessOptions, Spawn, start_process
 
 if TYPE_CHECKING:
@@ -73,10 +77,14 @@ class HostOptions:
     network: Network = "off"
     keep_env: tuple[str, ...] = ()
     hidden: Callable[[], Sequence[str]] | None = None
-    """What commands may not read, asked for at each start: real paths of files and directories. The first 200 are held
-    by a boundary that mounts; elsewhere only what a command names is judged, by policy."""
+    """What commands may not read, asked for at each start: files, directories and links in real directories. A boundary
+    that mounts holds them; elsewhere only what a command names is judged, by policy."""
     searched_all: Callable[[], bool] = lambda: True
     """Whether all directories of the workspace were searched for them."""
+    tracked: TrackedFiles | None = None
+    """Tells which files are tracked, and is told what commands do to repositories."""
+    has_secret_name: Callable[[str], bool] | None = None
+    """Whether a path is hidden unless it is tracked."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
     credentials: Callable[[], Sequence[str]] | None = None
@@ -170,8 +178,15 @@ class CommandHost:
         self._put_back: dict[str, list[PutBack]] = {}
         self._services = LocalServices(options.permits_port)
         self._proxies: dict[str, FilterProxy] = {}
-        self.unmasked = 0
-        """Paths that the last command could have read although they are to be hidden: there were too many."""
+        self._hiding: HidingLayer | None = None
+        self._git_exclude = GitExclude()
+        self._has_listed = False
+        self._starting = threading.local()
+        """In the thread that starts a command: the paths that are hidden from it."""
+        self._old_hiding: list[HidingLayer] = []
+        """Layers that commands may still use."""
+        self._changing: list[Job] = []
+        """Jobs that may be changing repositories."""
         self.jobs = Jobs(self._runs)
         self._store: DraftStore | None = None
         self._paused: tuple[DraftStore, float] | None = None
@@ -368,7 +383,7 @@ class CommandHost:
         assert isinstance(self.boundary, NamespaceBoundary)
         how.setdefault("env", scrub_environment(keep=self._options.keep_env))
         logins = Logins(all_files=network == "on")
-        layers = _get_layers(draft)
+        layers = DraftLayers(draft.directory.info.workspace, draft.name)
         return self.boundary.spawn(args, network=network, protection="nothing", logins=logins, draft=layers, **how)
 
     def _create_missing(self, own: Sequence[str]) -> list[str]:
@@ -415,8 +430,9 @@ class CommandHost:
         """Whether commands cannot read what they are not to read, all of it."""
         if not self._options.hidden or not self.boundary.namespaced:
             return False
-        self._list_masked()
-        return self.unmasked == 0 and self._options.searched_all()
+        if not self._has_listed:
+            self._list_hidden()
+        return self._options.searched_all()
 
     @property
     def unsearched(self) -> bool:
@@ -443,13 +459,22 @@ class CommandHost:
         before = guard.find() if guard else None
         if self._services.refused:  # by a job, meanwhile
             self._services.take_refused()
-        run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
+        changes = not given.draft and not given.reads
+        if changes:
+            self.begin_changes()
+        try:
+            run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
+        except BaseException:
+            if changes:
+                self.end_changes()
+            raise
         approved = False
         ended: CommandEnd | None = None
         try:
             if on_start:
                 on_start(run.order.log)
             ended = run.wait(timeout, cancel, keep)
+            changes = changes and ended is not None  # what goes on may still change them
             if ended is not None and given.on_end:
                 approved = given.on_end()
         except BaseException:
@@ -462,6 +487,8 @@ class CommandHost:
                 self._put_back[run.order.log] = done
             if ended is not None and given.ports:
                 self._services.withdraw(given.ports)
+            if changes:
+                self.end_changes()
         if ended is not None:
             self._over(run)
         return run, ended
@@ -484,8 +511,9 @@ class CommandHost:
             boundary = self.boundary
             env = make_unattended(scrub_environment(keep=self._options.keep_env))
             spawn = partial(boundary.spawn, network="off", protection="everything")
-            if draft and isinstance(boundary, NamespaceBoundary):
-                spawn = partial(boundary.spawn, network="off", draft=_get_layers(draft))
+            layers = self._hide_paths(draft)
+            if layers and isinstance(boundary, NamespaceBoundary):
+                spawn = partial(boundary.spawn, network="off", draft=layers)
         self._shell = self._shell or find_shell()
         order = CommandOrder(
             command,
@@ -504,6 +532,8 @@ class CommandHost:
             if self._closed:  # meanwhile, by another thread
                 raise _over() from None
             raise
+        finally:
+            self._starting.hidden = None
         try:
             ended = run.wait(seconds, cancel)
             assert ended is not None
@@ -558,7 +588,13 @@ class CommandHost:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
-        self._begin(start, command, cwd, name, stdin, given)
+        self.begin_changes()
+        try:
+            self._begin(start, command, cwd, name, stdin, given)
+        except BaseException:
+            self.end_changes()
+            raise
+        self._changing.append(started[0])
         return started[0]
 
     def _begin(
@@ -589,8 +625,11 @@ class CommandHost:
             self._services.grant(given.ports)
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=given.visible)
-        if given.draft and isinstance(boundary, NamespaceBoundary):
-            spawn = partial(spawn, draft=_get_layers(given.draft))
+        layers = self._hide_paths(given.draft)
+        if layers:
+            spawn = partial(spawn, draft=layers)
+        elif boundary.namespaced:
+            env = self._git_exclude.add_to(env, self._list_inside(), boundary.tmp)
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
@@ -606,6 +645,8 @@ class CommandHost:
             if self._closed:  # meanwhile, by another thread
                 raise _over() from None
             raise
+        finally:
+            self._starting.hidden = None
         with self._lock:
             self._written[run.order.log] = run
         if proxy:
@@ -623,11 +664,96 @@ class CommandHost:
 
     def _list_masked(self) -> Sequence[str]:
         """The paths that the host hides, as far as they can be hidden; the rest is counted."""
-        paths = choose_maskable(
-            self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots)
+        return choose_maskable(
+            (path for path in self._list_hidden() if not self._is_tracked_by_link(path)),
+            map(os.path.realpath, self._roots),
         )
-        self.unmasked = max(0, len(paths) - MOST_MASKED)
-        return paths[:MOST_MASKED]
+
+    def _is_tracked_by_link(self, path: str) -> bool:
+        """Whether a path is a link to a tracked file, which a mount would cover."""
+        tracked = self._options.tracked
+        return tracked is not None and os.path.islink(path) and tracked.is_tracked(os.path.realpath(path))
+
+    def _list_hidden(self) -> Sequence[str]:
+        """The hidden paths; those that were just listed for a command that starts now are not sought again."""
+        listed: Sequence[str] | None = getattr(self._starting, "hidden", None)
+        if listed is not None:
+            return listed
+        self._has_listed = True
+        return self._options.hidden() if self._options.hidden else ()
+
+    def _hide_paths(self, draft: OpenDraft | None) -> DraftLayers | None:
+        """Have nothing run that sees a hidden path: in a draft it is absent, elsewhere a mount covers it.
+
+        Returns the layers of the draft. Raises `BadCommand` or `OSError` if something cannot be hidden.
+        """
+        boundary, tracked = self.boundary, self._options.tracked
+        if tracked and not self._closed:
+            self._end_changes()
+            for root in self._roots[:1]:
+                tracked.look(os.path.realpath(root))
+        self._starting.hidden = None
+        if boundary.namespaced:
+            self._starting.hidden = self._list_hidden()
+        drafted = draft if isinstance(boundary, NamespaceBoundary) else None
+        layers = self._make_layers(drafted) if drafted else None
+        if boundary.namespaced and layers is None and (count := len(self._list_masked())) > MOST_MASKED:
+            why = f"{count} secrets would have to be hidden from it one by one, and at most {MOST_MASKED} can be"
+            raise BadCommand(why=why, line=None, near=None)
+        if tracked:
+            tracked.note_start()
+        return layers
+
+    def _list_inside(self) -> list[str]:
+        """The hidden paths in the workspace."""
+        roots = [os.path.realpath(root) for root in self._roots]
+        return drop_nested(path for path in self._list_hidden() if any(is_inside(path, root) for root in roots))
+
+    def _make_layers(self, draft: OpenDraft) -> DraftLayers:
+        workspace = draft.directory.info.workspace
+        inside = (path for path in self._list_hidden() if path != workspace and is_inside(path, workspace))
+        paths = tuple(os.path.relpath(path, workspace) for path in drop_nested(inside))
+        with self._trying:
+            if self._hiding is None or self._hiding.paths != paths:
+                if self._hiding:
+                    self._old_hiding.append(self._hiding)
+                    self._hiding = None
+                if paths and self._store:
+                    self._hiding = HidingLayer.create(self._store, paths)
+            hiding = self._hiding
+        if paths and hiding is None:
+            raise BadCommand(why="there can be no draft any more", line=None, near=None)
+        if draft.hidden is None:
+            remove_copies(draft.directory, paths)
+            draft.hidden = paths
+        return DraftLayers(workspace, draft.name, hiding.holder.name if hiding else "")
+
+    def begin_changes(self) -> None:
+        """From now on the repositories of the workspace may change by a command, until `end_changes`."""
+        if self._options.tracked:
+            self._options.tracked.begin_changes(os.path.realpath(self._roots[0]) if self._roots else "/")
+
+    def end_changes(self) -> None:
+        """The command has changed the repositories."""
+        if self._options.tracked:
+            self._options.tracked.end_changes()
+
+    def _end_changes(self) -> None:
+        """Of the jobs that have ended since the last look."""
+        for job in [job for job in self._changing if not job.running]:
+            self._changing.remove(job)
+            self.end_changes()
+
+    def has_secret_name(self, path: str) -> bool:
+        """Whether a path is hidden unless it is tracked."""
+        named = self._options.has_secret_name
+        return named is not None and named(path)
+
+    def note_contents(self, files: Mapping[str, str]) -> None:
+        """What a command leaves in files is no secret to the model: by path, where the contents can be read now."""
+        if self._options.tracked:
+            named = {path: source for path, source in files.items() if self.has_secret_name(path)}
+            self._options.tracked.note_contents(named)
 
     def _elsewhere(self) -> str:
         with self._lock:
@@ -684,6 +810,8 @@ class CommandHost:
             if self._boundary:
                 self._boundary.close()
             self._drop_copy()
+            for layer in (*self._old_hiding, *([self._hiding] if self._hiding else [])):
+                _drop(layer.holder)
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
 
@@ -691,10 +819,6 @@ class CommandHost:
 def _drop(draft: OpenDraft) -> None:
     with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
         draft.drop()
-
-
-def _get_layers(draft: OpenDraft) -> DraftLayers:
-    return DraftLayers(draft.directory.info.workspace, draft.name)
 
 
 def _choose_protection(command: str, given: CommandOptions, keep: bool) -> Protection:

@@ -44,7 +44,6 @@ from handrail.tools.notes import (
     NeedsNetwork,
     NeedsPort,
     NoteFacts,
-    NotHidden,
     NotSearched,
     OutsideHidden,
     ProtectedChanged,
@@ -275,7 +274,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return again
     return [
         *again,
-        *git_call.seek(args.effects, where, _place(args)),
+        *git_call.seek(args.effects, where, _place(args), ctx.is_hidden),
         *pattern_call.seek(args.effects, where, _place(args)),
         *network_call.seek(args.effects, where, ctx),
     ]
@@ -525,8 +524,6 @@ def _describe_end(
     if failed and (place := command_host.elsewhere(args.effects.script)):
         notes.append(NamedElsewhere(name=ALIAS, place=place))
     notes += _find_needed_network(args, ctx, command_host, shown.facts, ended)
-    if command_host.unmasked:
-        notes.append(NotHidden(count=command_host.unmasked))
     if command_host.unsearched:
         notes.append(NotSearched(most=MOST_DIRECTORIES))
     notes += _put_back_notes(restored)

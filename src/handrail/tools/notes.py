@@ -188,9 +188,11 @@ class NamedElsewhere(NoteFacts):
     place: str
 
 
-class NotHidden(NoteFacts):
-    code = "not_hidden"
-    count: int
+class HiddenLeft(NoteFacts):
+    """The command created or deleted paths that exist, and that it could not see."""
+
+    code = "hidden_left"
+    paths: str
 
 
 class OutsideHidden(NoteFacts):

@@ -28,7 +28,6 @@ from typing import TypeVar, Unpack
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
-    MOST_MASKED,
     Confinement,
     Protection,
     TooWide,
@@ -304,7 +303,7 @@ def _describe(confinement: Confinement, filtered: bool, landlock: bool, supervis
         own = "a loopback of its own" + (", and TCP services on the loopback of this machine" if supervised else "")
         holds.append("the network" + ("" if confinement.network == "off" else f" but for {own}"))
     if confinement.hidden or confinement.masked:
-        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if confinement.masked else ""))
+        holds.append("hidden paths")
     if confinement.protected:
         holds.append("changes of protected files")
     if confinement.network == "on":

@@ -21,8 +21,8 @@ Protection = Literal["nothing", "hooks", "repositories", "everything"]
 """Which protected files a command finds read-only: none, those by which git runs programs without its settings or with
 them, or all that exist."""
 
-MOST_MASKED = 200
-"""Paths that are hidden by a mount of their own, which costs time at every start."""
+MOST_MASKED = 4_000
+"""Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""
 
 CREATED_LATE = "protected files that a command creates are removed when it has ended, not before"
 """Said of every boundary that mounts: a name that is not there cannot be mounted on without creating it."""
@@ -106,7 +106,7 @@ class Confinement:
 
     def list_hidden(self, logins: Logins) -> list[str]:
         """All further paths that a command is not to read, asked for at its start."""
-        masked = list(self.masked() if self.masked else ())[:MOST_MASKED]
+        masked = self.masked() if self.masked else ()
         credentials = self.credentials() if self.credentials else ()
         if logins.files or logins.all_files:
             credentials = [path for path in credentials if not logins.shows(path)]
@@ -162,11 +162,15 @@ def drop_nested(paths: Iterable[str]) -> list[str]:
 
 def choose_maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
     """Real paths that can be hidden: none that holds a writable tree, and none that lies inside another one of them."""
-    roots, kept = tuple(writable), list[str]()
-    for path in sorted(set(map(os.path.realpath, paths))):
-        if not any(is_inside(root, path) for root in roots) and not any(is_inside(path, other) for other in kept):
-            kept.append(path)
-    return kept
+    roots, above = tuple(writable), dict[str, str]()
+    real = set[str]()
+    for path in paths:
+        directory, name = os.path.split(path.rstrip("/"))
+        if directory not in above:  # that of many
+            above[directory] = os.path.realpath(directory)
+        plain = os.path.join(above[directory], name)
+        real.add(os.path.realpath(plain) if name in ("", ".", "..") or os.path.islink(plain) else plain)
+    return drop_nested(path for path in real if not any(is_inside(root, path) for root in roots))
 
 
 class TooWide(ValueError):

@@ -107,9 +107,15 @@ def with_settings(overrides: Mapping[str, str], base: Mapping[str, str]) -> dict
     there = [path for path in (own, other) if os.path.isfile(path)]
     if home and len(there) < 2:  # a script that changes HOME must not bring a configuration of its own
         out["GIT_CONFIG_GLOBAL"] = there[0] if there else own
+    return add_settings({**overrides, **_ALWAYS}, out)
+
+
+def add_settings(settings: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """``base`` with further settings for git."""
+    out = dict(base)
     count = base.get("GIT_CONFIG_COUNT", "")
     at = int(count) if count.isdecimal() else 0
-    for key, value in {**overrides, **_ALWAYS}.items():
+    for key, value in settings.items():
         out[f"GIT_CONFIG_KEY_{at}"], out[f"GIT_CONFIG_VALUE_{at}"] = key, value
         at += 1
     return {**out, "GIT_CONFIG_COUNT": str(at)}

@@ -181,11 +181,11 @@ def _mount_dev(target: str) -> None:
     _set_attributes(_HERE, target, _ATTR_RDONLY, 0)
 
 
-def _mount_overlay(lower: str, upper: str, work: str, target: str, options: str) -> None:
+def _mount_overlay(lower: tuple[str, ...], upper: str, work: str, target: str, options: str) -> None:
     _make_place(target, True)
-    names = (("lowerdir", lower), ("upperdir", upper), ("workdir", work))
+    names = (("lowerdir", lower), ("upperdir", (upper,)), ("workdir", (work,)))
     above = _OLD if os.path.isdir(_OLD) else ""  # a mount for one command finds its directories in the view
-    text = ",".join(f"{name}={_escape(above + path)}" for name, path in names)
+    text = ",".join(f"{name}={':'.join(_escape(above + path) for path in paths)}" for name, paths in names)
     _mount("overlay", target, "overlay", _MS_NOSUID, f"{text},{options}" if options else text, "overlay")
 
 

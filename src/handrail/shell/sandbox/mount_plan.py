@@ -72,9 +72,10 @@ class Dev:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A copy-on-write view of a directory: changes go to ``upper``."""
+    """A copy-on-write view of directories: changes go to ``upper``."""
 
-    lower: str
+    lower: tuple[str, ...]
+    """The topmost layer first."""
     upper: str
     work: str
     target: str
@@ -89,6 +90,8 @@ class DraftLayers:
     """Its real path."""
     name: str
     """Of the draft's directory in the directory of drafts; it holds `upper` and `work`."""
+    hiding: str = ""
+    """Of the directory there whose `upper` hides paths of the workspace; empty if none are hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,9 @@ def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[
     """The mounts that show a draft to one command: the overlay covers what is hidden inside the workspace as well."""
     inside = os.path.join(DRAFTS, draft.name)
     # Nothing is written to the disk when the command ends: a keep does that, for the files that are kept.
-    yield Overlay(draft.workspace, f"{inside}/upper", f"{inside}/work", draft.workspace, "userxattr,volatile")
+    hiding = [f"{DRAFTS}/{draft.hiding}/upper"] if draft.hiding else []
+    lower = (*hiding, draft.workspace)
+    yield Overlay(lower, f"{inside}/upper", f"{inside}/work", draft.workspace, "userxattr,volatile")
     for path in confinement.hidden:
         if is_inside(path, draft.workspace):
             yield Hide(path)

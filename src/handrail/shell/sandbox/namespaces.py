@@ -23,7 +23,6 @@ from typing import TypeVar, Unpack
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
-    MOST_MASKED,
     Confinement,
     Protection,
     ResourceLimits,
@@ -248,7 +247,7 @@ def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str
         holds.append("the network" + ("" if confinement.network == "off" else f" but for {own}"))
         holds.append("sockets of other programs")
     if confinement.hidden or confinement.masked:
-        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if confinement.masked else ""))
+        holds.append("hidden paths")
     if confinement.protected:
         holds.append("changes of protected files")
         lacks.append(CREATED_LATE)

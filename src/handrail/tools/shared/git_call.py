@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
@@ -57,10 +57,13 @@ _WRITES_OTHERS = frozenset(
 )
 
 
-def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
+def seek(
+    effects: Effects, where: str, place: str = "", is_hidden: Callable[[str], bool] = lambda _: False
+) -> list[Access]:
     """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
 
-    ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
+    ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace. ``is_hidden``:
+    whether git does not see a path, and so loses no work there.
     """
     out: list[Access] = []
     writes = any(file.action != "read" for file in effects.files)
@@ -69,7 +72,9 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
         if doubt:
             out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
         out.extend(
-            replace(access, target=_display_path(access.target, where, place)) for access in _list_lost_work(run, where)
+            replace(access, target=_display_path(access.target, where, place))
+            for access in _list_lost_work(run, where)
+            if not is_hidden(access.target)
         )
     return list(dict.fromkeys(out))
 
