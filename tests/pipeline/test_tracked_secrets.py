@@ -105,7 +105,9 @@ class _Project:
     def run(self, command: str) -> Result:
         """A command through Bash, and the same in the twin."""
         result = self.bash(command)
-        assert result.status == "ok", (command, result.text)
+        # Git deletes a directory that looks empty; a secret in it stays.
+        assert [note.code for note in result.notes] in ([], ["hidden_left"]), (command, result.text)
+        assert result.status in ("ok", "partial"), (command, result.text)
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **_PERSON}
         subprocess.run(["bash", "-c", command], cwd=self.twin, env=env, capture_output=True, check=False, timeout=60)
         return result
@@ -117,7 +119,8 @@ class _Project:
             "tree": self.git("ls-tree", "-r", "HEAD", place=place),
             "status": self.git("status", "--porcelain", "--untracked-files=no", place=place),
             "diff": self.git("diff", place=place),
-            "stashes": self.git("stash", "list", place=place),
+            "stash": self.git("ls-tree", "-r", "stash@{0}", place=place, check=False),
+            "stashes": str(len(self.git("stash", "list", place=place).splitlines())),
         }
 
     def check(self, command: str) -> None:
