@@ -1,6 +1,7 @@
 """A process in which no file may grow beyond some bytes: a disk that is full, for the journal.
 
-`full_driver ROOT JOURNAL required|warn` prints, as JSON, how each of many writes ended and what was said of it.
+`full_driver ROOT JOURNAL required|warn` prints, as JSON, how each of many writes and commands ended
+and what was said of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def main(root: str, path: str, how: str) -> None:
     ends = []
     with Wired(Path(root), journal) as session:
         session.call("Write", {"file_path": "f", "content": "start"})
+        Path(root, "g0").touch()
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
         for number in range(30):
             session.call("Read", {"file_path": "f"})
@@ -29,6 +31,10 @@ def main(root: str, path: str, how: str) -> None:
             result = session.call("Write", {"file_path": "f", "content": content})
             stands = Path(root, "f").read_text(encoding="utf-8") == content
             ends.append([result.error.code if result.error else "ok", session.both.warning, stands])
+            result = session.call("Bash", {"command": f"mv g{number} g{number + 1}"})
+            stands = Path(root, f"g{number + 1}").exists()
+            ends.append([result.error.code if result.error else "ok", session.both.warning, stands])
+            Path(root, f"g{number}").rename(Path(root, f"g{number + 1}")) if not stands else None
     print(json.dumps(ends))
 
 

@@ -44,9 +44,9 @@ class MixedCalls:
         self.call_count += 1
         name = f"{self.name}-{self.call_count}"
         result = self.session.call(tool, arguments, id=name)
-        told = any(note.code == "journal" for note in result.notes)
+        missing = any(note.code == "journal" for note in result.notes)
         if result.ok:
-            say(f"{'told' if told else 'ok'} {name} {tool}")
+            say(f"{'unrecorded' if missing else 'ok'} {name} {tool}")
 
     def pick_file(self) -> str:
         return f"{self.name.partition('.')[0]}-{self.random.randrange(3)}"

@@ -94,7 +94,7 @@ def test_every_call_that_was_answered_is_recorded_whatever_is_killed(tmp_path: P
         undone = {seq for undo in reader.read_undos(0, None) if undo.status == "ok" for seq in undo.undone or ()}
     assert [(name, tool) for how, name, tool in answers if how == "ok" and (name, tool) not in recorded] == []
     assert [name for how, name, _ in answers if how == "undone" and int(name) not in undone] == []
-    assert [name for how, name, _ in answers if how == "told"] == []
+    assert [name for how, name, _ in answers if how == "unrecorded"] == []
     kills = sum(seat.killed for seat in seats)
     assert kills == KILLS // PROCESSES * PROCESSES
     undos = sum(how == "undone" for how, _, _ in answers)

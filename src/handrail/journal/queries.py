@@ -367,6 +367,13 @@ class JournalReader:
             rows = self.db.execute(query, (first, _end_before(before), UNDO)).fetchall()
         return [_summarize(row) for row in rows]
 
+    def list_half_undone(self) -> set[int]:
+        """The calls whose undo began and has no end: it was killed, or is under way."""
+        query = f"SELECT {_BRIEF} FROM calls WHERE tool = ? AND status IS NULL"
+        with self.errors():
+            rows = self.db.execute(query, (UNDO,)).fetchall()
+        return {seq for row in rows for seq in _summarize(row).undone or ()}
+
     def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""
         row = self.find_call(call)

@@ -4,9 +4,9 @@ The record of a call that changed nothing is a line in a file beside it (`spool.
 
 A process that is killed leaves whole records or none. Commits are not synced one by one: a power cut may cost the
 newest records, never the older ones nor the database. A journal that cannot be opened stops nothing, unless it is
-required: the result of each call says why. The sessions of one process share one connection for each file. A journal
-that makes callers wait before it fails (locked by another program, a network file system without locks) is left alone
-for a while, so that not every call waits for it again.
+required: the result of each call says why. A full or broken disk stops every change. The sessions of one process share
+one connection for each file. A journal that makes callers wait before it fails (locked by another program, a network
+file system without locks) is left alone for a while, so that not every call waits for it again.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
@@ -14,6 +14,7 @@ for a while, so that not every call waits for it again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sqlite3
@@ -109,7 +110,8 @@ class SqliteJournal:
         try:
             return self._begin(pending, token)
         except (sqlite3.Error, OSError) as error:
-            if self.required or any(isinstance(one, Change) and one.keep for one in pending.changes):
+            must = self.required or any(isinstance(one, Change) and one.keep for one in pending.changes)
+            if must or is_disk_failure(error):  # no file tool can change anything then, and no command should
                 raise JournalFailed(journal=self.path, why=get_reason(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=get_reason(error))
 
@@ -267,6 +269,7 @@ def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
 _SLOW = 1.0
 """A failure that took this many seconds is not provoked again at once."""
 _LONGEST_PAUSE = 30.0
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 _LONGEST_FORK = 10.0
@@ -368,6 +371,13 @@ class Writer:
         if opened:
             with contextlib.suppress(sqlite3.Error, OSError):
                 opened.close()
+
+
+def is_disk_failure(error: sqlite3.Error | OSError) -> bool:
+    """Whether the disk is full or broken; SQLite calls a quota and a file that is too large an I/O error."""
+    if isinstance(error, OSError):
+        return error.errno in _DISK_ERRORS
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 def get_reason(error: sqlite3.Error | OSError) -> str:

@@ -137,8 +137,8 @@ def undo(
     if sum(one is not None for one in (call, since, session)) > 1:
         raise ValueError("give only one of call, since and session")
     with _open_reader(journal) as reader:
-        rows = choose(reader, hands.origin.workspace, call, since, session, only)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
+        rows = choose(reader, hands.origin.workspace, call, since, session, only)
         if dry_run and len(rows) > 1:  # what one undo does to the next is known from the hashes alone
             return _undo_files(journal, reader, hands, rows, dry_run)
         reports: list[UndoReport] = []
@@ -266,7 +266,7 @@ class _Undo:
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
-            plan = plan_undo(files, now)
+            plan = plan_undo(files, now, self.reader.list_half_undone())
             for path, seq in plan.blocked.items():
                 self.conflicts.setdefault(path, self._explain_change(path, now[path].digest, seq))
             for path in plan.created - now.keys():  # directories that were made for a file, and go with it

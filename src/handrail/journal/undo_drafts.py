@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from handrail.drafts.compare import Action, Step
-from handrail.drafts.keep import DraftConflict, find_undo_conflicts, read_kept, undo
+from handrail.drafts.keep import DraftConflict, find_undo_conflicts, read_kept, recover, undo
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.store import lock_draft
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
@@ -37,7 +37,7 @@ class KeptDraft:
         """The kept draft at ``path``; None if it is gone, of another workspace, or cannot be taken back as a whole."""
         try:
             with lock_draft(path):  # one that is being removed cannot be taken back
-                directory = DraftDirectory.open(path)
+                directory = _open_settled(path)
                 if directory.state != "kept" or directory.info.workspace != workspace or find_undo_conflicts(directory):
                     return None
                 return cls(directory, tuple(_list_changes(directory)))
@@ -64,10 +64,18 @@ def has_kept_changes(path: str) -> bool:
     """Whether a kept draft lies at ``path``, with more changes than those of times."""
     try:
         with lock_draft(path):
-            directory = DraftDirectory.open(path)
+            directory = _open_settled(path)
             return directory.state == "kept" and any(True for _ in _list_changes(directory))
     except (OSError, ValueError, TypeError, KeyError):
         return False
+
+
+def _open_settled(path: str) -> DraftDirectory:
+    """A draft, after what a killed process began there was finished: it is kept or undone, nothing between."""
+    directory = DraftDirectory.open(path)
+    with contextlib.suppress(DraftConflict):
+        recover(directory)
+    return directory
 
 
 def _list_changes(directory: DraftDirectory) -> Iterator[tuple[str, How]]:

@@ -6,7 +6,7 @@ other state, somebody has changed it since, and it stays. Both ends of a move ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.frozen import frozen
@@ -47,15 +47,20 @@ class UndoPlan:
     """Calls that are undone completely."""
 
 
-def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> UndoPlan:
-    """The plan for taking back ``calls``, given the latest first."""
+def plan_undo(
+    calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State], half_undone: Container[int] = ()
+) -> UndoPlan:
+    """The plan for taking back ``calls``, given the latest first.
+
+    ``half_undone``: calls whose files may be restored, and not yet the directories around them.
+    """
     plan = UndoPlan(dict(now))
     for seq, files in calls:
         blocked = False
         if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
             plan.drifted.add(seq)
         for group in _group_files(files):
-            if all(_is_undone(row, plan.target[row.path]) for row in group):
+            if seq not in half_undone and all(is_undone(row, plan.target[row.path]) for row in group):
                 continue
             if any(row.path in plan.blocked or not _can_undo(row, plan) for row in group):
                 blocked = True
@@ -96,7 +101,8 @@ def _has_other_mode(row: FileRow) -> bool:
     return None not in (row.before_mode, row.after_mode) and row.before_mode != row.after_mode
 
 
-def _is_undone(row: FileRow, state: State) -> bool:
+def is_undone(row: FileRow, state: State) -> bool:
+    """Whether a file is as it was before the call."""
     return state.digest == row.before and not (_has_other_mode(row) and state.mode == row.after_mode)
 
 

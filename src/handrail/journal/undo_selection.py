@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Generator
 from itertools import chain
 
-from handrail.journal.queries import CallSummary, JournalReader
+from handrail.journal.queries import UNFINISHED, CallSummary, FileRow, JournalReader
+from handrail.journal.records import ABSENT, DIRECTORY, read_state
 from handrail.journal.undo_drafts import has_kept_changes
-from handrail.journal.undo_plan import has_changed
+from handrail.journal.undo_plan import State, has_changed, is_undone
 
 
 class UnknownCall(LookupError):
@@ -52,6 +54,8 @@ def iterate_changes(
     ``only``: of this session, though another one may have undone it.
     """
     undone: set[int] = set()
+    unsure: set[int] = set()
+    """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
     own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
     before: int | None = None
     with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
@@ -59,7 +63,8 @@ def iterate_changes(
             first = one.seq + 1 if one else 0
             for undo in reader.read_undos(first, before):
                 if undo.undone and undo.seq not in undone and undo.status not in ("denied", "error"):
-                    undone.update(undo.undone)
+                    killed = undo.status == UNFINISHED or undo.seq in unsure
+                    (unsure if killed else undone).update(undo.undone)
             # A command may have changed something of which the journal has no file: all were too large, or no files.
             commands = reader.iterate_changing_calls(
                 first=first, before=before, session=only or session, workspace=workspace
@@ -68,9 +73,27 @@ def iterate_changes(
             if one is None:
                 return
             before = one.seq
-            skip = one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own)
-            if not skip and (any(map(has_changed, reader.read_files(one.seq))) or _has_kept_draft(one)):
+            if one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own):
+                continue
+            files = [row for row in reader.read_files(one.seq) if has_changed(row)]
+            if one.seq in unsure:
+                files = [row for row in files if not _is_as_before(row)]
+            if files or _has_kept_draft(one):
                 yield one
+
+
+def _is_as_before(row: FileRow) -> bool:
+    """Whether nothing is left of the change of a file: neither contents nor mode, nor directories made for it."""
+    digest, mode = read_state(row.path)
+    if digest is None or not is_undone(row, State(digest, mode)):
+        return False
+    if row.before == DIRECTORY:
+        return row.before_mode in (None, mode)
+    left = next(filter(os.path.isdir, row.created_directories if row.before == ABSENT else ()), None)
+    try:
+        return left is None or bool(os.listdir(left))
+    except OSError:
+        return True
 
 
 def _has_kept_draft(call: CallSummary) -> bool:

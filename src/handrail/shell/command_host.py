@@ -28,6 +28,7 @@ from handrail.shell.draft_trial import try_draft
 from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
+from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.runner.jobs import Job, Jobs
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Reason, Run, Runs, find_shell
 from handrail.shell.sandbox import Mode, Network
@@ -173,7 +174,8 @@ class CommandHost:
         self._runs = Runs()
         self._called: dict[str, str] = {}
         self._written: dict[str, Run] = {}
-        self._spare = self._shell = ""
+        self._spare: PrivateDirectory | None = None
+        self._shell = ""
         self._guard: ProtectedFiles | None = None
         self._put_back: dict[str, list[PutBack]] = {}
         self._services = LocalServices(options.permits_port)
@@ -759,8 +761,8 @@ class CommandHost:
         with self._lock:
             if self._closed:
                 raise _over()
-            self._spare = self._spare or tempfile.mkdtemp(prefix="handrail-output-")
-        return os.path.join(self._spare, secrets.token_hex(8))
+            self._spare = self._spare or PrivateDirectory()
+        return os.path.join(self._spare.path, secrets.token_hex(8))
 
     def _over(self, run: Run) -> None:
         self._runs.done(run)
@@ -813,7 +815,7 @@ class CommandHost:
             for layer in (*self._old_hiding, *([self._hiding] if self._hiding else [])):
                 _drop(layer.holder)
             if self._spare:
-                shutil.rmtree(self._spare, ignore_errors=True)
+                self._spare.close()
 
 
 def _drop(draft: OpenDraft) -> None:

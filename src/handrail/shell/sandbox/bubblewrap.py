@@ -19,12 +19,12 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
+from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
@@ -65,9 +65,10 @@ class BubblewrapBoundary:
         self._program = program
         self._filtered = seccomp.is_supported()
         self._tools: ConfinedThreads | None = None
-        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        private = PrivateDirectory()
+        self.tmp = private.path
         with contextlib.ExitStack() as undo:
-            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(private.close)
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
             self._supervised = self._supervise(undo, "own") if confinement.network == "loopback" else None
             self.supervises = self._supervised is not None

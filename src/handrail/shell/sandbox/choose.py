@@ -6,16 +6,15 @@ works, it says so, or, if a boundary is required, fails.
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
+from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
@@ -82,7 +81,8 @@ class Unconfined:
 
     def __init__(self, confinement: Confinement, why: str) -> None:
         self.confinement = confinement
-        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        self._private = PrivateDirectory()
+        self.tmp = self._private.path
         self.description = f"Nothing confines commands: they can do what this user can do ({why})."
         self._shell = shutil.which("bash") or ""
 
@@ -123,7 +123,7 @@ class Unconfined:
             gate.close()
 
     def close(self) -> None:
-        shutil.rmtree(self.tmp, ignore_errors=True)
+        self._private.close()
 
 
 _BOUNDARIES: Mapping[str, Callable[[Confinement], Boundary]] = {

@@ -7,13 +7,13 @@ import itertools
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar, Unpack
 
+from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, is_inside
@@ -44,9 +44,10 @@ class LandlockBoundary:
         if self._shell is None:
             raise OSError("bash is not installed")
         self.confinement = confinement
-        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        private = PrivateDirectory()
+        self.tmp = private.path
         with contextlib.ExitStack() as undo:
-            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(private.close)
             self._rules = self._create_rules()
             self._choosing = threading.Lock()
             undo.callback(lambda: self._rules.close())

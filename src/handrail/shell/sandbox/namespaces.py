@@ -12,14 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import stat
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, Unpack
 
+from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
@@ -81,9 +80,10 @@ class NamespaceBoundary:
         self.supervises = confinement.network == "loopback" and bool(listens)
         self.renames_directories = drafted and bool(listens)
         """Whether commands can rename the directories of a draft."""
-        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        private = PrivateDirectory()
+        self.tmp = private.path
         with contextlib.ExitStack() as undo:
-            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(private.close)
             undo.callback(self._remove_empty_aliases)
             undo.callback(self._close_launchers)
             self._try()
