@@ -33,8 +33,8 @@ import re
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -60,6 +60,12 @@ MOST_ROWS = 128
 MOST_BYTES = 1 << 20
 _LARGEST_SPOOL = 64 << 20
 """A spool that cannot be emptied takes no more than that."""
+DAMAGED = ".damaged-"
+"""Behind the name of a database that was set aside; the time follows."""
+FileIdentity = tuple[int, int]
+_MOST_VERSIONS = 1000
+_MOST_ENTRIES = 1 << 62
+_MISFITS = ("no such table", "no such column", "has no column")
 WHOLE = f"seq, {BEGIN}, {END}"
 _CHAIN = "n, seq, stage, hash"
 _FILES = f"seq, attempt, {FILE}, after, after_mode"
@@ -72,12 +78,79 @@ def roll_back(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
+class DamagedJournal(sqlite3.DatabaseError):
+    """The database is not what was written."""
+
+
+class ReplacedJournal(sqlite3.OperationalError):
+    """Another file lies at the path by now."""
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error of the database says that its file is damaged: nothing will ever be written to it again."""
+    if isinstance(error, DamagedJournal):
+        return True
+    if not isinstance(error, sqlite3.Error):
+        return False
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # Our own statements fit our own tables: if they do not, the schema or a number in the database was changed.
+    misfit = isinstance(error, sqlite3.OperationalError) and any(words in str(error) for words in _MISFITS)
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT) or misfit
+
+
+def is_empty(path: str) -> bool:
+    """Whether there is a file without any contents."""
+    try:
+        return os.stat(path).st_size == 0
+    except FileNotFoundError:
+        return False
+
+
+def read_identity(path: str) -> FileIdentity | None:
+    """Which file lies at a path; None if there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # not there, or a name that no file can have
+        return None
+    return status.st_dev, status.st_ino
+
+
+def set_aside(path: str, damaged: FileIdentity | None) -> str:
+    """Give a damaged database another name, unless another process has done so; that name. Raises `OSError`."""
+    spool = Spool(path)
+    spool.open()
+    try:
+        lock_file(spool.fd, _WAIT)
+        if damaged is None or read_identity(path) != damaged:
+            return ""
+        name = f"{path}{DAMAGED}{time.time_ns()}"
+        for suffix in ("-wal", "-shm", ".anchor", ""):  # the database comes last: until then this can be done again
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(path + suffix, name + suffix)
+        return name
+    finally:
+        spool.close()
+
+
+def list_set_aside(path: str) -> list[str]:
+    """The damaged databases that were set aside from this path, the oldest first."""
+    place, name = os.path.split(path)
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return []
+    wanted = re.compile(re.escape(name + DAMAGED) + r"\d+")
+    return sorted(os.path.join(place, one) for one in names if wanted.fullmatch(one))
+
+
 class _Connection(sqlite3.Connection):
     """A connection that knows its process, and can be referred to weakly."""
 
     pid = 0
 
 
+_decode_text: Callable[[bytes], str] = partial(str, encoding="utf-8", errors="backslashreplace")
+"""A byte that was flipped on the disk spoils its own text, and not the query."""
 _opened: list[weakref.ref[_Connection]] = []
 
 
@@ -94,6 +167,7 @@ def connect(path: str, **parameters: str) -> sqlite3.Connection:
         uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
     )
     connection.pid = os.getpid()
+    connection.text_factory = _decode_text
     _opened.append(weakref.ref(connection, _opened.remove))
     return connection
 
@@ -115,33 +189,33 @@ class Database:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         self.anchor = Anchor(path + ".anchor")
         self.spool = Spool(path)
-        self.spool.open()
         self._move_at = MOST_ROWS
-        known = self.anchor.read()  # before the database is looked at: it may only be behind
         self._pid = os.getpid()
-        try:
+        with contextlib.ExitStack() as undo:
+            self._lock_out_others()  # so that nobody sets the file aside meanwhile
+            undo.callback(self.spool.close)
+            known = self.anchor.read()  # before the database is looked at: it may only be behind
+            if known and known.n and is_empty(path):
+                raise DamagedJournal("it is empty")
             # Only its owner may read it, whatever the umask; SQLite gives its helper files the same mode.
             self.connection = connect(path, modeof=self.spool.path)
-        except BaseException:
-            self.spool.close()
-            raise
-        try:
+            undo.callback(self.connection.close)
             self._prepare()
             self.mask = Mask(self._read_salt())
             self._read_head()
+            self.file = read_identity(path)
+            """Which file it is: the path may lead to another one later."""
+            self._let_others_in()
             self._note_loss(known)
             if has_spooled(path):
                 self.move_spooled()
-        except BaseException:
-            self.spool.close()
-            self.connection.close()
-            raise
-        status = os.stat(path)
-        self._file = (status.st_dev, status.st_ino)
+            undo.pop_all()
 
     def _prepare(self) -> None:
         run = self.connection.execute
         version = run("PRAGMA user_version").fetchone()[0]
+        if not 0 <= version <= _MOST_VERSIONS:
+            raise DamagedJournal("its format is unknown")
         if version not in (0, VERSION):
             raise sqlite3.DatabaseError(f"it was written by another version of Handrail (format {version})")
         if version == 0:
@@ -164,7 +238,7 @@ class Database:
     def _read_salt(self) -> bytes:
         row = self.connection.execute("SELECT value FROM meta WHERE key = 'salt'").fetchone()
         if not row or not isinstance(row[0], bytes):
-            raise sqlite3.DatabaseError("it is damaged: its salt is missing")
+            raise DamagedJournal("its salt is missing")
         return row[0]
 
     def _note_loss(self, known: ChainEntry | None) -> None:
@@ -190,13 +264,7 @@ class Database:
 
     def is_current(self) -> bool:
         """Whether it was opened by this process, and its file still lies at the path."""
-        if self.inherited():
-            return False
-        try:
-            status = os.stat(self.path)
-        except FileNotFoundError:
-            return False
-        return (status.st_dev, status.st_ino) == self._file
+        return not self.inherited() and read_identity(self.path) == self.file
 
     @contextlib.contextmanager
     def writing(self, *, spool: bool = True) -> Iterator[Head]:
@@ -207,11 +275,13 @@ class Database:
         run = self.connection.execute
         spool_bytes = self._lock_out_others()
         try:
+            if read_identity(self.path) != self.file:
+                raise ReplacedJournal("another journal lies at its path by now")
             run("BEGIN IMMEDIATE")
             try:
                 head = self._read_head()
                 waiting = spool and (spool_bytes or not self.spool.checked)
-                spooled = self.spool.read(self.connection) if waiting else None
+                spooled = self.spool.read(self.connection, begins=head.n == 0) if waiting else None
                 if spooled:
                     self._add_spooled(head, spooled)
                 yield head
@@ -279,7 +349,9 @@ class Database:
     def _read_head(self) -> Head:
         row = self.connection.execute("SELECT n, seq, hash, kept FROM head").fetchone()
         if not row or [type(value) for value in row] != [int, int, str, int]:
-            raise sqlite3.DatabaseError("it is damaged: the end of its chain is missing")
+            raise DamagedJournal("the end of its chain is missing")
+        if not (0 <= row[0] < _MOST_ENTRIES and 0 <= row[1] < _MOST_ENTRIES):
+            raise DamagedJournal("the end of its chain is unreadable")
         return Head(self, *row)
 
     def insert(self, table: str, columns: str, values: Sequence[Any]) -> None:
@@ -347,15 +419,18 @@ class Spool:
         self._last = digest
         self.rows += 1
 
-    def read(self, db: sqlite3.Connection) -> Spooled | None:
-        """The rows that ``db`` does not have yet; None if there are none and none are missing."""
+    def read(self, db: sqlite3.Connection, *, begins: bool) -> Spooled | None:
+        """The rows that ``db`` does not have yet; None if there are none and none are missing.
+
+        ``begins``: the database is a new one, so that it does not know the line before the first.
+        """
         self.checked = True
         self._catch_up(os.fstat(self.fd).st_size)
         moved = read_moved(db)
         anchor = parse_hash(os.pread(self._anchor, 64, 0))
-        if not self._size and anchor in ("", moved):
+        if not self._size and (begins or anchor in ("", moved)):
             return None
-        return parse_spool(_read_all(self.fd), moved, anchor)
+        return parse_spool(_read_all(self.fd), moved, anchor, begins=begins)
 
     def note_moved(self, db: sqlite3.Connection, spooled: Spooled) -> None:
         """In the transaction that adds the rows to the database."""
@@ -598,8 +673,13 @@ def load_images(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, byt
     """Load the contents that are still stored and unchanged."""
     contents: dict[str, bytes] = {}
     for digest in digests:
-        row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()
-        raw = unpack_image(digest, row[1], bool(row[0])) if row else None
+        try:
+            row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            row = None
+        raw = unpack_image(digest, row[1], bool(row[0])) if row and isinstance(row[1], bytes) else None
         if raw is not None:
             contents[digest] = raw
     return contents

@@ -139,6 +139,8 @@ class Token:
     """Paths whose contents are too large to store: their change cannot be undone."""
     withdrawn: bool = False
     """Whether the changes whose end was known were not made."""
+    file: tuple[int, int] | None = None
+    """The file that has the beginning: a damaged one may be replaced before the end."""
 
 
 @frozen

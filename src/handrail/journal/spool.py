@@ -54,8 +54,11 @@ def has_spooled(path: str) -> bool:
         return False
 
 
-def parse_spool(raw: bytes, moved: str, anchor: str) -> Spooled:
-    """The lines behind the one with the hash ``moved``, and whether they are those that were written."""
+def parse_spool(raw: bytes, moved: str, anchor: str, *, begins: bool = False) -> Spooled:
+    """The lines behind the one with the hash ``moved``, and whether they are those that were written.
+
+    ``begins``: the line before the first is not known.
+    """
     lines = raw.split(b"\n")[:-1]
     matches = [match for match in map(_LINE.fullmatch, lines) if match]
     intact = len(matches) == len(lines)
@@ -64,7 +67,7 @@ def parse_spool(raw: bytes, moved: str, anchor: str) -> Spooled:
     rows, last = [], moved
     for digest, match in zip(digests[behind:], matches[behind:], strict=True):
         text = match[2]
-        intact = intact and hash_line(last, text) == digest
+        intact = intact and (hash_line(last, text) == digest or (begins and last == START))
         last = digest
         row = _parse_row(text)
         if row is None:

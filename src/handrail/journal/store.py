@@ -4,7 +4,7 @@ The record of a call that changed nothing is a line in a file beside it (`spool.
 
 A process that is killed leaves whole records or none. Commits are not synced one by one: a power cut may cost the
 newest records, never the older ones nor the database. A journal that cannot be opened stops nothing, unless it is
-required: the result of each call says why. A full or broken disk stops every change. The sessions of one process share
+required: the result of each call says why. A full disk stops every change. The sessions of one process share
 one connection for each file. A journal that makes callers wait before it fails (locked by another program, a network
 file system without locks) is left alone for a while, so that not every call waits for it again.
 """
@@ -31,9 +31,14 @@ from handrail.journal.database import (
     MOST_UNSHIPPED,
     WHOLE,
     Database,
+    FileIdentity,
     Head,
+    ReplacedJournal,
     find_missing_images,
+    is_damage,
+    read_identity,
     read_shipped,
+    set_aside,
     store_images,
     trim_images,
 )
@@ -91,6 +96,7 @@ class SqliteJournal:
         self._writer = Writer(self.path)
         self._packer = ImagePacker()
         self._named: dict[tuple[str, str], str] = {}
+        self._named_in: FileIdentity | None = None
         self._unchecked = EVERY
         """Calls since the size of the journal was looked at; the first call of a process looks at it, too."""
 
@@ -98,6 +104,10 @@ class SqliteJournal:
     def failure(self) -> str:
         """Why the journal could not be used the last time; empty if it could, or was not used yet."""
         return self._writer.failure
+
+    def take_damage(self) -> str:
+        """The name of a damaged database that was set aside since this was asked last; empty if there is none."""
+        return self._writer.take_damage()
 
     def require(self) -> None:
         """Raise `JournalFailed` if the journal cannot be opened now."""
@@ -111,7 +121,7 @@ class SqliteJournal:
             return self._begin(pending, token)
         except (sqlite3.Error, OSError) as error:
             must = self.required or any(isinstance(one, Change) and one.keep for one in pending.changes)
-            if must or is_disk_failure(error):  # no file tool can change anything then, and no command should
+            if must or is_disk_full(error):  # no file tool can change anything then, and no command should
                 raise JournalFailed(journal=self.path, why=get_reason(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=get_reason(error))
 
@@ -130,7 +140,6 @@ class SqliteJournal:
         return self._writer.use(work)
 
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
-        attempt = token.attempt + 1 if token and token.seq else 0
         changes = split_changes(pending.changes)
         contents = collect_replaced(changes)
         ready = self._pack_missing(contents)
@@ -139,22 +148,21 @@ class SqliteJournal:
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
 
-        def write(db: Database) -> int:
+        def write(db: Database) -> Token:
             with db.writing() as head:
-                if token and token.seq:
-                    seq = token.seq
+                if token and token.seq and token.file == db.file:
+                    seq, attempt = token.seq, token.attempt + 1
                 else:
-                    seq = head.next_call()
+                    seq, attempt = head.next_call(), 0
                     db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
                     self._name_source(db, pending.origin)
                 db.add_files(seq, attempt, make_file_rows(changes))
                 self._keep(db, head, seq, contents, ready)
                 head.chain(seq, f"begin {attempt}")
-            return seq
+            return Token(seq, attempt, tuple(changes), unkept=tuple(unkept), file=db.file)
 
-        seq = self._use(write)
         unkept = [_display_path(change) for change in changes if big and big & collect_replaced([change]).keys()]
-        return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
+        return self._use(write)
 
     def _record(self, record: Record) -> None:
         token = record.token
@@ -172,6 +180,9 @@ class SqliteJournal:
             self._use(lambda db: remove_oldest(db, self._most_calls, self.budget))
 
     def _end(self, db: Database, record: Record, token: Token) -> None:
+        if token.file != db.file:  # set aside meanwhile
+            self._record_complete(db, record, list(token.changes), {})
+            return
         end = end_row(record, self._clock(), db.mask)
         committed, withdrawn = bool(record.changes), token.withdrawn
         with db.writing() as head:
@@ -203,7 +214,7 @@ class SqliteJournal:
         begun = self._clock() - int(record.result.time_ms * 1e6)
         row = (*begin_row(record, begun, db.mask), *end)
         if not record.changes and as_stored(row):
-            if self._list_unnamed(record.origin):
+            if self._list_unnamed(db, record.origin):
                 with db.writing():
                     self._name_source(db, record.origin)
             db.append(row)
@@ -223,14 +234,16 @@ class SqliteJournal:
             self._keep(db, head, seq, collect_replaced(changes), ready)
             head.chain(seq, "whole 0")
 
-    def _list_unnamed(self, origin: Origin) -> list[tuple[str, str]]:
+    def _list_unnamed(self, db: Database, origin: Origin) -> list[tuple[str, str]]:
         """The client and the model of a session, as far as they are not written down yet."""
+        if self._named_in != db.file:
+            self._named_in, self._named = db.file, {}
         names = (("client", origin.client), ("model", origin.model))
         return [(kind, name) for kind, name in names if name and self._named.get((kind, origin.session)) != name]
 
     def _name_source(self, db: Database, origin: Origin) -> None:
         """Write down once which client and model a session has; not part of the chain."""
-        for kind, name in self._list_unnamed(origin):
+        for kind, name in self._list_unnamed(db, origin):
             db.connection.execute(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)",
                 (f"{kind}:{origin.session}", escape_surrogates(name[:_LONGEST_NAME])),
@@ -269,7 +282,7 @@ def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
 _SLOW = 1.0
 """A failure that took this many seconds is not provoked again at once."""
 _LONGEST_PAUSE = 30.0
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 _LONGEST_FORK = 10.0
@@ -319,6 +332,7 @@ class Writer:
         self._lock = threading.Lock()
         self._open: Database | None = None
         self._retry_at = 0.0
+        self._damage = ""
         _forks.writers.append(weakref.ref(self, _forks.writers.remove))
 
     def use(self, work: Callable[[Database], T]) -> T:
@@ -328,12 +342,31 @@ class Writer:
             if begun < self._retry_at:
                 raise sqlite3.OperationalError(self.failure)
             try:
-                result = work(self._open_database())
+                result = self._attempt(work)
             except (sqlite3.Error, OSError) as error:
                 self._fail(error, self._now() - begun)
                 raise
             self.failure = ""
             return result
+
+    def _attempt(self, work: Callable[[Database], T]) -> T:
+        """Do ``work``, if need be on a new database: a damaged one is set aside."""
+        for last in (False, False, True):
+            before = read_identity(self.path)
+            try:
+                return work(self._open_database())
+            except sqlite3.Error as error:
+                if last or not (is_damage(error) or isinstance(error, ReplacedJournal)):
+                    raise
+                self._drop()
+                if is_damage(error):
+                    self._damage = set_aside(self.path, before) or self._damage
+        raise AssertionError("unreachable")
+
+    def take_damage(self) -> str:
+        """The name of a damaged database that was set aside since this was asked last; empty if there is none."""
+        damage, self._damage = self._damage, ""
+        return damage
 
     def close(self) -> None:
         """Let go of the file; it is opened again if it is needed."""
@@ -373,11 +406,11 @@ class Writer:
                 opened.close()
 
 
-def is_disk_failure(error: sqlite3.Error | OSError) -> bool:
-    """Whether the disk is full or broken; SQLite calls a quota and a file that is too large an I/O error."""
+def is_disk_full(error: sqlite3.Error | OSError) -> bool:
+    """Whether the disk is full; SQLite calls a quota and a file that is too large an error in writing."""
     if isinstance(error, OSError):
-        return error.errno in _DISK_ERRORS
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+        return error.errno in _FULL
+    return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
 
 
 def get_reason(error: sqlite3.Error | OSError) -> str:

@@ -20,7 +20,7 @@ from handrail.model import Access, Failure, Note, Result, Status
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
-from handrail.tools.notes import AnswerCut, JournalFailing, NoteFacts, NotKept, Rewritten
+from handrail.tools.notes import AnswerCut, JournalFailing, JournalSetAside, NoteFacts, NotKept, Rewritten
 
 Blocks = tuple[Mapping[str, Any], ...]
 
@@ -250,7 +250,13 @@ class Recorder:
                 data=rendered.data,
             )
         )
+        facts: list[NoteFacts] = []
         if failure and all(note.code != "journal" for note in result.notes):
-            note = Note("journal", self._dialect.templates.fill("notes.journal", JournalFailing(why=failure)))
-            return replace(result, notes=(*result.notes, note), status="partial" if result.ok else result.status)
-        return result
+            facts.append(JournalFailing(why=failure))
+        take_damage = getattr(self.journal, "take_damage", None)  # a host's own journal has none
+        if damaged := take_damage() if take_damage else "":
+            facts.append(JournalSetAside(path=escape(damaged)))
+        if not facts:
+            return result
+        notes = [Note(one.code, self._dialect.templates.fill(f"notes.{one.code}", one)) for one in facts]
+        return replace(result, notes=(*result.notes, *notes), status="partial" if result.ok else result.status)

@@ -288,6 +288,11 @@ class JournalFailing(NoteFacts):
     why: str
 
 
+class JournalSetAside(NoteFacts):
+    code = "journal_set_aside"
+    path: str
+
+
 class LinksSplit(NoteFacts):
     """Files that a command changed under one name, while their other names (hard links) have the old contents."""
 
