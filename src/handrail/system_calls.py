@@ -26,6 +26,8 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i68
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 _REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS, SMB2, 9P
 _BEGIN_WRITING = 2  # SYNC_FILE_RANGE_WRITE
+_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_COPIED_BYTES = 1 << 20
 _CLONE = 0x40049409  # FICLONE
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
 
@@ -194,9 +196,31 @@ def sync_file_system(directory: str) -> None:
     fd = os.open(directory, READABLE_DIRECTORY)
     try:
         if not _LINUX or _libc.syncfs(fd) != 0:
+            if _LINUX and ctypes.get_errno() in _LOST:  # a full disk may only be noticed now
+                _raise(directory)
             os.sync()
     finally:
         os.close(fd)
+
+
+def find_data(fd: int, offset: int, size: int) -> int:
+    """Where the next data of a file begins that is no hole, at ``offset`` or later; ``size`` if there is none."""
+    try:
+        return min(os.lseek(fd, offset, os.SEEK_DATA), size)
+    except OSError as error:
+        return size if error.errno == errno.ENXIO else offset  # a file system that knows nothing of holes
+
+
+def copy_contents(source: int, target: int) -> None:
+    """Copy a file to an empty one. Holes stay holes: a file may be larger than the disk."""
+    size = os.fstat(source).st_size
+    offset = 0
+    while (offset := find_data(source, offset, size)) < size:
+        block = os.pread(source, min(_COPIED_BYTES, size - offset), offset)
+        if not block:  # it was truncated meanwhile
+            break
+        offset += os.pwrite(target, block, offset)
+    os.ftruncate(target, size)
 
 
 def clone_file(source: int, target: int) -> None:

@@ -83,13 +83,15 @@ def _try(session: Session, options: argparse.Namespace) -> int:
         raise _Failed(f"there can be no draft here: {error}") from None
     if draft is None:
         raise _Failed(f"there can be no draft here: {host.no_drafts}")
+    ran = False
     try:
         code = _run(session, draft, options)
+        ran = True
         try:
             draft.directory.remove_temporaries()
             changes = DraftChanges.observe(draft)
         except OSError as error:
-            raise _Failed(f"the changes cannot be read: {error.strerror}; they were dropped") from None
+            raise _Failed(f"the changes cannot be read: {error.strerror}") from None
         kept = False
         if changes.changes:
             if not options.json:
@@ -102,6 +104,11 @@ def _try(session: Session, options: argparse.Namespace) -> int:
         else:
             write(_summarize(changes, kept))
         return code
+    except BaseException:
+        if ran and draft.is_open and draft.directory.state == "open":
+            name = draft.leave()
+            warn(f"the changes are in the draft {name}: `handrail draft diff {name}`, `handrail draft keep {name}`")
+        raise
     finally:
         if draft.is_open:
             draft.drop()

@@ -17,7 +17,7 @@ from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
 from handrail.drafts.layout import DraftDirectory, Version
-from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at, walk_beneath
+from handrail.system_calls import READABLE_DIRECTORY, find_data, lease, open_beneath, stat_at, walk_beneath
 
 MARKS = "user.overlay."
 """The attributes with which overlayfs marks entries of an upper layer."""
@@ -433,16 +433,21 @@ def have_same_contents(
             stack.callback(os.close, theirs)
         except PermissionError:  # its owner took the right to read it away
             return False
-        return _same_bytes(mine, theirs) and read_attributes(mine) == read_attributes(theirs)
+        same = _have_same_bytes(mine, theirs, upper.st_size)
+        return same and read_attributes(mine) == read_attributes(theirs)
 
 
-def _same_bytes(one: int, other: int) -> bool:
+def _have_same_bytes(one: int, other: int, size: int) -> bool:
+    offset = 0
     while True:
-        block = os.read(one, _BLOCK)
-        if block != os.read(other, _BLOCK):
+        # What is a hole in both is the same, however large it is.
+        offset = min(find_data(fd, offset, size) for fd in (one, other))
+        block = os.pread(one, _BLOCK, offset)
+        if block != os.pread(other, _BLOCK, offset):
             return False
         if not block:
             return True
+        offset += len(block)
 
 
 def list_settable(entry: Entry) -> tuple[object, ...]:

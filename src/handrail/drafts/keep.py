@@ -72,9 +72,22 @@ def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[St
         raise DraftConflict(comparison.conflicts)
     steps = stage_changes(draft, comparison.steps) if draft.copies else comparison.steps
     plan = {"steps": [asdict(step) for step in steps]}
-    draft.write_plan("keeping.json", plan, _list_new_files(draft, steps))
-    _Keeper.run(draft, steps, recovering=False)
+    with _Trees.open(draft) as trees:
+        keeper = _Keeper(draft, trees, steps)
+        try:
+            draft.write_plan("keeping.json", plan, _list_new_files(draft, steps))
+            keeper.carry_out(recovering=False)
+        except BaseException:
+            if not keeper.begun and draft.state == "keeping":
+                draft.rename("keeping.json", "given-up.json")
+            raise
+    _drop_layers(draft)
     return steps
+
+
+def _drop_layers(draft: DraftDirectory) -> None:
+    with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
+        draft.drop_layers()
 
 
 def record_kept(draft: DraftDirectory, steps: Sequence[Step]) -> None:
@@ -104,7 +117,9 @@ def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[st
 def recover(draft: DraftDirectory) -> bool:
     """Finish a keep or an undo that was interrupted; False if there was none. Raises as `keep` and `undo` do."""
     if draft.state == "keeping":
-        _Keeper.run(draft, _read_steps(draft, "keeping.json"), recovering=True)
+        with _Trees.open(draft) as trees:
+            _Keeper(draft, trees, _read_steps(draft, "keeping.json")).carry_out(recovering=True)
+        _drop_layers(draft)
     elif draft.state == "undoing":
         _run_undo(draft, read_clock(draft.path), recovering=True)
     else:
@@ -153,7 +168,7 @@ def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) ->
         keeper = _Keeper(draft, trees, steps, _clock=start, _own=own)
         try:
             keeper.take_back_kept(recovering)
-        except (DraftConflict, OSError) as error:
+        except BaseException as error:
             draft.rename("undoing.json", "kept.json")
             if isinstance(error, OSError):  # nobody else has changed anything
                 draft.add_own_period(start, read_clock(draft.path))
@@ -287,6 +302,8 @@ class _Keeper:
     draft: DraftDirectory
     trees: _Trees
     steps: Sequence[Step]
+    begun: list[int] = field(default_factory=list)
+    """The numbers of the steps that were begun by a keep."""
     _moved: set[int] = field(default_factory=set)
     """Files that a step has renamed, which gives them a new change time under all their names."""
     _further: list[ChangedOutside] = field(default_factory=list)
@@ -298,24 +315,12 @@ class _Keeper:
     _own: Sequence[tuple[int, int]] = ()
     """When other drafts were taken back."""
 
-    @classmethod
-    def run(cls, draft: DraftDirectory, steps: Sequence[Step], *, recovering: bool) -> None:
-        with _Trees.open(draft) as trees:
-            keeper = cls(draft, trees, steps)
-            keeper.carry_out(recovering)
-        save_index(draft.info.workspace, draft.path)
-        # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
-        draft.write(_KEPT_AT, read_clock(draft.path), sync=False)
-        draft.rename("keeping.json", "kept.json", sync=False)
-        draft.drop_layers()
-
     def carry_out(self, recovering: bool) -> None:
-        begun: list[int] = []
-        self._clock = read_clock(self.draft.path)
         try:
+            self._clock = read_clock(self.draft.path)
             for number, step in enumerate(self.steps):
                 if step.action != "set":
-                    begun.append(number)
+                    self.begun.append(number)
                     if not (recovering and self._is_done(number, step)):
                         self._do(number, step)
                     if step.before:
@@ -327,9 +332,16 @@ class _Keeper:
             for step in self.steps:
                 if step.action == "set":
                     self._set(step, step.after)
-        except (DraftConflict, OSError) as error:
-            self._take_back(begun)
+            # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
+            self.draft.write(_KEPT_AT, read_clock(self.draft.path), sync=False)
+            save_index(self.draft.info.workspace, self.draft.path)
+            self.draft.rename("keeping.json", "kept.json", sync=False)
+        except BaseException as error:
+            self._take_back(self.begun)
             self.draft.rename("keeping.json", "given-up.json")
+            with contextlib.suppress(OSError):  # a rename and a mode give files new times, which a later keep sees
+                touched = (step for step in self.steps if step.before and not step.before.is_directory)
+                self.draft.accept(*((step.path, step.before.version) for step in touched if step.before))
             if self._further:
                 raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error
             raise
@@ -355,7 +367,7 @@ class _Keeper:
                 if step.action != "set":
                     self._undo_kept(number, step)
             self._look_again(self._clock)
-        except (DraftConflict, OSError) as error:
+        except BaseException as error:
             self.carry_out_again()
             if self._further:
                 raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error

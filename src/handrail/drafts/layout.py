@@ -45,8 +45,11 @@ _ACCEPTED = "accepted.json"
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
-"""A file that is deleted before a plan or a name is written: a command may have filled the disk."""
+"""A file that is emptied before a plan is written: a command may have filled the disk."""
 _RESERVED_BYTES = 128 << 10
+_LEFT = "left"
+"""A file that marks the draft of a command whose changes could not be kept."""
+_PROBED_BYTES = 16 << 10
 _INFO = "draft.json"
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
@@ -110,8 +113,10 @@ class DraftDirectory:
     def open(cls, path: str) -> DraftDirectory:
         """Open a draft that exists; `OSError` or `ValueError` if there is none."""
         with open(os.path.join(path, _INFO), "rb") as file:
-            fields = json.load(file)
-        return cls(path, DraftInfo(**fields))
+            info = DraftInfo(**json.load(file))
+        if os.path.lexists(os.path.join(path, _LEFT)):
+            info = replace(info, name=f"unkept-{os.path.basename(path)[:6]}", left=True)
+        return cls(path, info)
 
     def adopt_start(self, other: DraftDirectory) -> DraftDirectory:
         """This draft as if it had been created together with ``other``, of which it takes over changes."""
@@ -122,12 +127,29 @@ class DraftDirectory:
                 shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
         return DraftDirectory(self.path, info)
 
-    def give_name(self, name: str) -> DraftDirectory:
-        """This draft, with a name and for the user."""
-        info = replace(self.info, name=name, left=True)
+    def mark_left(self) -> DraftDirectory:
+        """This draft, with a name and for the user. A rename takes no space: a command may have filled the disk."""
         self._use_reserve()
-        self.write(_INFO, asdict(info))
-        return DraftDirectory(self.path, info)
+        reserve, mark = (os.path.join(self.path, name) for name in (_RESERVE, _LEFT))
+        try:
+            os.rename(reserve, mark)
+        except FileNotFoundError:
+            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return DraftDirectory.open(self.path)
+
+    def is_disk_full(self) -> bool:
+        """Whether not even a small file fits on the disk of the upper layer: a command may have written half of one."""
+        probe = os.path.join(os.path.dirname(self.upper), "probe")
+        try:
+            fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, _PROBED_BYTES)
+            finally:
+                os.close(fd)
+                os.unlink(probe)
+        except OSError as error:
+            return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return False
 
     def remove_temporaries(self) -> None:
         """Remove what a commit was writing or deleting from a draft in which nothing runs any more.
@@ -225,7 +247,7 @@ class DraftDirectory:
 
     def _use_reserve(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.path, _RESERVE))
+            os.truncate(os.path.join(self.path, _RESERVE), 0)
 
     def _write_temporary(self, name: str, value: Any) -> str:
         temporary = os.path.join(self.path, f".{name}.new")
@@ -248,14 +270,17 @@ class DraftDirectory:
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
             with open(fd, "rb") as now, open(other, "rb") as before:
+                if max(os.fstat(file.fileno()).st_size for file in (now, before)) > _MOST_INDEX_BYTES:
+                    return False
                 return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
         except OSError:
             return False
 
-    def accept(self, path: str, *versions: Version) -> None:
-        """Take these versions of a file of the workspace for no change from outside: a part of the draft was kept."""
+    def accept(self, *versions: tuple[str, Version]) -> None:
+        """Take these versions of files of the workspace for no change from outside: a keep has touched them."""
         accepted = self._read_accepted()
-        accepted[path] = [*accepted.get(path, []), *map(list, versions)][-_MOST_ACCEPTED:]
+        for path, version in versions:
+            accepted[path] = [*accepted.get(path, []), list(version)][-_MOST_ACCEPTED:]
         self.write(_ACCEPTED, accepted)
 
     def is_accepted(self, path: str, status: os.stat_result) -> bool:
@@ -327,8 +352,10 @@ def is_interrupted(path: str) -> bool:
 
 def save_index(workspace: str, path: str) -> None:
     """Remember the git index as it is now. A second name for the file would be cheaper, but other tools see it."""
+    index = os.path.join(workspace, ".git", "index")
     with contextlib.suppress(OSError):  # no repository: then there is no exception for its index
-        shutil.copyfile(os.path.join(workspace, ".git", "index"), os.path.join(path, INDEX), follow_symlinks=False)
+        if os.lstat(index).st_size <= _MOST_INDEX_BYTES:
+            shutil.copyfile(index, os.path.join(path, INDEX), follow_symlinks=False)
 
 
 def copy_owner(source: os.stat_result, target: str) -> None:

@@ -58,15 +58,20 @@ def move_changes(
     """
     mover = _Mover(source.upper, target.upper, source.info.workspace)
     left = {change.path for change in changes} - {change.path for change in chosen}
-    for change in sorted(chosen, key=lambda one: one.path):
-        if change.path in contents:
-            mover.copy(change.path, contents[change.path])
-        elif change.after is not None:
-            mover.move(change)
-        elif not (change.is_directory and any(path.startswith(f"{change.path}/") for path in left)):
-            mover.delete(change.path)
-    mover.copy_directory_metadata()
-    mover.remove_moved_directories([change.path for change in chosen if change.before is None and change.is_directory])
+    new = [change.path for change in chosen if change.before is None and change.is_directory]
+    try:
+        for change in sorted(chosen, key=lambda one: one.path):
+            if change.path in contents:
+                mover.copy(change.path, contents[change.path])
+            elif change.after is not None:
+                mover.move(change)
+            elif not (change.is_directory and any(path.startswith(f"{change.path}/") for path in left)):
+                mover.delete(change.path)
+        mover.copy_directory_metadata()
+        mover.remove_moved_directories(new)
+    except BaseException:
+        mover.take_back()
+        raise
     return mover.take_back
 
 

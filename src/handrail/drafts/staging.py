@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from handrail.drafts.compare import Entry, Step, is_whiteout, read_attributes
 from handrail.drafts.layout import DraftDirectory, copy_owner, remove_tree
+from handrail.system_calls import copy_contents
 
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LABELS = "security."
 """Attributes that the system gives to a file by itself, but for this one."""
 _CAPABILITIES = "security.capability"
@@ -73,7 +74,7 @@ class _Copier:
                 return
         if stat.S_ISREG(status.st_mode):
             with _readable(original, status):
-                shutil.copyfile(original, copy, follow_symlinks=False)
+                _copy_file(original, copy)
                 copy_metadata(original, copy, status)
             return
         if stat.S_ISLNK(status.st_mode):
@@ -81,6 +82,11 @@ class _Copier:
         else:
             os.mknod(copy, stat.S_IFMT(status.st_mode) | 0o600, status.st_rdev)
         copy_metadata(original, copy, status)
+
+
+def _copy_file(original: str, copy: str) -> None:
+    with open(os.open(original, _READ), "rb") as source, open(copy, "xb") as target:
+        copy_contents(source.fileno(), target.fileno())
 
 
 @contextlib.contextmanager

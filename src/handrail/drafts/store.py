@@ -65,16 +65,17 @@ class OpenDraft:
 
     def retain(self, size: int) -> None:
         """Leave a kept draft where it is, so that it can be taken back. ``size``: the bytes of what it replaced."""
-        self.directory.write(_SIZE, size)
+        with contextlib.suppress(OSError):  # a full disk: its size counts as a megabyte then
+            self.directory.write(_SIZE, size)
         self.close()
 
     def leave(self) -> str:
         """Leave a draft that could not be kept where it is, with a name for the user; returns that name."""
-        name = f"unkept-{self.name[:6]}"
-        self.directory = self.directory.give_name(name)
-        self.directory.allow_mounts()
+        self.directory = self.directory.mark_left()
+        with contextlib.suppress(OSError):  # a full disk; without it no other command can work in the draft
+            self.directory.allow_mounts()
         self.close()
-        return name
+        return self.directory.info.name
 
     def close(self) -> None:
         """Leave the draft as it is."""

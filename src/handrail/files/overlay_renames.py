@@ -13,11 +13,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable
 
-from handrail.system_calls import READABLE_DIRECTORY
+from handrail.system_calls import READABLE_DIRECTORY, copy_contents
 from handrail.workspace import make_temporary_name
 
 _REFUSALS = (errno.EXDEV, errno.EOVERFLOW)
@@ -143,8 +142,7 @@ def _copy_file(parent: int, name: str, new_name: str) -> None:
         open(os.open(name, _READ, dir_fd=parent), "rb") as old,
         open(os.open(new_name, _CREATE, 0o600, dir_fd=parent), "wb") as new,
     ):
-        shutil.copyfileobj(old, new, 1 << 20)
-        new.flush()
+        copy_contents(old.fileno(), new.fileno())
         _copy_attributes(old.fileno(), new.fileno())
         os.chmod(new.fileno(), stat.S_IMODE(os.fstat(old.fileno()).st_mode))
 

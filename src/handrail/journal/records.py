@@ -7,6 +7,7 @@ beginning of a call, its end, or both at once), whose hash covers those columns.
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from handrail.files.versions import Change, SubtreeEntry, hash_bytes
+from handrail.files.versions import BLOCK, Change, SubtreeEntry, hash_bytes
 from handrail.frozen import frozen
 from handrail.model import Access, Call, Result, Verdict
 from handrail.secrets.masking import Mask
@@ -35,6 +36,8 @@ END = "ended, status, error, message, duration, diff, exit_code, output, said, a
 FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
 CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
 FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
+MOST_HASHED_BYTES = 256 << 20
+"""The contents of a larger file count as unknown."""
 _HEAD = 4_000
 _MOST_REPEATED = 16
 _STORED = frozenset({int, float, str, bytes, type(None)})
@@ -383,9 +386,16 @@ def _hash_of(path: str) -> str | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_HASHED_BYTES:
                 return None
-            return hash_bytes(file.read())
+            digest, left = hashlib.sha256(), MOST_HASHED_BYTES
+            while block := file.read(BLOCK):
+                digest.update(block)
+                left -= len(block)
+                if left < 0:  # another program writes to it
+                    return None
+            return digest.hexdigest()
     except FileNotFoundError:
         return ABSENT
     except OSError:

@@ -296,6 +296,8 @@ class Progress:
     state: CallState
     token: Token | None = None
     """The entry that was begun in the journal; it is kept when a step is tried again."""
+    left_in: str = ""
+    """The draft with the changes of a command that an error kept from becoming real."""
 
     def reach(self, state: State) -> State:
         """Note that the call has come to ``state``."""

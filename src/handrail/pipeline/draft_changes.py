@@ -142,7 +142,11 @@ class DraftChanges:
         target.directory = target.directory.adopt_start(self.draft.directory)
         adopt_foreign_copies(target.directory, self.draft.directory)
         take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen, contents or {})
-        return replace(DraftChanges.observe(target), take_back=take_back)
+        try:
+            return replace(DraftChanges.observe(target), take_back=take_back)
+        except BaseException:
+            take_back()
+            raise
 
     @contextmanager
     def split_off(
@@ -163,7 +167,8 @@ class DraftChanges:
                 raise
             for step in picked.comparison.steps:
                 if step.path in contents and step.before and step.after:
-                    self.draft.directory.accept(step.path, step.before.version, step.after.version)
+                    versions = step.before.version, step.after.version
+                    self.draft.directory.accept(*((step.path, version) for version in versions))
         finally:
             if part.is_open:
                 part.drop()
@@ -205,6 +210,11 @@ class DraftChanges:
             for change in self.changes
             if change.after and change.before and change.before.owner[0] != change.after.owner[0] == os.geteuid() != 0
         ]
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether there is a new or changed file among the changes."""
+        return any(change.after and change.after.type == "file" for change in self.changes)
 
     @property
     def can_undo(self) -> bool:
@@ -330,6 +340,8 @@ class CallDraft:
         self.approved = replace(approved, accesses=tuple(accesses))
         self._services = services
         self._progress = progress
+        self._is_settled = False
+        """Whether the changes were kept, dropped or left, and nothing in the draft is needed any more."""
 
     @classmethod
     def create(cls, approved: Approved, services: Services, progress: Progress) -> CallDraft | None:
@@ -346,7 +358,8 @@ class CallDraft:
         """Look at the changes, judge them, and keep or drop them; returns whether a person has approved all of them.
 
         Changes that nobody wants are dropped with the draft; those that could not be kept stay in it, under the name
-        `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be.
+        `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be. After an error
+        `close` leaves the draft.
         """
         try:
             self.open_draft.directory.remove_temporaries()
@@ -360,7 +373,10 @@ class CallDraft:
             if not changes.changes:
                 if self._judge_workspace() != "deny":
                     changes.keep_times()
+                self._is_settled = True
                 return False
+            if changes.writes_files and self.open_draft.directory.is_disk_full():
+                raise OSError(errno.ENOSPC, "the disk is full, and a file may be half written")
             consent = self._approve(changes)
             if consent and consent.answer.hunks is not None:
                 changes = self._pick(changes, consent.answer.hunks)
@@ -368,6 +384,7 @@ class CallDraft:
             self._require_same_in_git(changes, hidden)
             self._keep(changes)
         except (Denied, NeedsApproval) as refused:
+            self._is_settled = True
             self.not_kept = refused.why
             if isinstance(refused, NeedsApproval):
                 rule = f"; a rule that would allow it: {refused.allow}" if refused.allow else ""
@@ -376,6 +393,8 @@ class CallDraft:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
             self._leave()
         except OSError as error:
+            if self.open_draft.directory.state == "kept":
+                raise
             self.not_kept = describe_failure(error)
             self._leave()
         else:
@@ -399,6 +418,7 @@ class CallDraft:
         """Leave the draft to the user, who can look at it and keep a part of it."""
         with suppress(OSError):
             self.left_in = self.open_draft.leave()
+            self._is_settled = True
 
     def _approve(self, changes: DraftChanges) -> Consent | None:
         """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
@@ -429,11 +449,13 @@ class CallDraft:
         part = host.create_draft()
         if part is None:
             raise OSError(errno.ENOSPC, host.no_drafts)
-        whole, self.open_draft = self.open_draft, part
         try:
             picked = changes.pick(chosen, part, changes.edit(chosen, hunks))
-        finally:
-            whole.drop()
+        except BaseException:
+            host.drop_draft(part)
+            raise
+        host.drop_draft(self.open_draft)
+        self.open_draft = part
         accesses = self.approved.accesses
         path = part.directory.path
         accesses = tuple(replace(one, path=path) if one.action == "run" else one for one in accesses)
@@ -490,6 +512,7 @@ class CallDraft:
         workspace = self.open_draft.directory.info.workspace
         unsaved = (unsaved_access(workspace, path) for path in missed)
         approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
+        notes = list(_list_notes(changes))  # after the keep nothing is left to fail
         self._services.recorder.begin(approved, images, self._progress)
         token = self._progress.token
         host = self._services.command_host()
@@ -501,27 +524,43 @@ class CallDraft:
             host.begin_changes()
         try:
             changes.keep()
-        except (DraftConflict, OSError):
-            self._progress.token = token and replace(token, withdrawn=True)
-            raise
+        except BaseException:
+            if self.open_draft.directory.state != "kept":  # else it has come after the last step
+                self._progress.token = token and replace(token, withdrawn=True)
+                raise
         finally:
             if in_git:
                 host.end_changes()
         lost = changes.retain(token.seq if token else 0, missed)
+        self._is_settled = True
         if lost and token and token.seq:
-            self.notes += (NotKept(paths=", ".join(map(escape, lost[:MOST_NAMED]))),)
-        if changes.copied_megabytes:
-            self.notes += (KeptByCopying(megabytes=changes.copied_megabytes),)
-        taken_over = changes.list_taken_over()
-        if taken_over:
-            self.notes += (OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED]))),)
-        split = changes.list_split()
-        if split:
-            self.notes += (LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED]))),)
+            notes.insert(0, NotKept(paths=", ".join(map(escape, lost[:MOST_NAMED]))))
+        self.notes += tuple(notes)
 
     def close(self) -> None:
-        if self.open_draft.is_open:
+        """Drop the draft, unless it was left or retained; after an error it is left, whatever the error was."""
+        if not self.open_draft.is_open:
+            return
+        if self._is_settled or not os.listdir(self.open_draft.directory.upper):
             self._services.command_host().drop_draft(self.open_draft)
+        elif self.open_draft.directory.state == "kept":
+            self.open_draft.close()  # an undo needs it
+        else:
+            self._leave()
+            self._progress.left_in = self.left_in
+            self.open_draft.close()
+
+
+def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
+    """Notes on how the changes are kept."""
+    if changes.copied_megabytes:
+        yield KeptByCopying(megabytes=changes.copied_megabytes)
+    taken_over = changes.list_taken_over()
+    if taken_over:
+        yield OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED])))
+    split = changes.list_split()
+    if split:
+        yield LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED])))
 
 
 def keep_and_record(
@@ -545,7 +584,7 @@ def keep_and_record(
     record = Record(call, accesses, verdict, origin=origin, result=result, token=token)
     try:
         changes.keep()
-    except (DraftConflict, OSError) as error:
+    except BaseException as error:
         failed = replace(result, status="error", text=str(error), error=Failure("not_kept", str(error)))
         journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
         raise

@@ -20,7 +20,15 @@ from handrail.model import Access, Failure, Note, Result, Status
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
-from handrail.tools.notes import AnswerCut, JournalFailing, JournalSetAside, NoteFacts, NotKept, Rewritten
+from handrail.tools.notes import (
+    AnswerCut,
+    ChangesLeft,
+    JournalFailing,
+    JournalSetAside,
+    NoteFacts,
+    NotKept,
+    Rewritten,
+)
 
 Blocks = tuple[Mapping[str, Any], ...]
 
@@ -95,7 +103,14 @@ class ResultRenderer:
             error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        return _build_result(progress.received, progress.accesses, status, text, error=Failure(error.code, text))
+        more: dict[str, Any] = {}
+        if progress.left_in:
+            note = self._note(ChangesLeft(why="an error stopped it", files="", draft=progress.left_in))
+            text += "\n" + note.text
+            more = {"notes": (note,), "data": {"kept": False, "draft": progress.left_in}}
+        return _build_result(
+            progress.received, progress.accesses, status, text, error=Failure(error.code, text), **more
+        )
 
 
 def _build_result(

@@ -28,7 +28,7 @@ from handrail.files.directory_index import DirectoryIndex, Entry
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
-from handrail.system_calls import DIRECTORY, open_beneath
+from handrail.system_calls import DIRECTORY, copy_contents, open_beneath
 from handrail.workspace import is_temporary_name
 
 MOST_MOUNTED = 100
@@ -456,13 +456,22 @@ def _move_out(path: str, parent: int, place: str) -> None:
     except OSError:
         here = f"/proc/self/fd/{parent}/{name}"
         if os.path.isdir(here) and not os.path.islink(here):
-            shutil.copytree(here, place, symlinks=True)
+            shutil.copytree(here, place, symlinks=True, copy_function=_copy)
             shutil.rmtree(name, dir_fd=parent)
         else:
-            shutil.copy2(here, place, follow_symlinks=False)
+            _copy(here, place)
             os.unlink(name, dir_fd=parent)
     if os.path.isfile(place) and not os.path.islink(place):
         os.chmod(place, 0o600)
+
+
+def _copy(original: str, copy: str) -> None:
+    if os.path.islink(original):
+        os.symlink(os.readlink(original), copy)
+        return
+    fd = os.open(original, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(fd, "rb") as source, open(copy, "xb") as target:
+        copy_contents(source.fileno(), target.fileno())
 
 
 def _remove_empty(directory: str) -> bool:
