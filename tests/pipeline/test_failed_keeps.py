@@ -40,7 +40,7 @@ FAULTS: list[BaseException] = [
     KeyError("missing"),
     OSError(errno.EIO, os.strerror(errno.EIO)),
     RecursionError("too deep"),
-    JournalFailed(why="no room"),
+    JournalFailed(journal="journal.db", why="no room"),
 ]
 STEPS = (os.path.dirname(handrail.drafts.__file__), draft_changes.__file__)
 

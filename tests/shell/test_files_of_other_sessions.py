@@ -28,7 +28,7 @@ def test_a_temporary_file_of_a_commit_is_left_to_its_session(tmp_path: Path, pla
     other.parent.mkdir(exist_ok=True)
     other.touch()
     kept = tmp_path.parent / "kept"
-    assert [Path(one.path) for one in guard.put_back(before, "nothing", lambda _: str(kept))] == [other]
+    assert [Path(one.path) for one in guard.put_back(before, [], lambda _: str(kept))] == [other]
     assert not other.exists()
     assert path.exists() == (moment != "goes")
     assert not guard.is_protected(str(path)) and guard.is_protected(str(other))

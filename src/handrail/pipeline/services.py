@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,8 @@ class Services:
     """Imports the events when the first one is sent."""
     command_host: Callable[[], CommandHost]
     """Opens the command host when the first command runs."""
+    accepting: Callable[[], AbstractContextManager[list[str]]]
+    """Accepts what a call writes to protected files while jobs run; the list takes the paths."""
 
     def shows_contents(self, path: str) -> bool:
         """Whether the contents of a file may be shown to the model: nothing and nobody keeps them from it."""

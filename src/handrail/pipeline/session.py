@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
+    from handrail.shell.sandbox.protected_files import PutBack
     from handrail.shell.sandbox.tracked_files import TrackedFiles
     from handrail.tools.tool import AnyTool, CommandCopy, CommandDraft
 
@@ -188,11 +189,14 @@ class Session:
             on_event=on_event,
             events=lambda: self._events,
             command_host=self.command_host,
+            accepting=self._accepting,
         )
         self._callbacks = (before_call, after_call, on_event)
         self._approve = approve
         self._renderer = ResultRenderer(self.dialect, settings)
         self._command_host: CommandHost | None = None
+        self._put_back: list[PutBack] = []
+        """Protected files that jobs have changed, for the next answer."""
         self._opening = threading.Lock()
         self._closed = False
         self._swept = threading.Event()
@@ -332,7 +336,10 @@ class Session:
         only = "" if any_session else self.origin.session
         saving = Saving(self.settings.durable, self.settings.hard_links)
         context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
-        return undo(self.journal, context, call=call, since=since, session=session, only=only, dry_run=dry_run)
+        with self._accepting() as paths:
+            report = undo(self.journal, context, call=call, since=since, session=session, only=only, dry_run=dry_run)
+            paths += (one.path for one in report.restored)
+        return report
 
     def recover(self) -> None:
         """End what processes that were killed have begun: each file is then the old one or the new one."""
@@ -409,6 +416,7 @@ class Session:
 
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
+        self._check_jobs()
         hidden = self._hide_secrets(read_arguments(arguments))
         call = Call(received.call.tool, hidden, received.call.id)
         received = progress.reach(Received(call, received.clock, received.cancel, received.on_event, received.guard))
@@ -477,6 +485,12 @@ class Session:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
         if self._services.redaction:
             result = self._services.redaction.result(result)
+        self._check_jobs()
+        if self._put_back:
+            from handrail.tools.bash import list_put_back  # only needed after a job
+
+            restored, self._put_back = self._put_back, []
+            result = self._renderer.add_block(result, list(list_put_back(restored, "A background job")))
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
         if self._hooks:
@@ -506,6 +520,15 @@ class Session:
                     self._tracked,
                 )
             return self._command_host
+
+    def _check_jobs(self) -> None:
+        """Put back what jobs did to protected files; the answer says so."""
+        if self._command_host:
+            self._put_back += self._command_host.check_jobs()
+
+    def _accepting(self) -> contextlib.AbstractContextManager[list[str]]:
+        """Accept what is written to protected files meanwhile, by the paths that are added to the list."""
+        return self._command_host.accepting() if self._command_host else contextlib.nullcontext([])
 
     def _find_policy(self) -> Policy:
         """The policy in force, which changes with the mode."""
@@ -683,7 +706,11 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         services.recorder.begin(approved, staged.changes, progress)
         saving = Saving(settings.durable, settings.hard_links)
         services.workspace.call_before_close(check_replaced)
-        versions = _confine(judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving))
+        with services.accepting() as paths:
+            paths += (change.path.real for change in staged.changes)
+            versions = _confine(
+                judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving)
+            )
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
             real = change.path.real

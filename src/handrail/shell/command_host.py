@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
@@ -55,6 +56,7 @@ from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.sandbox.tracked_files import TrackedFiles
+from handrail.shell.sandbox.watched_jobs import WatchedJobs
 from handrail.shell.start_process import ProcessOptions, Spawn, start_process
 
 if TYPE_CHECKING:
@@ -177,6 +179,7 @@ class CommandHost:
         self._spare: PrivateDirectory | None = None
         self._shell = ""
         self._guard: ProtectedFiles | None = None
+        self._watched: WatchedJobs | None = None
         self._put_back: dict[str, list[PutBack]] = {}
         self._services = LocalServices(options.permits_port)
         self._proxies: dict[str, FilterProxy] = {}
@@ -238,6 +241,7 @@ class CommandHost:
                 missing = self._create_missing(own)
                 if options.protects or missing:
                     self._guard = ProtectedFiles(self._roots, options.protects, missing)
+                    self._watched = WatchedJobs(self._guard, self._place_removed)
                 store = self._open_store()
                 places = {store.path, store.layers_directory} if store else ()
                 confinement = Confinement(
@@ -484,9 +488,13 @@ class CommandHost:
             raise
         finally:
             if guard and before:
-                mounted: Protection = level if self.boundary.namespaced else "nothing"
+                mounted = before.mounted(level) if self.boundary.namespaced else []
                 done = guard.put_back(before, mounted, self._place_removed, approved)
                 self._put_back[run.order.log] = done
+                if ended is None and self._watched:
+                    self._watched.watch(run, before, mounted)
+            elif given.approved and self._watched:
+                self._watched.accept_all()
             if ended is not None and given.ports:
                 self._services.withdraw(given.ports)
             if changes:
@@ -553,7 +561,9 @@ class CommandHost:
 
     def put_back(self, log: str) -> list[PutBack]:
         """The protected files that the command with this log changed and that were put back. Returned once."""
-        changes = self._put_back.pop(log, [])
+        return self._make_relative(self._put_back.pop(log, []))
+
+    def _make_relative(self, changes: Sequence[PutBack]) -> list[PutBack]:
         home = os.path.realpath(self._roots[0]) if self._roots else "/"
         return [
             replace(one, path=os.path.relpath(one.path, home)) if is_inside(one.path, home) else one for one in changes
@@ -590,14 +600,30 @@ class CommandHost:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
+        level: Protection = "nothing" if given.approved else "everything"
+        guard = self._guard if self.boundary and not (given.approved or given.reads) else None
+        before = guard.find() if guard else None
         self.begin_changes()
         try:
-            self._begin(start, command, cwd, name, stdin, given)
+            run = self._begin(start, command, cwd, name, stdin, given, level)
         except BaseException:
             self.end_changes()
             raise
         self._changing.append(started[0])
+        if before and self._watched:
+            self._watched.watch(run, before, before.mounted(level) if self.boundary.namespaced else [])
         return started[0]
+
+    def check_jobs(self) -> list[PutBack]:
+        """Put back the protected files that jobs have changed; returns what was put back since the last time."""
+        if self._watched is None:
+            return []
+        self._watched.check()
+        return self._make_relative(self._watched.take())
+
+    def accepting(self) -> AbstractContextManager[list[str]]:
+        """Accept what the session's own tools write to protected files; the list takes their paths."""
+        return self._watched.accepting() if self._watched else contextlib.nullcontext([])
 
     def _begin(
         self,
@@ -804,6 +830,8 @@ class CommandHost:
         with self._lock:
             over, self._closed = self._closed, True
         self._runs.close()
+        if self._watched:
+            self._watched.check()
         if over:
             return
         with self._lock:
@@ -826,7 +854,7 @@ def _drop(draft: OpenDraft) -> None:
 def _choose_protection(command: str, given: CommandOptions, keep: bool) -> Protection:
     """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops.
 
-    ``keep``: it may run on in the background, and nothing is compared when it ends.
+    ``keep``: it may run on in the background, where the files are only compared now and then.
     """
     if given.approved:
         return "nothing"

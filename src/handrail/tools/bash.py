@@ -526,7 +526,7 @@ def _describe_end(
     notes += _find_needed_network(args, ctx, command_host, shown.facts, ended)
     if command_host.unsearched:
         notes.append(NotSearched(most=MOST_DIRECTORIES))
-    notes += _put_back_notes(restored)
+    notes += list_put_back(restored)
     if ended.swept:
         names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]
         notes.append(Swept(processes=", ".join(names)))
@@ -575,15 +575,15 @@ def _find_needed_network(
     return notes
 
 
-def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:
-    """Notes on the protected files that the command changed."""
+def list_put_back(restored: Sequence[PutBack], by: str = "The command") -> Iterator[NoteFacts]:
+    """Notes on the protected files that a command changed."""
     for change in ("created", "changed", "deleted"):
         paths = [escape(one.path) for one in restored if one.change == change and not one.failed]
         if paths:
-            yield ProtectedPutBack(change=change, paths=_join_paths(paths))
+            yield ProtectedPutBack(change=change, paths=_join_paths(paths), by=by)
     failed = [f"{escape(one.path)} ({one.failed})" for one in restored if one.failed]
     if failed:
-        yield ProtectedChanged(paths=_join_paths(failed))
+        yield ProtectedChanged(paths=_join_paths(failed), by=by)
 
 
 def _list_files(files: Sequence[FileSummary]) -> list[str]:

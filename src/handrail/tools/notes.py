@@ -230,6 +230,7 @@ class ProtectedPutBack(NoteFacts):
     change: str
     """How the command changed them: created, changed or deleted."""
     paths: str
+    by: str = "The command"
 
 
 class ProtectedChanged(NoteFacts):
@@ -237,6 +238,7 @@ class ProtectedChanged(NoteFacts):
 
     code = "protected_changed"
     paths: str
+    by: str = "The command"
 
 
 class ChangesDropped(NoteFacts):

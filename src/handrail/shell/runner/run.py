@@ -136,6 +136,8 @@ class Run:
     def __init__(self, order: CommandOrder, mark: Mark, adopting: bool, shells: Callable[[], set[int]]) -> None:
         self.order = order
         self.ended: CommandEnd | None = None
+        self.on_end: Callable[[], None] | None = None
+        """Called once when it has ended."""
         self._list_shells = shells
         self._reason: Reason = ""
         self._survivors: tuple[LeftoverProcess, ...] = ()
@@ -403,6 +405,12 @@ class Run:
             if self._eof:
                 self._release()
             self._done.set()
+        if self.on_end:
+            self.on_end()
+
+    @property
+    def running(self) -> bool:
+        return self.ended is None
 
     def _settle(self) -> None:
         """Take what is in the pipe; if somebody still holds it, give last words a moment to arrive."""

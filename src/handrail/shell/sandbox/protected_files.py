@@ -247,16 +247,24 @@ class ProtectedFiles:
                 return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
         return False
 
+    def renew(self, before: Snapshot, paths: Sequence[str]) -> None:
+        """Take some files of a snapshot as they are now."""
+        now = self.find()
+        for path in paths:
+            before.files.pop(path, None)
+            if path in now.files:
+                before.files[path] = now.files[path]
+        before.folders |= {path for path in now.folders if any(is_inside(one, path) for one in paths)}
+
     def put_back(
-        self, before: Snapshot, protection: Protection, keep: Callable[[str], str], approved: bool = False
+        self, before: Snapshot, mounted: Sequence[str], keep: Callable[[str], str], approved: bool = False
     ) -> list[PutBack]:
         """Undo what a command did to protected files.
 
-        ``protection``: what was mounted for it, so that others have changed that. ``keep``: a place for a file that is
+        ``mounted``: what was read-only for it, so that others have changed that. ``keep``: a place for a file that is
         taken out of the tree, by its name. ``approved``: a person has seen the changes, but not those of repositories.
         """
         now = self.find()
-        mounted = before.mounted(protection)
         done: list[PutBack] = []
         created = sorted(now.files.keys() - before.files.keys(), reverse=True)
         done += [
