@@ -32,6 +32,7 @@ from handrail.errors import (
     from_os,
 )
 from handrail.frozen import frozen
+from handrail.programs import distrust
 from handrail.text.display import unescape
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -83,6 +84,7 @@ class Workspace:
 
     def __init__(self, roots: Sequence[Root]) -> None:
         self.roots = tuple(replace(root, path=os.path.abspath(root.path)) for root in roots)
+        distrust(*(root.path for root in self.roots))
         self._several = any(not root.alias for root in self.roots[1:])
         """Whether a root of the host's may lie inside the first one, with rights of its own."""
         self._fds: dict[str, tuple[int, str]] = {}

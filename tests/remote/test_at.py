@@ -38,10 +38,9 @@ exec {python} -m handrail "$@"
 
 
 @pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stand_ins(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with programs `docker` and `kubectl`, first on the search path; returns the log of their words."""
-    folder, log = tmp_path / "bin", tmp_path / "log"
-    folder.mkdir()
+    folder, log = tmp_path_factory.mktemp("bin"), tmp_path / "log"  # those of the current directory are not started
     for name in ("docker", "kubectl", "ssh"):
         (folder / name).write_text(STAND_IN.format(log=log, python=sys.executable))
         (folder / name).chmod(0o755)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from handrail.approval.screen import Screen, paint_diff
 from handrail.approval.tty import Tty
 from handrail.model import Access, Answer, Question
+from handrail.programs import resolve_words
 from handrail.text.display import escape, escape_lines
 
 _MOST_LINES = 60
@@ -147,7 +148,7 @@ class TerminalAsker:
             with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
                 file.write(text)
             try:
-                words = [*shlex.split(editor), path]
+                words = [*resolve_words(shlex.split(editor)), path]
                 ended = subprocess.run(words, stdin=self._tty.fd, stdout=self._tty.fd, check=False)  # noqa: S603
             except OSError as error:
                 self._display.print(f"{editor} cannot be started: {error.strerror}; set $EDITOR\n", "red")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 from handrail.errors.extras import MissingExtra, needs
+from handrail.programs import find_on_path
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _print_next(report: DemoReport, tools: bool) -> None:
 def find_own_program() -> str:
     """How this program is called here: by its name if the shell finds it, else by its path."""
     beside = os.path.join(os.path.dirname(sys.executable), "handrail")
-    on_path = shutil.which("handrail")
+    on_path = find_on_path("handrail")
     if on_path and os.path.realpath(on_path) == os.path.realpath(beside):
         return "handrail"
     if not os.access(beside, os.X_OK):

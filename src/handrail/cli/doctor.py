@@ -374,9 +374,9 @@ def _state(configured: str | None) -> Check:
 
 def _check_bash() -> Check:
     """Let it say its version: commands run with it."""
-    from shutil import which
+    from handrail.programs import find_program
 
-    path = which("bash")
+    path = find_program("bash")
     if path is None:
         return Check("bash", False, "commands run with it", "install bash")
     version = _read_first_line(path, "-c", "echo $BASH_VERSION")

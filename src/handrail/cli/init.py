@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
 from handrail.policy import PROJECT
+from handrail.programs import find_on_path
 from handrail.text.display import escape
 from handrail.text.toml_lines import write_value
 
@@ -183,7 +183,7 @@ def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
     proposals: list[tuple[Proposal, Callable[[], None]]] = []
     for name, client in load_clients().items():
         paths = client.places("user", os.getcwd(), os.environ)
-        if client.needs_root or not shutil.which(name) or any(_mentions_us(path) for path in paths):
+        if client.needs_root or not find_on_path(name) or any(_mentions_us(path) for path in paths):
             continue
         title = f"Connect {client.name}: add the MCP server to its configuration"
         path = next((path for path in paths if os.path.exists(path)), paths[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -22,6 +21,7 @@ from handrail.mcp.install.entry import (
     choose_place,
     load_clients,
 )
+from handrail.programs import find_program
 from handrail.text.display import escape
 
 _ABOUT = """\
@@ -170,7 +170,8 @@ def _build_command(options: argparse.Namespace, root: str) -> list[str]:
 
 def _find_executable() -> list[str]:
     """This program, in a form that works from any directory and with any PATH."""
-    if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (program := shutil.which(sys.argv[0])):
+    program = sys.argv[0] if "/" in sys.argv[0] else find_program(sys.argv[0])
+    if program and os.path.basename(program) in (NAME, f"{NAME}.exe") and os.access(program, os.X_OK):
         return [os.path.abspath(program)]
     # -P: the client starts this inside a project, and a folder `handrail` there must not be taken for the program.
     return [sys.executable, "-P", "-m", NAME]

@@ -22,6 +22,7 @@ from handrail.drafts.late_writes import save_late_writes
 from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
+from handrail.programs import distrust
 from handrail.system_calls import READABLE_DIRECTORY
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
@@ -101,6 +102,7 @@ class DraftStore:
     def open(cls, state: str, workspace: str, budget: int = 1 << 30) -> DraftStore:
         """The store for a workspace; raises `NoDraft` if there can be none."""
         workspace = os.path.realpath(workspace)
+        distrust(workspace)
         on_overlay = _check_mounts(workspace)
         wanted = get_mount(workspace)
         places = [os.path.join(os.path.realpath(state), "drafts")]

@@ -22,6 +22,7 @@ from typing import Any, Literal, cast
 
 from handrail.drafts.store import DraftStore
 from handrail.frozen import frozen
+from handrail.programs import get_program, make_search_path
 from handrail.settings import config_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -168,7 +169,8 @@ def _check_out(workspace: FleetWorkspace, path: str) -> None:
         ["-C", path, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", workspace.commit],
     ):
         done = subprocess.run(  # noqa: S603 - git, with checked words
-            ["git", *words],  # noqa: S607 - the user's git
+            [get_program("git"), *words],
+            env={**os.environ, "PATH": make_search_path()},
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -21,11 +21,13 @@ from handrail.frozen import frozen
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:.]+")
-_OPTIONS = {
+_OPTIONS = {  # each scheme is called as the program that connects
     "ssh": {"handrail", "python"},
     "docker": {"handrail", "python"},
     "kubectl": {"handrail", "python", "container"},
 }
+
+HELPERS = tuple(_OPTIONS)
 
 
 @frozen

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from handrail.errors import ConnectionLost
-from handrail.remote.address import Target
+from handrail.programs import make_search_path, resolve_words
+from handrail.remote.address import HELPERS, Target
 from handrail.remote.frames import FramePipe, PipeBroken
 
 HEARTBEAT_SECONDS = 2.0
@@ -33,8 +34,10 @@ _NOT_FOUND = (126, 127)
 
 def start_server(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start the command of a server, with pipes to it; raises `OSError`."""
+    if argv[0] in HELPERS:  # which start other programs: those that connect, or know a password
+        options.setdefault("env", {**os.environ, "PATH": make_search_path()})
     return subprocess.Popen(  # noqa: S603 - the command of the user's address
-        argv,
+        resolve_words(argv),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

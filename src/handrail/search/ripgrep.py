@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +17,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import IO, NamedTuple
 
-from handrail import system_calls
+from handrail import programs, system_calls
 from handrail.search.ignores import NAMES, IgnoreFile, Ignores, read_lines
 from handrail.search.query import FileMatches, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
@@ -73,12 +71,7 @@ def find_program() -> str | None:
     chosen = os.environ.get("HANDRAIL_RG")
     if chosen is not None:
         return chosen or None
-    beside = (sysconfig.get_path("scripts"), os.path.dirname(sys.executable))
-    for path in (*beside, None):
-        program = shutil.which("rg", path=path)
-        if program and os.path.isabs(program):  # never one that happens to lie in the current directory
-            return program
-    return None
+    return programs.find_own_program("rg") or programs.find_program("rg")
 
 
 def can_search(tree: SearchTree) -> bool:

@@ -25,6 +25,7 @@ from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.frozen import frozen
+from handrail.programs import find_program, list_untrusted, make_search_path
 from handrail.shell.draft_trial import try_draft
 from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
@@ -212,10 +213,10 @@ class CommandHost:
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
-        program = shutil.which(service, path=find_search_path())
-        places = [os.path.realpath(path) for path in (*self._roots, tempfile.gettempdir())]
+        program = find_program(service)
+        tmp = os.path.realpath(tempfile.gettempdir())
         names = (program, os.path.realpath(program)) if program else ()
-        if any(is_inside(name, place) for name in names for place in places):
+        if any(is_inside(name, tmp) for name in names) or any(map(_may_help_git, list_untrusted())):
             return False
         return service == "gh" or set(hosts) <= self._remotes.hosts
 
@@ -639,6 +640,8 @@ class CommandHost:
         env = make_unattended(scrub_environment(keep=self._options.keep_env))
         if given.git is not None:
             env = with_settings(given.git, env)
+            # Git runs grep, gpg and others in turn: those of the workspace come last.
+            env["PATH"] = os.pathsep.join([make_search_path(), *list_untrusted()])
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
             script = given.script or parse_script(command)
@@ -844,6 +847,15 @@ class CommandHost:
                 _drop(layer.holder)
             if self._spare:
                 self._spare.close()
+
+
+def _may_help_git(entry: str) -> bool:
+    """Whether a directory on PATH has git, or a program that git runs while it fetches. A relative one may have any."""
+    if not os.path.isabs(entry):
+        return True
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return any(name.startswith(("git", "gh", "ssh", "gpg")) for name in os.listdir(entry))
+    return False
 
 
 def _drop(draft: OpenDraft) -> None:

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
+from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.launcher_client import SetUpFailed
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespace_errors import explain_draft
@@ -25,7 +27,7 @@ def try_draft(store: DraftStore, boundary: NamespaceBoundary) -> None:
     """Run a command in a draft, and drop it; raises `OSError` with the reason why that is not possible."""
     draft = store.create()
     try:
-        _run(["true"], draft, boundary)
+        _run([get_program("true")], draft, boundary)
     finally:
         draft.drop()
 
@@ -42,7 +44,7 @@ def check_drafts(state: str, workspace: str) -> str:
     with contextlib.closing(boundary):
         draft = store.create()
         try:
-            _run(["sh", "-c", f"mkdir {name} && echo 1 > {name}/file"], draft, boundary)
+            _run([get_program("sh"), "-c", f"mkdir {name} && echo 1 > {name}/file"], draft, boundary)
             _keep_and_undo(draft, name)
         except DraftConflict as error:
             raise NoDraft(errno.EBUSY, f"the workspace was changed during the trial: {error}", workspace) from None
@@ -64,8 +66,9 @@ def _describe_layers(layers: str) -> str:
 def _run(words: Sequence[str], draft: OpenDraft, boundary: NamespaceBoundary) -> None:
     workspace, quiet = draft.directory.info.workspace, subprocess.DEVNULL
     layers = DraftLayers(workspace, draft.name)
+    env = scrub_environment(set={"PATH": make_search_path()})
     try:
-        tried = boundary.spawn(words, cwd=workspace, stdin=quiet, stdout=quiet, stderr=quiet, draft=layers)
+        tried = boundary.spawn(words, cwd=workspace, env=env, stdin=quiet, stdout=quiet, stderr=quiet, draft=layers)
     except SetUpFailed as error:
         raise explain_draft(error, workspace) from None
     if tried.wait(_SECONDS) != 0:

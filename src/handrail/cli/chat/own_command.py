@@ -10,6 +10,7 @@ import tempfile
 import threading
 
 from handrail.frozen import frozen
+from handrail.programs import resolve_words
 
 _LOOK = 0.05
 _MOST_BYTES = 200_000
@@ -34,7 +35,7 @@ class OwnCommand:
 
 def run_own_command(command: str, workspace: str, stop: threading.Event) -> OwnCommand:
     """Run a command in the user's shell, without a sandbox: it is theirs. It is ended when ``stop`` is set."""
-    shell = os.environ.get("SHELL") or "/bin/sh"
+    shell, *_ = resolve_words([os.environ.get("SHELL") or "/bin/sh"])
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603 - the person typed it
             [shell, "-c", command],

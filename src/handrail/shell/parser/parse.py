@@ -7,12 +7,12 @@ that the parser cannot read is unproven, and only one that bash refuses is inval
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+from handrail.programs import find_program
 from handrail.shell.parser.assignments import Assignments, find_assignments
 from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.parser.grammar import Parser
@@ -282,7 +282,7 @@ def check_syntax(script: str) -> SyntaxFault | None:
     """
     if "\0" in script:
         return SyntaxFault(script.count("\n", 0, script.index("\0")) + 1, 0, "", "a NUL character")
-    bash = shutil.which("bash")
+    bash = find_program("bash")
     if bash is None:
         raise FileNotFoundError("bash")
     try:

@@ -19,7 +19,6 @@ import errno
 import fcntl
 import os
 import select
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -29,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from handrail.frozen import frozen
+from handrail.programs import find_program
 from handrail.shell.runner import explain_exit, output, process_tree
 from handrail.shell.runner.death_watch import DeathWatch
 from handrail.shell.runner.output import OutputCopier
@@ -53,7 +53,9 @@ Reason = Literal["", "timeout", "cancelled", "closed", "output"]
 
 def find_shell() -> str:
     """The shell that runs commands: bash if there is one."""
-    return shutil.which("bash") or next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.exists(path)), "sh")
+    return find_program("bash") or next(
+        (path for path in ("/bin/bash", "/usr/bin/bash") if os.path.exists(path)), "/bin/sh"
+    )
 
 
 @frozen

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
+from handrail.programs import find_program, get_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
@@ -58,7 +59,7 @@ class BubblewrapBoundary:
     hides_own = True
 
     def __init__(self, confinement: Confinement) -> None:
-        program = shutil.which("bwrap")
+        program = find_program("bwrap")
         if program is None:
             raise OSError("bubblewrap is not installed")
         self.confinement = confinement
@@ -111,7 +112,7 @@ class BubblewrapBoundary:
             self.confinement.writable[0] if self.confinement.writable else "/"
         )  # the host may stand where nothing is inside
         quiet = subprocess.DEVNULL
-        tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
+        tried = self.spawn([get_program("true")], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
         try:
             _, errors = tried.communicate(timeout=_START_SECONDS)
         except subprocess.TimeoutExpired:

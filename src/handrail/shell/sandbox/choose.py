@@ -14,6 +14,7 @@ from concurrent.futures import BrokenExecutor
 from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
+from handrail.programs import find_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
@@ -84,7 +85,7 @@ class Unconfined:
         self._private = PrivateDirectory()
         self.tmp = self._private.path
         self.description = f"Nothing confines commands: they can do what this user can do ({why})."
-        self._shell = shutil.which("bash") or ""
+        self._shell = find_program("bash") or ""
 
     def serves(self, port: int) -> bool:  # noqa: ARG002 - this machine's network is the only one
         return False

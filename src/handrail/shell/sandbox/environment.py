@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+
+from handrail.programs import find_on_path
 
 _NAMES = """
 PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR COLUMNS LINES
@@ -136,5 +137,5 @@ def make_unattended(base: Mapping[str, str]) -> dict[str, str]:
 
 def require_program(name: str, env: Mapping[str, str]) -> None:
     """`FileNotFoundError` for a program that the PATH to come does not have, as `subprocess.Popen` has it."""
-    if "/" not in name and shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+    if "/" not in name and find_on_path(name, env.get("PATH", os.defpath)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.environment import scrub_environment
 
 _SECONDS = 20
@@ -144,9 +145,9 @@ def run_git(words: list[str], place: str, env: Mapping[str, str]) -> tuple[int, 
     """Run a git command that changes nothing. The code is -1 where its output is not to be used."""
     try:
         with subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
-            ["git", *words],  # noqa: S607 - the git that the command would find
+            [get_program("git"), *words],
             cwd=place,
-            env=env,
+            env={**env, "PATH": make_search_path()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar, Unpack
 
+from handrail.programs import find_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
@@ -40,7 +41,7 @@ class LandlockBoundary:
     def __init__(self, confinement: Confinement) -> None:
         if not seccomp.is_supported():
             raise OSError("there is no filter on system calls for this kind of machine")
-        self._shell = shutil.which("bash")
+        self._shell = find_program("bash")
         if self._shell is None:
             raise OSError("bash is not installed")
         self.confinement = confinement

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, Unpack
 
+from handrail.programs import get_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
@@ -100,7 +101,7 @@ class NamespaceBoundary:
         quiet = subprocess.DEVNULL
         where = self.confinement.writable[0] if self.confinement.writable else "/"
         try:
-            tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
+            tried = self.spawn([get_program("true")], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
         except SetUpFailed as error:
             raise explain(error) from None
         if tried.wait(_START_SECONDS) != 0:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.files.directory_index import DirectoryIndex, Entry
+from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
@@ -526,10 +527,10 @@ def _list_blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
         return set()
     asked = "".join(f"{tip}:{name}\n" for tip in tips)
     try:
-        done = subprocess.run(
-            ["git", "-c", "safe.directory=*", "cat-file", "--batch-check"],  # noqa: S607
+        done = subprocess.run(  # noqa: S603 - fixed words, and settings that run nothing
+            [get_program("git"), "-c", "safe.directory=*", "cat-file", "--batch-check"],
             cwd=root,
-            env=_make_environment(),
+            env={**_make_environment(), "PATH": make_search_path()},
             input=os.fsencode(asked),
             capture_output=True,
             timeout=30,
