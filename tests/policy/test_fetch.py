@@ -16,6 +16,7 @@ from handrail.policy.judge import RulePolicy
 from handrail.policy.modes import Mode
 from handrail.policy.rules import from_table
 from handrail.workspace import Root
+from tests import sizes
 
 pytestmark = pytest.mark.slow  # starts many processes
 
@@ -164,6 +165,80 @@ def test_a_remote_that_was_added_meanwhile_is_not_known(command: str, decision: 
         git(root, "remote", "add", "more", "https://evil.example.org/x")
 
     assert judge(project, f"git fetch {command}", change=add)[0] == decision
+
+
+ADDRESSES = [
+    "https://git.example.org/DATA",
+    "https://git.example.org/team/project.git",  # as the remote has it: nobody looks that closely
+    "https://git.example.org/team/project.git/../../DATA",
+    "https://git.example.org/team/project.git?DATA",
+    "https://DATA@git.example.org/team/project.git",
+    "https://git.example.org:8443/DATA",
+    "git@git.example.org:DATA",
+    "git.example.org:DATA",
+    "ssh://git.example.org/DATA",
+    "git://git.example.org/DATA",
+    "HTTPS://GIT.EXAMPLE.ORG/DATA",
+]
+VERBS = ["fetch", "pull", "ls-remote", "fetch -q", "-C . fetch", "pull --rebase", "ls-remote --heads", "fetch --tags"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "address"), sizes.spread([(verb, address) for verb in VERBS for address in ADDRESSES], 20)
+)
+def test_an_address_in_the_words_is_asked_about(verb: str, address: str, project: Path) -> None:
+    assert judge(project, f"git {verb} {address}")[0] == "ask"
+    assert judge(project, f"git {verb} '{address}' main")[0] == "ask"
+
+
+WRITES: dict[str, Callable[[Path, str], object]] = {
+    "add": lambda root, address: git(root, "remote", "add", "more", address),
+    "set-url": lambda root, address: git(root, "remote", "set-url", "origin", address),
+    "config": lambda root, address: git(root, "config", "remote.more.url", address),
+    "config of origin": lambda root, address: git(root, "config", "remote.origin.url", address),
+    "branch": lambda root, address: git(root, "config", "branch.main.remote", address),
+    "named by its address": lambda root, address: git(root, "config", f"remote.{address}.url", address),
+}
+
+
+@pytest.mark.parametrize(("way", "address"), sizes.spread([(way, one) for way in WRITES for one in ADDRESSES], 24))
+def test_a_remote_is_known_by_its_whole_address(way: str, address: str, project: Path) -> None:
+    """A host that the project uses makes no other address there known."""
+    if address == ADDRESSES[1]:
+        return  # the same remote by another name
+    name = {"branch": "", "named by its address": address, "add": "more", "config": "more"}.get(way, "origin")
+    decision, _ = judge(project, f"git fetch {name}", change=lambda root: WRITES[way](root, address))
+    assert decision == "ask"
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("mode", ["accept-edits", "full"])
+def test_a_remote_elsewhere_is_added_only_with_approval(address: str, mode: Mode, project: Path) -> None:
+    for command in (
+        f"git remote add more {address}",
+        f"git remote add -f more '{address}'",
+        f"git remote set-url origin {address}",
+        f"git remote set-url --push origin {address}",
+        f"git -C . remote add more {address}",
+        f"git status && git remote add more {address}",
+        "git remote add more $ADDRESS",
+    ):
+        assert judge(project, command, mode=mode)[0] == "ask", command
+
+
+@pytest.mark.parametrize("words", ["add up ../up.git", "add up /srv/up.git", "rename origin up", "remove origin", "-v"])
+def test_other_changes_of_remotes_need_no_approval(words: str, project: Path) -> None:
+    assert judge(project, f"git remote {words}")[0] == "allow"
+
+
+def test_a_repository_inside_knows_no_remotes(project: Path) -> None:
+    """A command may have created it, and its remote carries what the command likes."""
+    inner = project / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main")
+    git(inner, "remote", "add", "origin", "https://git.example.org/DATA")
+    for command in ("git -C inner fetch", "cd inner && git ls-remote"):
+        assert judge(project, command)[0] == "ask", command
 
 
 def test_a_program_of_the_project_is_not_taken_for_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,8 @@ class ToolContext:
             raise AssertionError("a preview runs no commands")
         return self._services.command_host()
 
-    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
-        return self._services.command_host().trusts_fetch(service, hosts)
+    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
+        return self._services.command_host().trusts_fetch(service, addresses)
 
     def is_own_program(self, name: str, where: str) -> bool:
         return self._services.command_host().is_own_program(name, where)

@@ -211,14 +211,14 @@ class CommandHost:
         self.unreached: dict[str, str] = {}
         """Commands that failed without the network, each with the host that it could not reach, if that is known."""
 
-    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
-        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and git contacts only remotes from before the first command."""
         program = find_program(service)
         tmp = os.path.realpath(tempfile.gettempdir())
         names = (program, os.path.realpath(program)) if program else ()
         if any(is_inside(name, tmp) for name in names) or any(map(_may_help_git, list_untrusted())):
             return False
-        return service == "gh" or set(hosts) <= self._remotes.hosts
+        return service == "gh" or (bool(addresses) and self._remotes.addresses.issuperset(addresses))
 
     def is_own_program(self, name: str, where: str) -> bool:
         """Whether a command in a directory finds a program of the workspace by this name."""

@@ -196,8 +196,8 @@ class Context(Protocol[L_co]):
     def command_host(self) -> CommandHost:
         """Where commands run; a preview has none."""
 
-    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
-        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and git contacts only remotes from before the first command."""
 
     def is_own_program(self, name: str, where: str) -> bool:
         """Whether a command in a directory finds a program of the workspace by this name."""

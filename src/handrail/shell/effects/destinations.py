@@ -46,6 +46,8 @@ class Destination:
     """It only fetches: nothing changes on the other side."""
     service: str = ""
     """The service that it logs in to with its own credentials: `gh`, `git` or `ssh`."""
+    addresses: tuple[str, ...] = ()
+    """The addresses of git's remotes, as the settings have them."""
     by_http: bool = False
     """It contacts these hosts by HTTP alone, through a proxy if one is set."""
 

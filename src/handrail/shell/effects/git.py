@@ -293,6 +293,8 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         file = _find_value(rest, ("-f", "--file"))
         out.extend(file.files("write") if file else [])
         out.append(FileEffect("write", "~/.gitconfig" if parsed.has("global") else ".git/config"))
+    elif verb == "remote" and rest and rest[0].text in ("add", "set-url") and any(map(_may_name_host, rest[1:])):
+        out.append(FileEffect("write", ".git/config"))  # the next fetch would go there
     elif verb == "worktree" and rest and rest[0].text == "remove":
         out.extend(effect for arg in parsed.operands[1:] for effect in arg.files("delete", below=True))
     elif verb in ("checkout", "restore") and (named or _takes_only_paths(verb, parsed)):
@@ -302,6 +304,12 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         out.append(FileEffect("write", ".", below=True))
     doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
     return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
+
+
+def _may_name_host(arg: Arg) -> bool:
+    """Whether git takes a word for an address of another machine: `https://host/x` or `host:x`."""
+    text = arg.text
+    return text is None or ("://" in text and not text.startswith("file://")) or ":" in text.partition("/")[0]
 
 
 def _find_local_source(rest: Sequence[Arg]) -> Arg | None:

@@ -1,7 +1,8 @@
 """The hosts that git contacts for a remote, and whether a repository leaves git as its user has set it up.
 
-A remote's address is in the repository's settings, which a command may change. So the hosts that may be fetched from
-without a question are those of the remotes that were there when the session began (`KnownRemotes`).
+A remote's address is in the repository's settings, which a command may change, and an address can carry data. So the
+addresses that may be fetched from without a question are those that the remotes had before the first command
+(`KnownRemotes`).
 """
 
 from __future__ import annotations
@@ -46,21 +47,23 @@ class RemoteUse:
     """All of them are contacted by HTTP."""
     benign: bool = False
     """The repository neither makes git run a program nor sends it elsewhere."""
+    addresses: tuple[str, ...] = ()
+    """As the settings have them; none if the command itself names an address."""
 
 
 class KnownRemotes:
-    """The hosts of the remotes that the repositories of the workspace had when the session began."""
+    """The addresses of the remotes that the repositories of the workspace had before the first command."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._settings = [_read_settings(root) for root in roots]
-        self._hosts: frozenset[str] | None = None
+        self._addresses: frozenset[str] | None = None
 
     @property
-    def hosts(self) -> frozenset[str]:
-        """By name; read by git when they are first needed."""
-        if self._hosts is None:
-            self._hosts = frozenset(host.name for text in self._settings if text for host in _find_hosts(text))
-        return self._hosts
+    def addresses(self) -> frozenset[str]:
+        """As the settings have them; read by git when they are first needed."""
+        if self._addresses is None:
+            self._addresses = frozenset(address for text in self._settings if text for address in _parse_remotes(text))
+        return self._addresses
 
 
 def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -> RemoteUse:
@@ -69,12 +72,15 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
     ``hooks``: the command may run hooks of the repository.
     """
     remote_hosts: list[Host] = []
-    benign = bool(places)
+    benign = named = bool(places)
+    known: list[str] = []
     local, by_http = 0, True
     for place in places:
         own, trusted = _list_settings(place)
         settings = {**trusted, **own}
         addresses = _find_addresses(settings, remote, push, place)
+        named = named and addresses != [remote]
+        known += addresses
         rewritten = [_rewrite(address, settings, push) for address in addresses]
         hosts = [parse_git_address(address) for address in rewritten]
         if addresses and all(map(_is_directory, rewritten)):
@@ -87,7 +93,8 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
         benign = benign and not _runs_more(place, hooks)
     if local:
         return RemoteUse(local=local == len(places))
-    return RemoteUse(tuple(dict.fromkeys(remote_hosts)), by_http=by_http, benign=benign)
+    hosts_once = tuple(dict.fromkeys(remote_hosts))
+    return RemoteUse(hosts_once, by_http=by_http, benign=benign, addresses=tuple(known) if named else ())
 
 
 def _is_directory(address: str) -> bool:
@@ -200,8 +207,8 @@ def _read_settings(root: str) -> bytes:
         return b""
 
 
-def _find_hosts(text: bytes) -> Iterator[Host]:
-    """The hosts of all remotes in the text of settings, also after the user's own replacements."""
+def _parse_remotes(text: bytes) -> Iterator[str]:
+    """The addresses of all remotes in the text of settings."""
     import tempfile  # slow to import, and only needed where something is fetched
 
     env = with_settings({}, scrub_environment())
@@ -209,19 +216,7 @@ def _find_hosts(text: bytes) -> Iterator[Host]:
         file.write(text)
         file.flush()
         code, listed = run_git(["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", env)
-    _, ours = run_git(["config", "--list", "-z"], "/", env)
-    if code:
-        return
-    trusted = dict(_split_pairs(ours))
-    for key, value in list(_split_pairs(listed))[:10_000]:
-        if re.fullmatch(r"remote\..*\.url", key, re.DOTALL):
-            for address in (value, _rewrite(value, trusted, False)):
-                if host := parse_git_address(address):
-                    yield host
-
-
-def _split_pairs(listed: bytes) -> Iterator[tuple[str, str]]:
-    for entry in os.fsdecode(listed).split("\0"):
+    for entry in os.fsdecode(listed).split("\0") if not code else ():
         key, _, value = entry.partition("\n")
-        if key:
-            yield key, value
+        if re.fullmatch(r"remote\..*\.url", key, re.DOTALL):
+            yield value

@@ -27,8 +27,8 @@ _HARMLESS_EXPORT = re.compile(r"export (?:GH_|GIT_|MAN)?PAGER=(?:cat|'cat'|\"cat
 class FetchRules(Protocol):
     """The part of a session that decides about fetching."""
 
-    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
-        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and git contacts only remotes from before the first command."""
 
 
 class PortRules(Protocol):
@@ -132,7 +132,8 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
         return goes
     runs = [run for run in effects.git if run.text == text]
     hosts: list[Host] = []
-    benign = by_http = True
+    addresses: list[str] = []
+    benign = by_http = named = True
     for run in runs:
         use = find_hosts(
             _list_places(run, where), goes.remote, push=run.verb == "push", hooks=run.verb not in ("fetch", "ls-remote")
@@ -142,10 +143,13 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
         if not use.hosts:
             return UNKNOWN
         hosts += use.hosts
+        addresses += use.addresses
         benign = benign and use.benign
         by_http = by_http and use.by_http
-    reads = goes.reads and benign
-    return Destination(tuple(dict.fromkeys(hosts)), benign, reads=reads, service=goes.service, by_http=by_http)
+        named = named and bool(use.addresses)
+    reads = goes.reads and benign and named  # an address in the words may carry anything
+    every = tuple(dict.fromkeys(hosts))
+    return Destination(every, benign, None, reads, goes.service, tuple(addresses), by_http=by_http)
 
 
 def _list_places(run: GitRun, where: str) -> list[str]:
@@ -154,7 +158,7 @@ def _list_places(run: GitRun, where: str) -> list[str]:
 
 
 def _is_trusted(goes: Destination, session: FetchRules) -> bool:
-    return bool(goes.hosts) and session.trusts_fetch(goes.service, [host.name for host in goes.hosts])
+    return bool(goes.hosts) and session.trusts_fetch(goes.service, goes.addresses)
 
 
 def _is_alone(effects: Effects, fetching: set[str], where: str) -> bool:

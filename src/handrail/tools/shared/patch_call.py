@@ -107,8 +107,8 @@ class _ContextBelow:
     def is_own_program(self, name: str, where: str) -> bool:
         return self._ctx.is_own_program(name, where)
 
-    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
-        return self._ctx.trusts_fetch(service, hosts)
+    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
+        return self._ctx.trusts_fetch(service, addresses)
 
     def is_hidden(self, path: str) -> bool:
         return self._ctx.is_hidden(path)
