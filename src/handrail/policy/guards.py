@@ -267,6 +267,7 @@ _NAMES = (
     "conversations",
     "mcp-http-token",
     "mcp-installs.json",
+    "made-commits",
 )
 """Names in the state directory, for a workspace inside it."""
 _RULE = "Handrail's own files"

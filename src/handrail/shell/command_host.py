@@ -105,6 +105,8 @@ class HostOptions:
     """Where the user's settings and rules are: not for commands either."""
     drafts: str = ""
     """The state directory, if commands may run in drafts of the workspace."""
+    state: str = ""
+    """The state directory, to remember the commits of commands."""
     log_bytes: int = 4 << 30
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
@@ -182,6 +184,8 @@ class CommandHost:
         self._guard: ProtectedFiles | None = None
         self._watched: WatchedJobs | None = None
         self._put_back: dict[str, list[PutBack]] = {}
+        self._jobs_ran = False
+        """Whether a job may have changed references since they were last looked at."""
         self._services = LocalServices(options.permits_port)
         self._proxies: dict[str, FilterProxy] = {}
         self._hiding: HidingLayer | None = None
@@ -241,7 +245,7 @@ class CommandHost:
                 own = (*options.own, *options.config)
                 missing = self._create_missing(own)
                 if options.protects or missing:
-                    self._guard = ProtectedFiles(self._roots, options.protects, missing)
+                    self._guard = ProtectedFiles(self._roots, options.protects, missing, options.state)
                     self._watched = WatchedJobs(self._guard, self._place_removed)
                 store = self._open_store()
                 places = {store.path, store.layers_directory} if store else ()
@@ -464,6 +468,8 @@ class CommandHost:
         level = _choose_protection(command, given, keep)
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
         before = guard.find() if guard else None
+        if not given.reads:
+            self._note_refs(by_command=False)
         if self._services.refused:  # by a job, meanwhile
             self._services.take_refused()
         changes = not given.draft and not given.reads
@@ -496,6 +502,9 @@ class CommandHost:
                     self._watched.watch(run, before, mounted)
             elif given.approved and self._watched:
                 self._watched.accept_all()
+            if not given.reads:
+                self._note_refs(by_command=True)
+                self._jobs_ran = self._jobs_ran or ended is None
             if ended is not None and given.ports:
                 self._services.withdraw(given.ports)
             if changes:
@@ -503,6 +512,13 @@ class CommandHost:
         if ended is not None:
             self._over(run)
         return run, ended
+
+    def _note_refs(self, by_command: bool) -> None:
+        """Look which branches and tags are new: a command's, as long as one runs, and else somebody's."""
+        guard = self.protected_files
+        if guard:
+            guard.note_refs(by_command or self._jobs_ran)
+            self._jobs_ran = any(job.running for job in self.jobs.list())
 
     def run_own(
         self,
@@ -596,6 +612,8 @@ class CommandHost:
     ) -> Job:
         """A command in the background."""
         started = list[Job]()
+        self._note_refs(by_command=False)
+        self._jobs_ran = True
 
         def start(order: CommandOrder) -> Run:
             started.append(self.jobs.start(order, timeout))
@@ -837,6 +855,8 @@ class CommandHost:
             self._watched.check()
         if over:
             return
+        if self._guard and self._jobs_ran:
+            self._guard.note_refs(by_command=True)
         with self._lock:
             for thread in self._dropping:
                 thread.join()

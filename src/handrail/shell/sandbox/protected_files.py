@@ -4,8 +4,8 @@ A boundary that mounts makes the files that exist read-only. A name that does no
 creating it, and Landlock cannot take a part out of a writable tree at all. So protected files are compared after the
 command: created ones are moved out of the tree, changed and deleted ones are restored.
 
-Git creates such files in ordinary work. These pass: settings that run no program, sample hooks, and contents that a
-branch or tag had when the session began (so that `git checkout` works).
+Git creates such files in ordinary work. These pass: settings that run no program, sample hooks, and contents of a
+branch or tag that no command made (so that `git checkout` works).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.sandbox.ref_history import RefHistory
 from handrail.system_calls import DIRECTORY, copy_contents, open_beneath
 from handrail.workspace import is_temporary_name
 
@@ -36,7 +37,6 @@ MOST_MOUNTED = 100
 """Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
 _MOST_FILES = 500
 _MOST_BYTES = 1 << 20
-_MOST_TIPS = 500
 _TICK = 100_000_000
 _FRESH_SECONDS = 0.2
 _PASSED_OVER = frozenset({"node_modules", "site-packages", "__pycache__", ".svn"})
@@ -114,14 +114,24 @@ class _Listing:
 class ProtectedFiles:
     """Finds the protected files below the roots of a workspace."""
 
-    def __init__(self, roots: Sequence[str], protects: Callable[[str], bool] | None, also: Sequence[str] = ()) -> None:
-        """``protects``: whether policy protects a path. ``also``: further paths, wherever they are."""
+    def __init__(
+        self,
+        roots: Sequence[str],
+        protects: Callable[[str], bool] | None,
+        also: Sequence[str] = (),
+        state: str = "",
+    ) -> None:
+        """``protects``: whether policy protects a path. ``also``: further paths, wherever they are.
+
+        ``state``: the state directory, which remembers the commits of commands.
+        """
         self._roots = [os.path.realpath(root) for root in roots]
         self._protects = protects or (lambda _: False)
         self._also = [path.rstrip("/") for path in also]
         self._index = DirectoryIndex(self._roots, self._read)
         self._saved: dict[str, _Saved] = {}
-        self._tips: dict[str, list[str]] | None = None
+        self._histories: dict[str, RefHistory] | None = None
+        self._state = state
         self._latest = Snapshot()
         self._looked = 0.0
 
@@ -146,8 +156,7 @@ class ProtectedFiles:
     def find(self) -> Snapshot:
         """The protected files as they are now."""
         snapshot = Snapshot()
-        if self._tips is None:
-            self._tips = {root: _list_tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
+        self._get_histories()
         for here, listing in self._index.update().items():
             if listing.git:
                 self._add_repository(here, snapshot)
@@ -160,13 +169,33 @@ class ProtectedFiles:
         self._latest, self._looked = snapshot, time.monotonic()
         return snapshot
 
+    def note_refs(self, by_command: bool) -> None:
+        """Look at the branches and tags before and after each command."""
+        for history in self._get_histories().values():
+            history.note(by_command)
+
+    def _get_histories(self) -> dict[str, RefHistory]:
+        if self._histories is None:
+            self._histories = {root: RefHistory(root, self._state) for root in self._roots}
+            self.note_refs(by_command=False)
+        return self._histories
+
+    def _list_tips(self, path: str) -> tuple[str, list[str]]:
+        """The repository around a path, and the commits whose contents may come back there."""
+        for root, history in self._get_histories().items():
+            if is_inside(path, root) and (tips := history.list_trusted()):
+                return root, tips
+        return "", []
+
     def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
         """The protected entries of a directory, and the directories to go on with."""
         protected = tuple(
             name for name, _, is_link in entries if self._is_protected(os.path.join(directory, name), is_link)
         )
         folders = [name for name, is_folder, _ in entries if is_folder and name not in (*_PASSED_OVER, *protected)]
-        is_git = {"HEAD", "objects", "refs"} <= {name for name, _, _ in entries}
+        names = {name for name, _, _ in entries}
+        # With `commondir`, objects and references are elsewhere.
+        is_git = "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
         return _Listing(protected, is_git) if protected or is_git else None, folders
 
     def _is_protected(self, path: str, is_link: bool) -> bool:
@@ -242,11 +271,11 @@ class ProtectedFiles:
 
     def is_of_git(self, path: str, raw: bytes | None) -> bool:
         """Whether new contents of a protected file are those of a branch or tag; None: whether one is without it."""
-        for root, tips in (self._tips or {}).items():
-            if tips and is_inside(path, root):
-                blobs = _list_blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
-                return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
-        return False
+        root, tips = self._list_tips(path)
+        if not tips:
+            return False
+        blobs = _list_blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
+        return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
 
     def renew(self, before: Snapshot, paths: Sequence[str]) -> None:
         """Take some files of a snapshot as they are now."""
@@ -325,18 +354,16 @@ class ProtectedFiles:
         return False
 
     def _is_of_git(self, path: str, new: _Saved | None) -> bool:
-        """Whether the contents, or their absence, are those of a branch or tag that was there at the beginning."""
-        for root, tips in (self._tips or {}).items():
-            if not tips or not is_inside(path, root):
-                continue
-            name = os.path.relpath(path, _work_tree(path, root))
-            if new is None:
-                _, head = run_git(["rev-parse", "HEAD"], root, _make_environment())
-                current = head.decode("ascii", "replace").strip()
-                return current in tips and _list_blobs(root, [current], name) == {""}
-            if new.raw is not None and not stat.S_ISLNK(new.mode):
-                return _hash_blob(new.raw, len(tips[0])) in _list_blobs(root, tips, name)
-        return False
+        """Whether the contents, or their absence, are those of a branch or tag that no command made."""
+        root, tips = self._list_tips(path)
+        if not tips:
+            return False
+        name = os.path.relpath(path, _work_tree(path, root))
+        if new is None:
+            return _list_blobs(root, ["HEAD"], name) == {""} and "" in _list_blobs(root, tips, name)
+        if new.raw is None or stat.S_ISLNK(new.mode):
+            return False
+        return _hash_blob(new.raw, len(tips[0])) in _list_blobs(root, tips, name)
 
     def _remove(self, path: str, before: Snapshot, keep: Callable[[str], str]) -> PutBack:
         try:
@@ -510,15 +537,6 @@ def _write(name: str, parent: int, old: _Saved) -> None:
 
 def _make_environment() -> dict[str, str]:
     return with_settings({}, scrub_environment())
-
-
-def _list_tips(root: str) -> list[str]:
-    """The commits of all branches and tags, and of HEAD."""
-    _, head = run_git(["-c", "safe.directory=*", "rev-parse", "HEAD"], root, _make_environment())
-    words = ["-c", "safe.directory=*", "for-each-ref", f"--count={_MOST_TIPS}", "--format=%(objectname)"]
-    _, refs = run_git(words, root, _make_environment())
-    names = (head + b"\n" + refs).decode("ascii", "replace").split()
-    return list(dict.fromkeys(name for name in names if re.fullmatch(r"[0-9a-f]{40,64}", name)))
 
 
 def _list_blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
