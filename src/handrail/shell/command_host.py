@@ -8,7 +8,6 @@ import math
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import tempfile
 import threading

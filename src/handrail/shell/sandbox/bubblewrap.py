@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import stat
 import subprocess
 import sys

@@ -7,7 +7,6 @@ works, it says so, or, if a boundary is required, fails.
 from __future__ import annotations
 
 import resource
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
