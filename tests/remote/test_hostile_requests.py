@@ -144,9 +144,11 @@ def test_no_message_ends_a_server(connect: Connect) -> None:
     assert session._link.find_connection() is connection and not connection.is_lost
 
 
+NO_NUMBERS: list[Any] = [[1], {}, None, "1", 1.5, True, [[]]]
+NO_REQUESTS: list[Any] = [None, [], {}, 3, ["specs"]]
 MALFORMED = [
-    *(json.dumps({"do": "specs", "id": number}).encode() for number in ([1], {}, None, "1", 1.5, True, [[]])),
-    *(json.dumps({"do": do, "id": 1}).encode() for do in (None, [], {}, 3, ["specs"])),
+    *(json.dumps({"do": "specs", "id": number}).encode() for number in NO_NUMBERS),
+    *(json.dumps({"do": do, "id": 1}).encode() for do in NO_REQUESTS),
     *(b"{}", b"[]", b"[1]", b"null", b"3", b'"x"', b"", b"{", b"\xff\xfe", b"[" * 30_000, b"9" * 5000),
 ]
 

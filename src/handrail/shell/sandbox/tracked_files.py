@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from handrail.programs import get_program
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
 
@@ -385,7 +386,7 @@ class _Objects:
         try:
             if self._process is None:
                 self._process = subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
-                    ["git", *_SAFE, "cat-file", "--batch"],  # noqa: S607
+                    [get_program("git"), *_SAFE, "cat-file", "--batch"],
                     cwd=self._top,
                     env=_make_environment(),
                     stdin=subprocess.PIPE,
