@@ -19,6 +19,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -120,9 +121,15 @@ class BuiltInPaths:
             self._named.add(path)
         return is_named
 
-    def list_tracked(self) -> list[str]:
-        """The tracked paths that have a secret's name, each below the top of its repository."""
-        every = {name for root in self._roots for name in (self._tracked.list_names(root) if self._tracked else ())}
+    def reading_git(self) -> AbstractContextManager[None]:
+        """For many questions one after the other: git is started once for them."""
+        return self._tracked.reading() if self._tracked else nullcontext()
+
+    def list_tracked_names(self) -> list[str]:
+        """The names of secrets that tracked files or directories have."""
+        if self._tracked is None:
+            return []
+        every = {name for root in self._roots for name in self._tracked.list_names(root)}
         return [name for name in every if name and self.has_secret_name(f"/{name}")]
 
     def is_in_git(self, path: str) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -75,6 +75,13 @@ def _get_kind(access: Access) -> str:
     if access.action == "call":
         return "call"
     return "doubt" if access.doubt else access.tier or "ordinary"
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    """A path and the directories above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _search_files(readable: Callable[[str], bool]) -> ShellPatterns:
@@ -275,7 +282,7 @@ class RulePolicy:
             if "read" in rule.actions:
                 ignored += list_globs_to_hide(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
-        opened |= {name for path in self._built_in.list_tracked() for name in path.split("/")}
+        opened |= set(self._built_in.list_tracked_names())
         for rule in load_built_in_rules():
             if "read" in rule.actions:
                 globs = list_globs_to_hide(rule.paths, root)
@@ -565,9 +572,11 @@ class RulePolicy:
 
     def _list_unreadable_names(self) -> list[str]:
         paths, hidden = self.denied_by_name(), dict[str, None]()
-        for here, names in self._unreadable.update().items():
-            if not any(is_within(above, here) for above in hidden):
-                hidden |= dict.fromkeys(path for name in names for path in self._list_names(os.path.join(here, name)))
+        with self._built_in.reading_git():
+            for here, names in self._unreadable.update().items():
+                if not any(above in hidden for above in _list_parents(here)):
+                    whole = (os.path.join(here, name) for name in names)
+                    hidden |= dict.fromkeys(one for path in whole for one in self._list_names(path))
         return [*paths, *hidden]
 
     def _list_names(self, path: str) -> list[str]:

@@ -80,6 +80,8 @@ class TrackedFiles:
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
         self._hashes: dict[str, tuple[tuple[int, ...], str]] = {}
+        self._objects: dict[str, _Objects] = {}
+        self._readers = 0
         self._tops: dict[str, str] = {}
         """By directory, the repository around it, for a moment."""
         self._looked = 0.0
@@ -120,14 +122,16 @@ class TrackedFiles:
             )
 
     def list_names(self, root: str) -> set[str]:
-        """The names of all files and directories in HEAD and in the trusted commit, below the top."""
+        """The names of all files and directories in HEAD and in the trusted commit, without those above them."""
         with self._lock:
             place = self._find_place(os.path.join(root, "."))
             commits = {commit for commit in (place.record.trusted, place.head) if commit}
             names = set[str]()
             for commit in commits:
                 words = [*_SAFE, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]
-                names.update(os.fsdecode(run_git(words, place.top, _make_environment())[1]).split("\0"))
+                names.update(
+                    os.fsdecode(run_git(words, place.top, _make_environment())[1]).replace("\0", "/").split("/")
+                )
             return names
 
     # What commands do
@@ -227,28 +231,39 @@ class TrackedFiles:
         """The id of a file or directory in a commit; empty if it is not there."""
         if not commit:
             return ""
-        objects: _Objects | None = None
-        *above, last = name.split("/")
-        try:
+        parts = name.split("/")
+        with self.reading():
             here = self._roots.get(commit, "")
             if not here:
-                objects = _Objects(place.top)
-                here = self._roots[commit] = objects.read_root(commit)
-            for part in (*above, last):
+                here = self._roots[commit] = self._get_objects(place).read_root(commit)
+            for number, part in enumerate(parts, 1):
                 entries = self._trees.get(here)
                 if entries is None:
-                    objects = objects or _Objects(place.top)
-                    entries = self._read_tree(objects, here)
+                    entries = self._read_tree(place, here)
                 is_tree, here = entries.get(part, (False, ""))
-                if not here or (not is_tree and part is not last):
+                if not here or is_tree != (tree or number < len(parts)):
                     return ""
-            return here if is_tree == tree else ""
-        finally:
-            if objects:
-                objects.close()
+        return here
 
-    def _read_tree(self, objects: _Objects, name: str) -> Tree:
-        raw = objects.read(name, b"tree") if name else None
+    def _get_objects(self, place: _Place) -> _Objects:
+        if place.top not in self._objects:
+            self._objects[place.top] = _Objects(place.top)
+        return self._objects[place.top]
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Start git once for all that is asked meanwhile."""
+        with self._lock:
+            self._readers += 1
+            try:
+                yield
+            finally:
+                self._readers -= 1
+                while self._objects and not self._readers:
+                    self._objects.popitem()[1].close()
+
+    def _read_tree(self, place: _Place, name: str) -> Tree:
+        raw = self._get_objects(place).read(name, b"tree") if name else None
         if raw is None:
             return {}
         if len(self._trees) >= _MOST_TREES:
