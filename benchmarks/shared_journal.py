@@ -19,7 +19,7 @@ from handrail.errors.extras import needs
 from handrail.journal.browse import CallFilter, read_page
 from handrail.journal.postgres import PostgresDatabase
 from handrail.journal.postgres_reader import PostgresReader
-from handrail.journal.queries import Queries, Rows
+from handrail.journal.records import Queries, Rows
 from handrail.journal.shipping import LocalJournal, ship_all
 from handrail.settings.journal_address import JournalAddress
 

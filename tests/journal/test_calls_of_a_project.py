@@ -12,7 +12,8 @@ import pytest
 
 from handrail import Call, Result
 from handrail.journal import Origin, Record
-from handrail.journal.queries import JournalReader, Rows, is_of_project
+from handrail.journal.queries import JournalReader, is_of_project
+from handrail.journal.records import Rows
 from handrail.journal.store import SqliteJournal
 
 PLACES = ["/", "/w", "/w/a", "/w/a/b", "/w/a/b/c", "/w/a-b", "/w/ab", "/w/a0", "/x", "/wé/a", "/w/a/é"]

@@ -15,8 +15,8 @@ import pytest
 
 from handrail.cli import log, show
 from handrail.journal import Origin, Record, postgres_reader, queries, undo
-from handrail.journal.queries import JournalReader, Queries
-from handrail.journal.records import BEGIN, END
+from handrail.journal.queries import JournalReader
+from handrail.journal.records import BEGIN, END, Queries
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_selection import iterate_changes
 from handrail.model import Call, Result

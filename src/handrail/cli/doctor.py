@@ -38,6 +38,8 @@ _NEEDED = {
     "regex": "regex",
 }
 _MOST_NAMED = 4
+_MOST_VERIFIED = 100_000
+"""A journal with more entries is not verified here: that takes too long."""
 
 
 class Check(NamedTuple):
@@ -143,6 +145,8 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
         if lacking
         else Purpose("other files", "ready", with_files)
     )
+    if not (journal := by_name["journal"]).ok:
+        purposes.append(Purpose(journal.name, "limited", journal.detail, journal.fix))
     if shared := by_name.get("shared journal"):
         purposes.append(Purpose(shared.name, "ready" if shared.ok else "missing", shared.detail, shared.fix))
     return purposes
@@ -242,9 +246,42 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     yield from layers
     yield _check_configured_sandbox(settings, layers)
     yield _check_drafts(workspace, state)
+    yield _check_journal(state)
     if settings and settings.journal:
         yield _check_shared_journal(settings.journal)
     yield from _check_extras()
+
+
+def _check_journal(configured: str | None) -> Check:
+    """Whether the journal is whole, and whether a damaged one was set aside."""
+    from handrail.errors import ToolError
+    from handrail.files.locks import state_directory
+    from handrail.journal import JournalFailed
+    from handrail.journal.database import list_set_aside
+    from handrail.journal.queries import JournalReader
+    from handrail.journal.store import get_default_path
+
+    try:
+        path = get_default_path(state_directory(configured))
+    except (ToolError, OSError):
+        return Check("journal", True, "none: there is no state directory")
+    if aside := list_set_aside(path):
+        detail = f"it was damaged and set aside as {escape(aside[-1])}; a new one was started"
+        return Check("journal", False, detail, "delete that file when you no longer need it", True, "journal")
+    if not os.path.exists(path):
+        return Check("journal", True, "none yet")
+    try:
+        with JournalReader(path) as reader:
+            count = reader.count_entries()
+            if count > _MOST_VERIFIED:
+                return Check("journal", True, f"{count} entries; `handrail log verify` checks them")
+            broken = reader.list_broken()
+    except JournalFailed as error:
+        return Check("journal", False, escape(f"{path}: {error.why}"), "the next call sets it aside", True, "journal")
+    if broken:
+        first = f"call {broken[0].seq}: {broken[0].why}"
+        return Check("journal", False, f"{len(broken)} damaged rows, {first}", "handrail log verify", True, "journal")
+    return Check("journal", True, f"{count} entries, every hash matches")
 
 
 def _check_shared_journal(url: str) -> Check:

@@ -23,7 +23,7 @@ Show the recorded calls of this project, refusals included, newest last; --all s
 The first column is the number of the call, for `handrail show` and `handrail undo`. Numbers give the order, even if
 the clock was set back. `unfinished` marks a call that is still running or was killed.
 
-`handrail log verify` checks the hash chain over all rows and reports the first row that does not match. It detects
+`handrail log verify` checks the hash chain over all rows and reports each row that does not match. It detects
 rows that were changed, added or deleted, also at the end. It cannot detect somebody who can write both the journal
 and its anchor and recomputes every hash.
 
@@ -160,12 +160,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verify(reader: JournalReader, as_json: bool) -> int:
-    broken = reader.verify()
+    broken = reader.list_broken()
     if as_json:
-        write(as_line(broken._asdict() if broken else {"seq": None, "why": None}) + "\n")
+        for one in broken:
+            write(as_line(one._asdict()) + "\n")
+        if not broken:
+            write(as_line({"seq": None, "why": None}) + "\n")
     elif broken:
-        where = f"call {broken.seq}: " if broken.seq else ""
-        write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
+        for one in broken:
+            where = f"call {one.seq}: " if one.seq else ""
+            write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{one.why}", "")))
     else:
         count = reader.count_entries()
         write(Screen(sys.stdout).render(("whole   ", "green"), (f"{count} entries, every hash matches", "")))

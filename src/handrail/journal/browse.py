@@ -230,10 +230,19 @@ def read_time_span(reader: JournalReader) -> tuple[int, int]:
     return (first or 0) // 10**9, (newest or 0) // 10**9
 
 
+_TEXT, _NUMBER = (str, type(None)), (int, float, type(None))
+_BRIEF = (
+    *((int,), (int,), (str,), (bytes,), (str,), (str,)),
+    *(_TEXT, _TEXT, _TEXT, _TEXT, (int,), _TEXT, (bytes, str, type(None)), (str,)),
+    *(_TEXT, _TEXT, _TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT),
+)
+"""The types of the columns of `JournalReader.brief`: one that was spoiled on the disk is shown as empty."""
+_EMPTY = {1: 0, 2: "", 3: b"", 4: "", 5: "", 10: 0, 13: ""}
+
+
 def _summarize(row: Sequence[object]) -> BriefCall:
-    values = list(row)
-    assert isinstance(values[3], bytes)
-    values[3] = os.fsdecode(values[3])
+    values = [value if isinstance(value, _BRIEF[place]) else _EMPTY.get(place) for place, value in enumerate(row)]
+    values[3] = os.fsdecode(values[3])  # type: ignore[arg-type] # by its type above
     if isinstance(values[12], bytes):
         values[12] = _decode(values[12])
     values[14] = values[14] or UNFINISHED

@@ -119,6 +119,10 @@ class PostgresReader(JournalReader):
                 )
         return None
 
+    def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:  # noqa: ARG002 - of each journal the first
+        broken = self.verify()
+        return [broken] if broken else []
+
     def _verify_journal(self, journal: int, newest: ChainEntry) -> BrokenEntry | None:
         walk, at = ChainWalk(ChainEntry(0, GENESIS)), 0
         query = "SELECT n, number, stage, hash FROM chain WHERE journal = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?"

@@ -12,7 +12,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
@@ -26,10 +27,10 @@ from handrail.journal.database import (
     hash_entry,
     load_images,
     lock_file,
-    roll_back,
 )
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, read_hashed_columns
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, Queries, read_hashed_columns
 from handrail.journal.retention import STAGE, read_removed
+from handrail.journal.salvage import TolerantQueries
 from handrail.journal.spool import Spooled, get_spool_path, has_spooled, parse_hash, parse_spool, read_moved
 from handrail.policy.paths import is_within
 
@@ -130,9 +131,7 @@ class CallSummary:
         if (tool, rule) == (UNDO, "undo"):
             named = arguments.get("undone") if isinstance(arguments, dict) else None
             undone = tuple(one for one in named if isinstance(one, int)) if isinstance(named, list) else ()
-        known = (
-            [one for one in accesses if isinstance(one, list) and len(one) > 1] if isinstance(accesses, list) else []
-        )
+        known = _list_texts(accesses)
         command = next((str(target) for action, target, *_ in known if action == "run"), None)
         draft = next((str(path[0]) for action, _, *path in known if action == "run" and path), "")
         return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known), draft)
@@ -151,22 +150,6 @@ class ToolStats:
     chars_out: int
     bytes_out: int
     milliseconds: float
-
-
-class Rows(Protocol):
-    """The rows that a query returns."""
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class Queries(Protocol):
-    """Executes queries; `?` stands for a value."""
-
-    def execute(self, query: str, values: Sequence[Any] = ..., /) -> Rows: ...
 
 
 class JournalReader:
@@ -191,7 +174,7 @@ class JournalReader:
         self.path = os.path.abspath(path)
         self.db: Queries = self._open()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Queries:
         path = self.path
         try:
             if not os.path.isfile(path):
@@ -208,7 +191,8 @@ class JournalReader:
                 journal=self.path, why=f"its format is {version}; this version of Handrail reads {VERSION}"
             )
         self._sqlite = db
-        return db
+        self._tolerant = TolerantQueries(db)
+        return self._tolerant
 
     def __enter__(self) -> JournalReader:
         return self
@@ -217,7 +201,7 @@ class JournalReader:
         self.close()
 
     def close(self) -> None:
-        self._sqlite.close()
+        self._tolerant.close()
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -252,7 +236,7 @@ class JournalReader:
         run("DROP TABLE IF EXISTS temp.head")
         run("CREATE TEMP TABLE head AS SELECT * FROM main.head")
         n, seq, digest = run("SELECT n, seq, hash FROM main.head").fetchone()
-        spooled = _read_spooled(self._sqlite, self.path)
+        spooled = _read_spooled(self.db, self.path)
         for row in spooled.rows:
             n, seq = n + 1, seq + 1
             digest = hash_entry(digest, n, seq, "whole 0", [row, []])
@@ -424,7 +408,7 @@ class JournalReader:
 
     def _read_removed_calls(self) -> int:
         """The number up to which calls were removed."""
-        return read_removed(self._sqlite).seq
+        return read_removed(self.db).seq
 
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
@@ -434,7 +418,8 @@ class JournalReader:
         )
         with self.errors():
             unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
-            return [_parse_file_row(row, unended) for row in self.db.execute(query, (seq, seq))]
+            rows = [_parse_file_row(row, unended) for row in self.db.execute(query, (seq, seq))]
+        return [row for row in rows if row]
 
     def find_last_change(self, path: str, digest: str, after: int) -> int | None:
         """The call after ``after`` that left ``path`` with these contents."""
@@ -482,17 +467,21 @@ class JournalReader:
 
     def verify(self) -> BrokenEntry | None:
         """Return the first place where the journal was changed; None if it is intact."""
+        return next(iter(self.list_broken(1)), None)
+
+    def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:
+        """The places where the journal was changed: one does not hide the others."""
         anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
-            intact = _read_spooled(self._sqlite, self.path).intact
+            intact = _read_spooled(self.db, self.path).intact
             self.db.execute("BEGIN")
             try:
-                return self._verify(anchor, intact)
+                return list(islice(self._verify(anchor, intact), limit))
             finally:
-                roll_back(self._sqlite)
+                self._tolerant.roll_back()
 
-    def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> BrokenEntry | None:
-        removed = read_removed(self._sqlite)
+    def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> Iterator[BrokenEntry]:
+        removed = read_removed(self.db)
         walk = ChainWalk(ChainEntry(removed.n, removed.hash or GENESIS), removed.seq)
         entered = removed.n == 0
         held = anchor is None
@@ -500,35 +489,43 @@ class JournalReader:
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                return walk.report_lost(row)
-            if stage == STAGE:
-                content: list[Any] = [*read_removed(self._sqlite, n)]
-                entered = entered or content == [*removed]
-            else:
-                content = read_hashed_columns(self._sqlite, seq, stage)
-                attempts[seq] = int(stage.partition(" ")[2]) + 1
+                yield walk.report_lost(row)
+                walk.skip(ChainEntry(n, digest))
+                continue
+            content = self._read_content(n, seq, stage)
+            entered = entered or (stage == STAGE and content == [*removed])
+            if stage != STAGE:
+                attempts[seq] = max(attempts.get(seq, 0), _read_attempt(stage) + 1)
             if broken := walk.check(n, seq, stage, digest, content):
-                return broken
+                yield broken
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
         if broken := walk.check_end(ChainEntry(*self.db.execute("SELECT n, hash FROM head").fetchone())):
-            return broken
+            yield broken
         if not entered:
-            return BrokenEntry(1, "the beginning of the journal is missing")
+            yield BrokenEntry(1, "the beginning of the journal is missing")
         if not spool_intact:
-            return BrokenEntry(walk.next_call, SPOOL_BROKEN)
+            yield BrokenEntry(walk.next_call, SPOOL_BROKEN)
         if not held:
-            return BrokenEntry(walk.next_call, "rows are missing at the end (removed, or lost in a power failure)")
-        return self._find_added_rows(attempts)
+            yield BrokenEntry(walk.next_call, "rows are missing at the end (removed, or lost in a power failure)")
+        yield from self._find_added_rows(attempts)
 
-    def _find_added_rows(self, attempts: dict[int, int]) -> BrokenEntry | None:
+    def _read_content(self, n: int, seq: int, stage: str) -> Sequence[Any]:
+        """The columns that the hash of an entry covers; none if the entry itself was changed."""
+        if stage == STAGE:
+            return [*read_removed(self.db, n)]
+        try:
+            return read_hashed_columns(self.db, seq, stage)
+        except (KeyError, ValueError, AttributeError):  # no stage of ours
+            return [()]
+
+    def _find_added_rows(self, attempts: dict[int, int]) -> Iterator[BrokenEntry]:
         """Rows that nobody has put into the chain."""
         for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
             if seq not in attempts:
-                return BrokenEntry(seq, ADDED_CALL)
+                yield BrokenEntry(seq, ADDED_CALL)
         for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
-            if attempt >= attempts.get(seq, 0):
-                return BrokenEntry(seq, ADDED_FILE)
-        return None
+            if seq in attempts and attempt >= attempts[seq]:
+                yield BrokenEntry(seq, ADDED_FILE)
 
     def _select(self, session: str, project: str) -> tuple[str, list[Any]]:
         """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
@@ -544,31 +541,38 @@ class JournalReader:
 
 
 class ChainWalk:
-    """Checks the entries of a hash chain one after the other, behind ``start``."""
+    """Checks the entries of a hash chain one after the other, behind ``start``.
+
+    It goes on behind an entry that is wrong: with the hash that is written there, or with the one that should be.
+    """
 
     def __init__(self, start: ChainEntry, calls: int = 0) -> None:
-        self._last = start
+        self._n, self._hashes = start.n, {start.hash}
         self.next_call = calls + 1
         """The number behind the newest call so far."""
 
     def skip(self, removed: ChainEntry) -> None:
         """Continue after entries that were removed before they were sent here."""
-        self._last = removed
+        self._n, self._hashes = removed.n, {removed.hash}
 
     def check(self, n: int, seq: int, stage: str, digest: str, content: Sequence[Any]) -> BrokenEntry | None:
         """Take the next entry; ``content``: the columns that its hash covers."""
-        if n != self._last.n + 1:
-            return BrokenEntry(self.next_call, "one or more entries are missing before this one")
-        if content[0] is None:
-            return BrokenEntry(seq, "the row is missing")
-        if hash_entry(self._last.hash, n, seq, stage, content) != digest:
-            return BrokenEntry(seq, "the row was changed")
-        self._last, self.next_call = ChainEntry(n, digest), max(seq + 1, self.next_call)
-        return None
+        before, self._n = self._n, n
+        next_call = self.next_call
+        self.next_call = max(seq + 1, next_call) if isinstance(seq, int) else next_call
+        if n != before + 1:
+            self._hashes = {digest}
+            return BrokenEntry(next_call, "one or more entries are missing before this one")
+        expected = {hash_entry(last, n, seq, stage, content) for last in self._hashes}
+        if digest in expected:
+            self._hashes = {digest}
+            return None
+        self._hashes = {digest, *expected}
+        return BrokenEntry(seq, "the row is missing" if content[0] is None else "the row was changed")
 
     def check_end(self, newest: ChainEntry) -> BrokenEntry | None:
         """Whether the last entry is the newest one."""
-        if self._last != newest:
+        if self._n != newest.n or newest.hash not in self._hashes:
             return BrokenEntry(self.next_call, "one or more rows are missing at the end")
         return None
 
@@ -604,7 +608,13 @@ def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
     return [*map(os.fsencode, above)], os.fsencode(below), os.fsencode(below[:-1] + "0")  # 0 follows the slash
 
 
-def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
+def _read_attempt(stage: str) -> int:
+    """The number behind the word of a stage."""
+    number = str(stage).partition(" ")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _read_spooled(db: Queries, path: str) -> Spooled:
     """The rows that wait in the spool of a journal that is only read, and whether none is missing."""
     with contextlib.ExitStack() as held:
         raw = anchor = b""
@@ -617,16 +627,37 @@ def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
         return parse_spool(raw, read_moved(db), parse_hash(anchor))
 
 
+_REQUIRED: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect": "", "tool": "", "call_id": ""}
+_OPTIONAL = (
+    *("decision", "rule", "why", "source", "status", "error", "message", "duration", "diff", "exit_code", "output"),
+    "traceback",
+)
+_NUMBERS = {"duration": (int, float), "exit_code": (int,)}
+
+
 def _call(row: Sequence[Any]) -> CallRow:
+    """One call. A column that was spoiled on the disk is empty; `verify` says so."""
     named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
     for name in ("pid", "given", "said", "answer_bytes", "ended"):
         del named[name]
-    named["accesses"] = named.pop("touches")  # the name of the column, which files of older versions have
-    for name in ("arguments", "accesses", "notes"):
-        named[name] = _parse_json(named[name])
+    for name, empty in _REQUIRED.items():
+        if not isinstance(named[name], type(empty)):
+            named[name] = empty
+    for name in _OPTIONAL:
+        if not isinstance(named[name], _NUMBERS.get(name, (str,))):
+            named[name] = None
+    named["accesses"] = _list_texts(_parse_json(named.pop("touches")))  # the column's name in older versions
+    named["notes"] = _list_texts(_parse_json(named["notes"]))
+    named["arguments"] = _parse_json(named["arguments"])
     named["workspace"] = os.fsdecode(named["workspace"])
     named["status"] = named["status"] or UNFINISHED
     return CallRow(**named)
+
+
+def _list_texts(value: Any) -> list[list[str]]:
+    """Lists of two or more texts, which is what accesses and notes are."""
+    lists = value if isinstance(value, list) else []
+    return [[str(text) for text in one] for one in lists if isinstance(one, list) and len(one) > 1]
 
 
 def _summarize(row: Sequence[Any]) -> CallSummary:
@@ -634,23 +665,31 @@ def _summarize(row: Sequence[Any]) -> CallSummary:
     return CallSummary.of(seq, tool, status, rule, _parse_json(arguments), _parse_json(accesses))
 
 
-def _parse_json(text: str | None) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return json.loads(text or "[]")
-    except ValueError:  # tampered with; `verify` says so
+    except (ValueError, TypeError, RecursionError):  # tampered with; `verify` says so
         return []
 
 
-def _parse_file_row(row: Sequence[Any], unended: bool) -> FileRow:
+def _parse_file_row(row: Sequence[Any], unended: bool) -> FileRow | None:
+    """The change of a file; None if its row was spoiled on the disk, so that nothing can be undone by it."""
     named = dict(zip(FILE_COLUMNS, row, strict=True))
-    source = named["moved_from"]
+    path, source, before = named["path"], named["moved_from"], named["before"]
+    after = named["planned"] if unended else named["after"]
+    modes = named["before_mode"], named["after_mode"]
+    if not (isinstance(path, bytes) and isinstance(before, str) and isinstance(after, str | None)):
+        return None
+    if not (isinstance(source, bytes | None) and all(isinstance(mode, int | None) for mode in modes)):
+        return None
+    directories = _parse_json(named["made"])
     return FileRow(
-        os.fsdecode(named["path"]),
+        os.fsdecode(path),
         bool(named["kept"]),
-        named["before"],
-        named["before_mode"],
-        named["planned"] if unended else named["after"],
-        named["after_mode"],
+        before,
+        modes[0],
+        after,
+        modes[1],
         os.fsdecode(source) if source is not None else None,
-        tuple(_parse_json(named["made"])),
+        tuple(one for one in directories if isinstance(one, str)) if isinstance(directories, list) else (),
     )

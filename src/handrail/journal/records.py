@@ -11,18 +11,15 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from handrail.files.versions import BLOCK, Change, SubtreeEntry, hash_bytes
 from handrail.frozen import frozen
 from handrail.model import Access, Call, Result, Verdict
 from handrail.secrets.masking import Mask
-
-if TYPE_CHECKING:
-    import sqlite3
 
 VERSION = 1
 ABSENT = ""
@@ -65,6 +62,22 @@ CREATE TABLE IF NOT EXISTS images (
 );
 CREATE INDEX IF NOT EXISTS images_used ON images (used);
 """
+
+
+class Rows(Protocol):
+    """The rows that a query returns."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Queries(Protocol):
+    """Executes queries; `?` stands for a value."""
+
+    def execute(self, query: str, values: Sequence[Any] = ..., /) -> Rows: ...
 
 
 @frozen
@@ -307,7 +320,7 @@ def collect_replaced(changes: Sequence[Change | BeforeImage | MovedEntry]) -> di
     return contents
 
 
-def read_hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
+def read_hashed_columns(db: Queries, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
     """Read the columns that the hash of an entry covers; `stage` is `begin 2`, `end 2` or `whole 0`."""
     what, _, attempt = stage.partition(" ")
     columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]

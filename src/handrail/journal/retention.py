@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from handrail.journal.database import MOST_UNSHIPPED, Database, Head, read_shipped
+from handrail.journal.records import Queries
 
 MOST_CALLS = 1_000_000
 FEWEST_CALLS = 1_000
@@ -58,7 +59,7 @@ def remove_oldest(db: Database, most_calls: int, most_bytes: int) -> None:
                 _remove(db, head, removed, last, last_entry)
 
 
-def read_removed(connection: sqlite3.Connection, entry: int | None = None) -> Removed:
+def read_removed(connection: Queries, entry: int | None = None) -> Removed:
     """What was removed in all, or according to one entry of the chain; zeros if that is nothing."""
     first, last = (0, _LAST) if entry is None else (entry, entry)
     query = "SELECT value FROM main.meta WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"

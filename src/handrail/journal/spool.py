@@ -16,10 +16,9 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 from typing import Any, NamedTuple
 
-from handrail.journal.records import CALL_COLUMNS, as_stored
+from handrail.journal.records import CALL_COLUMNS, Queries, as_stored
 
 START = "0" * 64
 KEY = "spool"
@@ -87,7 +86,7 @@ def parse_hash(raw: bytes) -> str:
     return raw.decode("ascii") if _HASH.fullmatch(raw) else ""
 
 
-def read_moved(db: sqlite3.Connection) -> str:
+def read_moved(db: Queries) -> str:
     """The hash of the last line that was moved into the database."""
     row = db.execute("SELECT value FROM main.meta WHERE key = ?", (KEY,)).fetchone()
     return row[0] if row and isinstance(row[0], str) else START
