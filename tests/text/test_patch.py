@@ -145,7 +145,7 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
         ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** End of File\n+b\n*** End Patch", 6, "begins with '@@'"),
         ("*** Begin Patch\n*** Update File: a\n@@\n\ta\n*** End Patch", 4, "' ', '-' or '+'"),
         ("--- a/x\n+++ b/x\n", 1, "no hunks"),
-        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n+a\n", 1, "both names"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -0,0 +1 @@\n+a\n", 1, "both names"),
         ("--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", 1, "'+' lines only"),
         ("diff --git a/x b/y\nrename from x\n", 1, "rename"),
         ("diff --git a/x b/x\nnew file mode 120000\n", 2, "link"),
@@ -247,9 +247,7 @@ UNIFIED = "--- a/a/b.txt\n+++ b/a/b.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three
 BLOCK = "<<<<<<< SEARCH\none\ntwo\nthree\n=======\none\n2\nthree\n>>>>>>> REPLACE"
 FRAMES = {
     "markers with stars": PLAIN.replace("Patch\n", "Patch ***\n"),
-    "no end": PLAIN.replace("*** End Patch\n", ""),
     "no beginning": PLAIN.replace("*** Begin Patch\n", ""),
-    "neither": PLAIN.replace("*** Begin Patch\n", "").replace("*** End Patch\n", ""),
     "a here-document without a command": f"<<'EOF'\n{PLAIN}EOF\n",
     "padded markers": PLAIN.replace("***", "  ***"),
     "indented": "".join(f"    {row}\n" for row in PLAIN.splitlines()),

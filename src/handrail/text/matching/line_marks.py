@@ -49,8 +49,8 @@ _TAG = re.compile(rf"^\s*<({_SIDE}|code){_ATTRIBUTES}>[ \t]*\n(.*?)\n[ \t]*</\1>
 _INLINE_TAG = re.compile(rf"^\s*<({_SIDE}){_ATTRIBUTES}>(.*?)</\1>\s*$", re.DOTALL)
 _CDATA = re.compile(r"^\s*<!\[CDATA\[\n()(.*?)\n\]\]>\s*$", re.DOTALL)
 _INLINE_CDATA = re.compile(r"^\s*<!\[CDATA\[()(.*?)\]\]>\s*$", re.DOTALL)
-_SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={5,9}\s*$", re.DOTALL)
-_REPLACE = re.compile(r"^(?:={5,9}[ \t]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
+_SEARCH = re.compile(r"^<{5,} *(\w*)[^\n]*\n(.*?)\n={7}\s*$", re.DOTALL)
+_REPLACE = re.compile(r"^(?:={7}[ \t]*\n)?()(.*?)\n>{5,}[^\n]*\s*$", re.DOTALL)
 _INLINE = (_INLINE_TAG, _INLINE_CDATA)
 """Without line breaks of their own."""
 _WRAPPERS = ((_TAG, _TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE), *((one, one) for one in _INLINE))

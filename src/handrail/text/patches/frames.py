@@ -1,7 +1,8 @@
 """Undo the frames that models put around or into a patch, so that the parser sees the patch itself.
 
-A fence, a here-document, a text written as JSON, padded markers, a missing first or last line, the header of a git diff
-below `*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched.
+A fence, a here-document, a text written as JSON, padded markers, a missing first line, the header of a git diff below
+`*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched. A frame that has no end raises
+`BadPatch`: the patch is cut off.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import json
 import re
 
+from handrail.errors import BadPatch
+from handrail.frozen import frozen
 from handrail.text.lines import count_equal_edges
+from handrail.text.patches.operations import CUT_OFF
 
 _BEGIN = re.compile(r"\*{3}\s*begin\s+patch(?:\s*\*+)?", re.IGNORECASE)
 _END = re.compile(r"\*{3}\s*end\s+patch(?:\s*\*+)?", re.IGNORECASE)
@@ -21,45 +25,61 @@ _UPDATE = "*** Update File:"
 _GIT_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |(?:old|new) mode \d")
 _IN_JSON = re.compile(r"\*{3} Begin Patch\\n|\+{3} .*?\\n@@|<{5,9} ?SEARCH\\n")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
-_MIDDLE = re.compile(r"={5,9}\s*")
+_MIDDLE = re.compile(r"={7}\s*")
+"""A line of seven: more of them, or fewer, underline a heading."""
 _REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
 
 
-def unwrap_patch(text: str) -> str:
-    """The patch without its frames; the text itself where there are none."""
-    text = _decode_json(text)
+@frozen
+class UnwrappedPatch:
+    """A patch without its frames."""
+
+    text: str
+    framed: bool = False
+    """Whether a marker shows where it ends."""
+
+
+def unwrap_patch(text: str) -> UnwrappedPatch:
+    """The patch without its frames; the text itself where there are none. Raises `BadPatch` if a frame is not whole."""
+    text, framed = _decode_json(text)
     rows = [row.removesuffix("\r") for row in text.split("\n")]
     start, end = _trim(rows)
     body = rows[start:end]
     for _ in range(2):  # a fence around a here-document, or the other way round
-        body = _remove_wrapper(body)
+        inner = _remove_wrapper(body)
+        framed = framed or inner is not body
+        body = inner
     if not body:
-        return text
-    if _MARK.match(body[0]) and (_END.fullmatch(body[-1].strip()) or _ends_with_change(body)):
+        return UnwrappedPatch(text)
+    if _MARK.match(body[0]) and _END.fullmatch(body[-1].strip()):
         body = ["*** Begin Patch", *body]  # which is missing
     if _BEGIN.fullmatch(body[0].strip()):
-        body = _repair_envelope(body)
+        body, framed = _repair_envelope(body), True
     elif any(map(_SEARCH.fullmatch, body)):
         body = _name_blocks(body)
-    elif body[0].startswith("+++ ") and len(body) > 1 and body[1].startswith("@@"):
-        old = re.sub(r"^b/", "a/", body[0][4:])
-        body = [f"--- {old}", *body]
+    else:
+        _refuse_open_frame(body)
+        if body[0].startswith("+++ ") and len(body) > 1 and body[1].startswith("@@"):
+            old = re.sub(r"^b/", "a/", body[0][4:])
+            body = [f"--- {old}", *body]
     if body == rows[start:end] and start == 0:
-        return text
-    return "\n".join([*[""] * start, *body]) + "\n"
+        return UnwrappedPatch(text, framed)
+    last_break = "\n" if framed or end < len(rows) else ""
+    return UnwrappedPatch("\n".join([*[""] * start, *body]) + last_break, framed)
 
 
-def _decode_json(text: str) -> str:
-    """The text of a JSON string, with or without its quotes, if it holds a whole patch in one line."""
+def _decode_json(text: str) -> tuple[str, bool]:
+    """The text of a JSON string, with or without its quotes, if it holds a whole patch in one line; and whether it has
+    both quotes."""
     sent = text.strip()
     if "\n" in sent or not _IN_JSON.search(sent):
-        return text
-    quoted = sent if sent.startswith('"') else f'"{sent}"'
+        return text, False
+    has_quotes = sent.startswith('"')
     try:
-        decoded = json.loads(quoted)
+        decoded = json.loads(sent if has_quotes else f'"{sent}"')
     except ValueError:
-        return text
-    return decoded if isinstance(decoded, str) else text
+        return text, False
+    return (decoded, has_quotes) if isinstance(decoded, str) else (text, False)
 
 
 def _trim(rows: list[str]) -> tuple[int, int]:
@@ -79,14 +99,18 @@ def _remove_wrapper(rows: list[str]) -> list[str]:
     return rows[1:-1][start:end]
 
 
-def _repair_envelope(rows: list[str]) -> list[str]:
-    """Plain markers, and sections without headers of git.
+def _refuse_open_frame(rows: list[str]) -> None:
+    """Raise `BadPatch` if a fence or a here-document begins above a diff: it does not end, or it was removed before."""
+    for number, row in enumerate(rows, start=1):
+        if row.startswith(("--- ", "diff --git ", "@@")):
+            return
+        if _FENCE.fullmatch(row) or _HEREDOC.fullmatch(row):
+            raise BadPatch(line=number, why=f"{CUT_OFF}{row.strip()[:40]!r} has no end")
 
-    An end that is missing is added below an update. Below a new file it stays away: the file may have been cut.
-    """
+
+def _repair_envelope(rows: list[str]) -> list[str]:
+    """Plain markers, and sections without headers of git."""
     rows = [_repair_mark(row) for row in _remove_padding(rows)]
-    if not _END.fullmatch(rows[-1].strip()) and _ends_with_change(rows):
-        rows = [*rows, "*** End Patch"]
     body = rows[1:-1]
     if not _END.fullmatch(rows[-1].strip()) or any(_END.fullmatch(row.strip()) for row in body):
         return ["*** Begin Patch", *rows[1:]]
@@ -121,14 +145,6 @@ def _repair_mark(row: str) -> str:
     return f"{_MARKS[mark[1].lower()]} {path.removesuffix(' ***').rstrip()}"
 
 
-def _ends_with_change(rows: list[str]) -> bool:
-    """Whether the last section is an update with a line that is added or removed."""
-    starts = [number for number, row in enumerate(rows) if _MARK.match(row)]
-    if not starts or any(_END.fullmatch(row.strip()) for row in rows) or not rows[starts[-1]].startswith(_UPDATE):
-        return False
-    return any(row[:1] in ("+", "-") for row in rows[starts[-1] + 1 :])
-
-
 def _skip_git_header(rows: list[str], start: int) -> int:
     """The number of the first row after a header of git, if there is one and a hunk follows."""
     number = start
@@ -149,23 +165,30 @@ def _remove_git_prefix(mark: str, header: list[str]) -> str:
 def _name_blocks(rows: list[str]) -> list[str]:
     """SEARCH/REPLACE blocks below the names of their files, as a patch; the rows themselves if a name is missing."""
     sections, path, named = list[str](), "", ""
-    number = 0
+    number, waiting, in_fence = 0, 0, False
     while number < len(rows):
         row = rows[number].strip()
         if _SEARCH.fullmatch(row):
             end = next((at for at in range(number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
-            if not path or end is None:
+            if end is None:
+                raise BadPatch(line=number + 1, why=f"{CUT_OFF}this block does not end with '>>>>>>> REPLACE'")
+            if not path:
                 return rows
             if path != named:
                 sections.append(f"{_UPDATE} {path}")
                 named = path
             sections += rows[number : end + 1]
-            number = end
-        elif row and not _FENCE.fullmatch(row):
-            path = row.removeprefix("#").strip().strip("`*: ")
+            number, waiting = end, 0
+        elif _FENCE.fullmatch(row):
+            in_fence = not in_fence
+        elif row:
+            path, waiting = row.removeprefix("#").strip().strip("`*: "), number + 1
             if " " in path:
                 return rows  # a sentence, and no name of a file
         number += 1
+    if waiting or in_fence:
+        why = "there is no block below this line" if waiting else "the last fence has no end"
+        raise BadPatch(line=waiting or len(rows), why=CUT_OFF + why)
     return ["*** Begin Patch", *_convert_blocks(sections), "*** End Patch"] if sections else rows
 
 
@@ -175,13 +198,23 @@ def _convert_blocks(rows: list[str]) -> list[str]:
     for start, row in enumerate(rows):
         if start < number or not _SEARCH.fullmatch(row):
             continue
-        middle = next((at for at in range(start + 1, len(rows)) if _MIDDLE.fullmatch(rows[at])), len(rows))
-        end = next((at for at in range(middle, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
+        end = next((at for at in range(start + 1, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
         if end is None:
             break  # and no later block has an end either
+        middle = _find_divider(rows, start, end)
         converted += [*rows[number:start], "@@", *_sign_rows(rows[start + 1 : middle], rows[middle + 1 : end])]
         number = end + 1
     return converted + rows[number:]
+
+
+def _find_divider(rows: list[str], start: int, end: int) -> int:
+    """The line between the two texts of a block; raises `BadPatch` unless exactly one line can be it."""
+    dividers = [at for at in range(start + 1, end) if _MIDDLE.fullmatch(rows[at])]
+    if len(dividers) == 1 and not any(map(_SEARCH.fullmatch, rows[start + 1 : end])):
+        return dividers[0]
+    count = f"{len(dividers)} lines" if dividers else "no line"
+    why = f"a block has one line of exactly seven '=' between its two texts, and this block has {count} of them"
+    raise BadPatch(line=start + 1, why=why)
 
 
 def _sign_rows(old: list[str], new: list[str]) -> list[str]:

@@ -317,6 +317,8 @@ class _PatchedText:
         places = self._find_windows(level, old, scopes[0][0], number)
         if hunk.at_end:
             places = [at for at in places if at + len(old) == len(self.rows)]
+        if hunk.unended:
+            places = [at for at in places if self.bodies[at + len(old) - 1] == old[-1]]
         if not places:
             return None
         return _Fit(hunk, level, self._narrow(_Fit(hunk, level, places), scopes, head, number))
@@ -594,6 +596,8 @@ def _take_signed(hunk: PatchHunk) -> list[MergedRow]:
 def _list_variants(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
     """The hunk as it is, then without blank lines of context at its edges; and how many were taken off its head."""
     rows = hunk.rows
+    if hunk.unended:
+        return [(hunk, 0)]
     head = next((n for n, (sign, text) in enumerate(rows) if sign != " " or text.strip()), 0)
     tail = next((n for n, (sign, text) in enumerate(reversed(rows)) if sign != " " or text.strip()), 0)
     trimmed = replace(hunk, rows=rows[head : len(rows) - tail])

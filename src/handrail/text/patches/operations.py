@@ -17,6 +17,8 @@ SignedLine = tuple[str, str]
 OpKind = Literal["add", "delete", "update"]
 HUNK_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 END_OF_FILE = "*** End of File"
+CUT_OFF = "the patch is cut off: "
+"""How every complaint about a patch begins whose end is missing."""
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _PREFIXED = re.compile(r"[ab]/(?=/)")
 """A prefix of git before an absolute path."""
@@ -32,6 +34,8 @@ class PatchHunk:
     """Whether its last line must be the last of the file."""
     line: int | None = None
     """Where a unified diff says it begins; it decides between places that fit, and nothing else."""
+    unended: bool = False
+    """Whether the patch ends with its last line and no line break: that line must be a whole line of the file."""
 
     @property
     def old(self) -> list[str]:
@@ -145,10 +149,11 @@ class HunkReader:
             raise BadPatch(line=number, why=f"{END_OF_FILE!r} must be below the lines of a hunk")
         self._at_end, self._blanks = True, 0
 
-    def close(self, number: int) -> None:
+    def close(self, number: int, *, unended: bool = False) -> None:
         """Complete the current hunk."""
         if self._begun and not self._rows:
             raise BadPatch(line=number, why="the hunk above has no lines")
         if self._rows:
-            self.hunks.append(PatchHunk(tuple(self._rows), tuple(self._headers), self._at_end, self._line))
+            hunk = PatchHunk(tuple(self._rows), tuple(self._headers), self._at_end, self._line, unended)
+            self.hunks.append(hunk)
         self._clear()

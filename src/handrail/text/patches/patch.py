@@ -7,8 +7,9 @@
     UpdateFile := "*** Update File: " path [ "*** Move to: " path ] { Hunk }
     Hunk       := "@@" [ header ] { (" " | "-" | "+") line } [ "*** End of File" ]
 
-A hunk has no line numbers: `locate.py` finds where it belongs. `unified.py` parses unified diffs into the same
-operations. `BadPatch` is the only exception, whatever is wrong with a text.
+A patch without its end marker is cut off, and refused. A hunk has no line numbers: `locate.py` finds where it belongs.
+`unified.py` parses unified diffs into the same operations. `BadPatch` is the only exception, whatever is wrong with a
+text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 
 from handrail.errors import BadPatch
 from handrail.text.patches.frames import unwrap_patch
-from handrail.text.patches.operations import END_OF_FILE, FileOp, HunkReader, OpKind, check_path
+from handrail.text.patches.operations import CUT_OFF, END_OF_FILE, FileOp, HunkReader, OpKind, check_path
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"
@@ -25,8 +26,9 @@ _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update
 
 def parse_patch(text: str) -> list[FileOp]:
     """Return the operations of a patch; raises `BadPatch`."""
-    reader = PatchReader()
-    return _combine_sections([*reader.feed(unwrap_patch(text)), *reader.close()])
+    patch = unwrap_patch(text)
+    reader = PatchReader(framed=patch.framed)
+    return _combine_sections([*reader.feed(patch.text), *reader.close()])
 
 
 def _combine_sections(operations: list[FileOp]) -> list[FileOp]:
@@ -54,7 +56,9 @@ def _combine_sections(operations: list[FileOp]) -> list[FileOp]:
 class PatchReader:
     """Parses a patch that arrives in pieces, and returns each operation as soon as it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, framed: bool = False) -> None:
+        """``framed``: a marker showed where the patch ends, so that a unified diff is whole whatever its counts say."""
+        self._framed = framed
         self._rest = ""
         self._number = 0
         self._grammar: _Grammar | None = None
@@ -70,13 +74,14 @@ class PatchReader:
 
     def close(self) -> list[FileOp]:
         """Return the remaining operations; raises `BadPatch` if the patch is incomplete."""
+        unended = bool(self._rest)
         if self._rest:
             self._take(self._rest)
             self._rest = ""
         if self._unified is not None:
             from handrail.text.patches.unified import parse_unified  # few patches are unified diffs
 
-            return self._take_new(parse_unified(self._unified))
+            return self._take_new(parse_unified(self._unified, framed=self._framed, unended=unended))
         if self._grammar is None:
             raise BadPatch(line=1, why="the patch is empty")
         self._grammar.close()
@@ -146,7 +151,7 @@ class _Grammar:
 
     def close(self) -> None:
         if not self._ended:
-            raise self._report_bad_patch(f"the patch does not end with {_END!r}")
+            raise self._report_bad_patch(f"{CUT_OFF}it does not end with {_END!r}")
 
     def _report_bad_patch(self, why: str) -> BadPatch:
         return BadPatch(line=self._number, why=why)

@@ -2,6 +2,9 @@
 
 Line numbers and counts are hints, because models get them wrong. Counts that fit the text decide where a hunk ends;
 otherwise the signs in front of the lines do. Modes, links, binary files and copies are refused, never ignored.
+
+A diff has no end marker. Unless a frame shows its end, it is cut off if its last hunk is the beginning of what its
+header counts, if its last line has no line break and may go on, or if the hunks of a file are missing.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from handrail.errors import BadPatch
-from handrail.text.patches.operations import HUNK_NUMBERS, FileOp, HunkReader, check_path
+from handrail.text.patches.operations import CUT_OFF, HUNK_NUMBERS, FileOp, HunkReader, check_path
 
 _GIT = "diff --git "
 _PREFIXES = {("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")}
@@ -29,9 +32,17 @@ _REFUSED = {
 }
 
 
-def parse_unified(rows: Sequence[str]) -> list[FileOp]:
-    """Return the operations of a unified diff; raises `BadPatch`."""
-    return _DiffReader(rows).operations()
+_NO_NEWLINE = "\\ No newline at end of file"
+_EMPTY_BLOB = "e69de29"
+"""How git names the contents of an empty file."""
+
+
+def parse_unified(rows: Sequence[str], *, framed: bool = False, unended: bool = False) -> list[FileOp]:
+    """Return the operations of a unified diff; raises `BadPatch`.
+
+    ``framed``: a marker showed where it ends. ``unended``: its last row has no line break.
+    """
+    return _DiffReader(rows, framed, unended).operations()
 
 
 class _Section:
@@ -43,10 +54,21 @@ class _Section:
         self.named = False
         self.moved: dict[str, str] = {}
         self.mark = ""
+        self.blobs = ""
+        """The names of the contents before and after, by the line `index` of git."""
         self.hunks = HunkReader()
 
-    def operation(self, line: int) -> FileOp:
+    @property
+    def needs_no_hunks(self) -> bool:
+        """Whether it may be complete without hunks: a file is renamed, or an empty file is created or deleted."""
+        if self.mark:
+            return _EMPTY_BLOB in self.blobs
+        return bool(self.moved) and not self.named and not self.blobs
+
+    def operation(self, line: int, *, framed: bool = True) -> FileOp:
         self.hunks.close(line)
+        if self.hunks.empty and not framed and not self.needs_no_hunks and (self.named or self.mark or self.moved):
+            raise BadPatch(line=self.line, why=f"{CUT_OFF}there are no hunks for {self.new or self.old or 'a file'}")
         old, new = self.old, self.new
         if self.moved:
             old, new = self.moved.get("from", ""), self.moved.get("to", "")
@@ -77,13 +99,17 @@ class _Section:
 class _DiffReader:
     """Parses the rows of a diff, one file section after the other."""
 
-    def __init__(self, rows: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[str], framed: bool, unended: bool) -> None:
         self._rows = rows
+        self._framed = framed
+        self._unended = unended and not framed
         self._at = 0
         self._parsed: list[FileOp] = []
         self._section: _Section | None = None
         self._after_signature = False
         """Whether the signature of a mailed patch was passed: what follows is no part of a file."""
+        self._has_whole_end = not rows or not rows[-1].strip()
+        """Whether the last row is whole, or no part of a file, although it has no line break."""
 
     def operations(self) -> list[FileOp]:
         while self._at < len(self._rows):
@@ -98,6 +124,8 @@ class _DiffReader:
             else:
                 self._read_other(row)
                 self._at += 1
+        if self._unended and not self._has_whole_end and self._section:
+            raise self._report_cut("its last line has no line break")
         self._finish()
         if not self._parsed:
             raise BadPatch(line=1, why="a patch begins with '*** Begin Patch', or is a diff with '---' and '+++' lines")
@@ -111,8 +139,11 @@ class _DiffReader:
 
     def _finish(self) -> None:
         if self._section:
-            self._parsed.append(self._section.operation(self._at))
+            self._parsed.append(self._section.operation(self._at, framed=self._framed))
         self._section = None
+
+    def _report_cut(self, why: str) -> BadPatch:
+        return BadPatch(line=len(self._rows), why=CUT_OFF + why)
 
     def _name(self) -> None:
         section = self._section
@@ -132,10 +163,33 @@ class _DiffReader:
         if numbers:
             old, new = (int((count or "1")[:9]) for count in (numbers[2], numbers[3]))
             end = _end_by_counts(self._rows, self._at + 1, old, new)
+        counted = end is not None
         end = end or _end_by_signs(self._rows, self._at + 1)
         for number in range(self._at, end):
             section.hunks.take(self._rows[number], number + 1)
+        if not self._framed and not any(map(str.strip, self._rows[end:])):
+            unended = self._unended and end == len(self._rows)
+            counts = None if counted or not numbers else (old, new)
+            self._require_whole_hunk(self._rows[self._at + 1 : end], counts, unended)
+            if unended:
+                self._has_whole_end = True
+                section.hunks.close(end, unended=True)
         self._at = end
+
+    def _require_whole_hunk(self, rows: Sequence[str], counts: tuple[int, int] | None, unended: bool) -> None:
+        """Raise `BadPatch` if the last hunk is cut off; ``counts``: those of its header, if it has others."""
+        if not any(row[:1] in ("+", "-") for row in rows):
+            raise self._report_cut("the last hunk changes no line")
+        if counts and _begins(rows, *counts):
+            raise self._report_cut("the last hunk has fewer lines than its header counts")
+        last = rows[-1]
+        if counts and (unended or last.startswith("--- ")) and _count_sides(rows[:-1]) == counts:
+            raise self._report_cut("it ends in the name of a file")
+        if unended and last[0] == "+":
+            raise self._report_cut("its last line begins with '+' and has no line break; add one if it is complete")
+        is_open = (last[:1] == "-" and not last.strip("- ")) or (last[:1] == "\\" and last != _NO_NEWLINE)
+        if unended and is_open:
+            raise self._report_cut("its last line has no line break")
 
     def _read_other(self, row: str) -> None:
         section = self._section
@@ -145,10 +199,15 @@ class _DiffReader:
             if row.rstrip() != "--":
                 raise BadPatch(line=self._at + 1, why="a line of a hunk begins with ' ', '-' or '+'")
             self._after_signature = True
+            self._has_whole_end = self._at + 1 < len(self._rows)
             return
         why = next((why for start, why in _REFUSED.items() if row.startswith(start)), None)
         if why:
             raise BadPatch(line=self._at + 1, why=why)
+        if row.startswith("index "):
+            section.blobs = row
+        if row.startswith("similarity index ") and row.rstrip() != "similarity index 100%":
+            section.blobs = row  # they differ
         for mark in ("new file", "deleted file"):
             section.mark = mark if row.startswith(mark + " mode ") else section.mark
         for end in ("from", "to"):
@@ -178,6 +237,21 @@ def _end_by_counts(rows: Sequence[str], at: int, old: int, new: int) -> int | No
     behind = rows[at] if at < len(rows) else ""
     more = behind[:1] in (" ", "+", "-") and behind.strip() not in ("", "--") and not _starts_file(rows, at)
     return None if more else at
+
+
+def _count_sides(rows: Sequence[str]) -> tuple[int, int]:
+    """How many lines of the old and of the new file the rows of a hunk are."""
+    signs = [row[:1] for row in rows]
+    return sum(sign in ("", " ", "-") for sign in signs), sum(sign in ("", " ", "+") for sign in signs)
+
+
+def _begins(rows: Sequence[str], old: int, new: int) -> bool:
+    """Whether rows may be the beginning of a longer hunk with these counts: neither side has more, and one has less.
+
+    Where one side has more, the counts are wrong, which says nothing about the end.
+    """
+    there = _count_sides(rows)
+    return there[0] <= old and there[1] <= new and there != (old, new)
 
 
 def _end_by_signs(rows: Sequence[str], at: int) -> int:
