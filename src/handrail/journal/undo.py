@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from handrail.errors import ChangedSince, ToolError, from_os
@@ -38,6 +39,7 @@ __all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport"
 
 _ATTEMPTS = 5
 _MOST_LOCKED = 1_000
+_MOST_PASSED = 100
 
 
 class CannotUndo(RuntimeError):
@@ -138,7 +140,14 @@ def undo(
         raise ValueError("give only one of call, since and session")
     with _open_reader(journal) as reader:
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
-        rows = choose(reader, hands.origin.workspace, call, since, session, only)
+        is_newest = call is None and since is None and session is None
+        try:
+            rows = choose(reader, hands.origin.workspace, call, since, session, only)
+        except UnknownCall as error:
+            passed = _list_passed_over(reader, hands.origin.workspace, only, 0) if is_newest else ()
+            if passed:
+                raise UnknownCall(f"{error}; these commands cannot be undone: {', '.join(passed)}") from None
+            raise
         if dry_run and len(rows) > 1:  # what one undo does to the next is known from the hashes alone
             return _undo_files(journal, reader, hands, rows, dry_run)
         reports: list[UndoReport] = []
@@ -155,7 +164,17 @@ def undo(
                 left.append(row)
         if left or not reports:
             reports.append(_undo_files(journal, reader, hands, left, dry_run))
+        if is_newest:
+            passed = _list_passed_over(reader, hands.origin.workspace, only, rows[0].seq + 1)
+            reports.append(UndoReport(unknown=passed))
     return _join(reports)
+
+
+def _list_passed_over(reader: JournalReader, workspace: str, session: str, first: int) -> tuple[str, ...]:
+    """The commands since call ``first`` of which an undo finds nothing to restore, though they may change files."""
+    rows = reader.iterate_changing_calls(first=first, session=session, workspace=workspace)
+    unknown = (command for row in islice(rows, _MOST_PASSED) for command in _list_unknown_effects(row, False))
+    return tuple(dict.fromkeys(unknown))
 
 
 def _undo_files(
@@ -454,8 +473,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
         return []
     if drifted or row.unsure:
         return [row.command]
-    known = find_effects(row.command)
-    return [] if not known.doubts and all(one.complete for one in known.commands) else [row.command]
+    return [] if find_effects(row.command).is_complete else [row.command]
 
 
 def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:

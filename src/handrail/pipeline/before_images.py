@@ -15,9 +15,11 @@ from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.journal import BeforeImage, MovedEntry, NoJournal
 from handrail.journal.undo_drafts import read_image
 from handrail.model import Access
-from handrail.pipeline.call_state import Approved, Progress
+from handrail.pipeline.call_state import Approved, Progress, Ran
 from handrail.pipeline.finish import Recorder
+from handrail.pipeline.services import Services
 from handrail.policy.shell_patterns import ShellPatterns
+from handrail.shell.effects.effects import find_effects
 from handrail.text.display import escape
 from handrail.tools.notes import NotKept
 from handrail.workspace import Workspace, resolve_parent
@@ -26,6 +28,8 @@ _NAMED = 20
 _OUTSIDE = "it is outside the workspace"
 _NOT_KNOWN = "its new contents are not known in advance"
 _NOT_KEPT = "not all of it could be saved"
+_NO_DRAFT = "it runs in no draft"
+_RUNS_ON = "it may run in the background"
 
 
 def save_before_images(approved: Approved, recorder: Recorder, workspace: Workspace, progress: Progress) -> Approved:
@@ -39,13 +43,37 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
         return approved
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
     images = BeforeImages(roots, os.path.realpath(workspace.home))
-    approved = replace(approved, accesses=images.save(approved.accesses))
+    accesses = images.save(approved.accesses)
+    if _may_run_on(approved):
+        accesses = tuple(replace(one, doubt=_RUNS_ON) if _changes_file(one) else one for one in accesses)
+    approved = replace(approved, accesses=accesses)
     if images.saved or required:
         recorder.begin(approved, list(images.saved.values()), progress)
     if images.missed:
         missed = NotKept(paths=", ".join(map(escape, images.missed[:_NAMED])))
         approved = replace(approved, notes=(*approved.notes, missed))
     return approved
+
+
+def note_irreversible(ran: Ran, services: Services) -> Ran:
+    """Say in the answer, and in the journal, that a command without a draft may have changed what nobody saved."""
+    approved = ran.previous
+    command = next((access for access in approved.accesses if access.action == "run"), None)
+    if command is None or not approved.previous.tool.drafted or isinstance(services.recorder.journal, NoJournal):
+        return ran
+    is_job = _may_run_on(approved)
+    if not is_job and find_effects(command.script or command.target).is_complete:
+        return ran
+    host = services.command_host()
+    jobs = [job.id for job in host.jobs.list() if job.running]
+    why = f"{jobs[0]} is running in the background" if jobs else host.no_drafts or _NO_DRAFT
+    return replace(ran, previous=replace(approved, irreversible=_RUNS_ON if is_job else why))
+
+
+def _may_run_on(approved: Approved) -> bool:
+    """Whether its command may change files after the answer."""
+    judged = approved.previous
+    return judged.tool.drafted is not None and not judged.tool.drafted(judged.args)
 
 
 def _changes_file(access: Access) -> bool:

@@ -226,6 +226,8 @@ class Approved:
     """None if nobody had to be asked."""
     network: NetworkGrant
     notes: tuple[NoteFacts, ...] = ()
+    irreversible: str = ""
+    """Why the changes of a command cannot be undone, if they cannot."""
 
     @property
     def by_person(self) -> bool:

@@ -96,6 +96,11 @@ class CopiedWorkspace:
         if missed and token and token.seq:
             self.notes += (NotKept(paths=", ".join(map(escape, missed[:MOST_NAMED]))),)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether all changes of the command are known."""
+        return self._approved is not None
+
     def finish(self, ran: Ran) -> Ran:
         """The call with the accesses that are known now."""
         return replace(ran, previous=self._approved) if self._approved else ran

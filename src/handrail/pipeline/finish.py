@@ -23,6 +23,7 @@ from handrail.text.display import escape, replace_surrogates
 from handrail.tools.notes import (
     AnswerCut,
     ChangesLeft,
+    Irreversible,
     JournalFailing,
     JournalSetAside,
     NoteFacts,
@@ -47,13 +48,20 @@ class ResultRenderer:
         tool = judged.tool
         notes = [self._note(note) for note in (*outcome.notes, *_list_pipeline_notes(done))]
         templates = self._dialect.templates
-        if notes:
-            loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
-            templates = templates.with_notes("".join("\n" + text for text in loud))
+        loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         data = dict(outcome.data)
+        remark = None
+        if ran.previous.irreversible:  # the command did all that it was to do: no reason to call it partial
+            remark = self._note(Irreversible(why=ran.previous.irreversible))
+            loud.append(remark.text)
+            data["irreversible"] = ran.previous.irreversible
+        if loud:
+            templates = templates.with_notes("".join("\n" + text for text in loud))
         for name, value in done.data.items():
             data.setdefault(name, value)
         text = tool.render(outcome, templates)
+        if remark and remark.text not in text:  # a dialect that shows notes elsewhere
+            notes.append(remark)
         summary = f"{tool.id}.summary"
         if summary in templates.messages:  # a dialect that shows the content apart from the sentence about it
             data["content"] = replace_surrogates(text)

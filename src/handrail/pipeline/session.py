@@ -761,6 +761,10 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
         ran = progress.reach(run(approved, context, services))
         if copied:
             ran = progress.reach(copied.finish(ran))
+        if not draft and not (copied and copied.is_recorded):
+            from handrail.pipeline.before_images import note_irreversible
+
+            ran = progress.reach(note_irreversible(ran, services))
         seen = draft or copied
         data = {"diff": seen.diff} if seen else {}
         return progress.reach(Done(ran, (), progress.token, data=data))

@@ -199,6 +199,7 @@ class Data(apply_patch.Data, total=False):
     changes: list[CommandFileData]
     kept: bool
     draft: str
+    irreversible: str
 
 
 def accesses(args: Args) -> list[Access]:

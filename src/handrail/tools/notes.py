@@ -317,6 +317,13 @@ class NotKept(NoteFacts):
     paths: str
 
 
+class Irreversible(NoteFacts):
+    """A command that worked on the workspace itself, and may have changed files that nobody saved before."""
+
+    code = "irreversible"
+    why: str
+
+
 class OwnerChanged(NoteFacts):
     """Files of other users that a command changed, and that belong to this user now."""
 

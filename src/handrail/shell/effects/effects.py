@@ -168,6 +168,11 @@ class Effects:
     script: Script = field(default=Script(""), compare=False, repr=False)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all files are known that the command line changes."""
+        return not self.doubts and all(command.complete for command in self.commands)
+
+    @property
     def unproven(self) -> frozenset[Unproven]:
         """Actions on files that cannot be named; a command that was not parsed may delete some."""
         known = frozenset(kind for command in self.commands for kind in command.unproven)
