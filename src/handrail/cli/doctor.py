@@ -147,6 +147,9 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     )
     if not (journal := by_name["journal"]).ok:
         purposes.append(Purpose(journal.name, "limited", journal.detail, journal.fix))
+    installation = by_name["installation"]
+    if not installation.ok:
+        purposes.append(Purpose(installation.name, "limited", installation.detail, installation.fix))
     if shared := by_name.get("shared journal"):
         purposes.append(Purpose(shared.name, "ready" if shared.ok else "missing", shared.detail, shared.fix))
     return purposes
@@ -240,6 +243,7 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     yield _state(state)
     for name, module in _NEEDED.items():
         yield _check_package(name, module, "needed", install_packages_command(name), needed=True)
+    yield _check_installation(workspace)
     yield _check_ripgrep()
     yield _check_bash()
     layers = list(_check_sandbox())
@@ -407,6 +411,15 @@ def _state(configured: str | None) -> Check:
     except OSError as error:
         return Check("locks", False, f"{escape(error.filename or 'locking')}: {error.strerror}", fix, needed=True)
     return Check("locks", True, f"kept in {escape(directory)}", needed=True)
+
+
+def _check_installation(workspace: str) -> Check:
+    """Whether the commands of a model work beside Handrail's own files."""
+    from handrail.shell.sandbox.installation import PACKAGE, SEPARATE, find_installation
+
+    if find_installation((os.path.realpath(workspace),)):
+        return Check("installation", False, "Handrail is installed in the workspace, where commands work", SEPARATE)
+    return Check("installation", True, escape(PACKAGE))
 
 
 def _check_bash() -> Check:

@@ -23,7 +23,7 @@ from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.foreign_files import adopt_foreign_copies
 from handrail.drafts.hidden_paths import spare_hidden
 from handrail.drafts.keep import DraftConflict, keep
-from handrail.drafts.layout import read_clock
+from handrail.drafts.layout import read_clock, remove_tree
 from handrail.drafts.split import choose, is_below, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
@@ -363,6 +363,7 @@ class CallDraft:
         """
         try:
             self.open_draft.directory.remove_temporaries()
+            self._drop_own_caches()
             hidden = self.open_draft.hidden or ()
             spared = spare_hidden(self.open_draft.directory, hidden)
             if spared:
@@ -413,6 +414,15 @@ class CallDraft:
             if named:
                 why = f"git would record another {escape(named[0])}, which is hidden from commands"
                 raise Denied(rule="hidden files", why=why, source="", allow="")
+
+    def _drop_own_caches(self) -> None:
+        """Leave out what Python compiled of Handrail's own packages: it would be run instead of their sources."""
+        guard, directory = self._services.command_host().protected_files, self.open_draft.directory
+        for path in guard.installation.list_caches(directory.upper, directory.info.workspace) if guard else ():
+            if os.path.isdir(path) and not os.path.islink(path):
+                remove_tree(path)
+            else:
+                os.unlink(path)
 
     def _leave(self) -> None:
         """Leave the draft to the user, who can look at it and keep a part of it."""
@@ -493,7 +503,8 @@ class CallDraft:
                     by_git = switched if change.after is None else change.after.type == "file"
                     if by_git and guard.is_of_git(access.path, raw):
                         continue
-                    if not can_ask and self._judge([access]).decision != "deny":
+                    own = guard.installation.contains(access.path)
+                    if not (can_ask or own) and self._judge([access]).decision != "deny":
                         continue
                 yield access, protected
 

@@ -28,7 +28,7 @@ from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
-from handrail.policy.paths import NameTest, PathPattern, PathSet, is_within
+from handrail.policy.paths import NameTest, PathPattern, PathSet, escape_glob, is_within
 from handrail.policy.repository_paths import list_named_by_git
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
@@ -64,13 +64,21 @@ class BuiltInPaths:
     def _named_by_git(self) -> list[str]:
         return list_named_by_git(self._roots, self._home)
 
-    def _get_protected(self) -> Rule:
-        return next(rule for rule in load_built_in_rules() if rule.text == "protected")
+    @cached_property
+    def _protected(self) -> Rule:
+        """The rule about protected paths, with Handrail's own installation if that is in the workspace."""
+        from handrail.shell.sandbox.installation import find_installation  # slow to import
+
+        rule = next(rule for rule in load_built_in_rules() if rule.text == "protected")
+        own = find_installation(tuple(self._roots))
+        texts = [*map(escape_glob, own.paths), *(f"{escape_glob(place)}/{name}" for place, name in own.patterns)]
+        return replace(rule, paths=(*rule.paths, *map(PathPattern, texts)))
 
     def _get_rules(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
         if compiled is None:
-            rules = [rule for rule in load_built_in_rules() if action in rule.actions and rule.paths]
+            every = (self._protected if rule.text == "protected" else rule for rule in load_built_in_rules())
+            rules = [rule for rule in every if action in rule.actions and rule.paths]
             rules.sort(key=lambda rule: rule.tier != "deny")
             lists = [rule.paths for rule in rules]
             paths = PathSet(lists, self._roots, self._home, deep=True, fold=True, anew=True)
@@ -88,7 +96,7 @@ class BuiltInPaths:
         if any(rule.text in secret_path_rules() for rule in matching) and self.is_in_git(path):
             matching = [rule for rule in matching if rule.text not in secret_path_rules()]
         if action != "read" and any(is_within(top, path) for top in self._named_by_git):
-            matching.append(self._get_protected())
+            matching.append(self._protected)
         return matching
 
     @cached_property
@@ -102,7 +110,7 @@ class BuiltInPaths:
         """Whether a command may change this only if a person has approved it."""
         if self._for_commands is None:
             texts = load_defaults()["commands"]["protected"]
-            paths = (*self._get_protected().paths, *(PathPattern(text) for text in texts))
+            paths = (*self._protected.paths, *(PathPattern(text) for text in texts))
             self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
         return bool(self._for_commands.find(path)) or any(is_within(top, path) for top in self._named_by_git)
 

@@ -466,7 +466,7 @@ class CommandHost:
         """
         level = _choose_protection(command, given, keep)
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
-        before = guard.find() if guard else None
+        before = guard.find(own=given.draft is None) if guard else None
         if not given.reads:
             self._note_refs(by_command=False)
         if self._services.refused:  # by a job, meanwhile

@@ -29,6 +29,7 @@ from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.sandbox.installation import Installation, find_installation
 from handrail.shell.sandbox.ref_history import RefHistory
 from handrail.system_calls import DIRECTORY, copy_contents, open_beneath
 from handrail.workspace import is_temporary_name
@@ -93,6 +94,8 @@ class Snapshot:
     """Directories that belong to what is protected."""
     mountable: dict[str, bool] = field(default_factory=dict)
     """Paths that a boundary can make read-only, and whether git runs programs by them."""
+    own: bool = False
+    """Whether Handrail's own installation is among them."""
 
     def mounted(self, protection: Protection) -> list[str]:
         """The paths that get a mount."""
@@ -125,6 +128,7 @@ class ProtectedFiles:
 
         ``state``: the state directory, which remembers the commits of commands.
         """
+        self.installation = find_installation(tuple(roots)) if protects else Installation()
         self._roots = [os.path.realpath(root) for root in roots]
         self._protects = protects or (lambda _: False)
         self._also = [path.rstrip("/") for path in also]
@@ -142,8 +146,9 @@ class ProtectedFiles:
 
     def existing(self, protection: Protection) -> list[str]:
         """The protected paths that exist, for a boundary to mount; those that were just found are not sought again."""
-        latest = self._latest if time.monotonic() - self._looked < _FRESH_SECONDS else self.find()
-        return latest.mounted(protection)
+        own = protection == "everything"
+        fresh = time.monotonic() - self._looked < _FRESH_SECONDS and self._latest.own >= own
+        return (self._latest if fresh else self.find(own)).mounted(protection)
 
     def is_protected(self, path: str) -> bool:
         """Whether a path is protected, or lies below one that is."""
@@ -153,9 +158,9 @@ class ProtectedFiles:
         """Whether policy protects a path, and it is nothing that another session is just writing or deleting."""
         return self._protects(path) and not any(map(is_temporary_name, path.split("/")))
 
-    def find(self) -> Snapshot:
-        """The protected files as they are now."""
-        snapshot = Snapshot()
+    def find(self, own: bool = False) -> Snapshot:
+        """The protected files as they are now. ``own``: with Handrail's own installation, for work outside a draft."""
+        snapshot = Snapshot(own=own)
         self._get_histories()
         for here, listing in self._index.update().items():
             if listing.git:
@@ -165,6 +170,8 @@ class ProtectedFiles:
         for path in self._also:
             if os.path.lexists(path) and any(is_inside(path, root) for root in self._roots):
                 self._add(path, snapshot)
+        for path in self.installation.list_existing() if own else ():
+            self._add_own(path, snapshot)
         self._saved = snapshot.files  # nothing of directories that are gone
         self._latest, self._looked = snapshot, time.monotonic()
         return snapshot
@@ -227,6 +234,16 @@ class ProtectedFiles:
             snapshot.mountable[path] = False
             self._add_tree(path, snapshot)
 
+    def _add_own(self, top: str, snapshot: Snapshot) -> None:
+        """A part of Handrail's installation. The contents of other packages are too much to be kept."""
+        if os.path.islink(top) or not os.path.isdir(top):
+            self._save(top, snapshot)
+        for here, _, files in os.walk(top):
+            for name in files:
+                self._save(os.path.join(here, name), snapshot, contents=os.path.basename(top).startswith("handrail"))
+        if not os.path.islink(top):
+            snapshot.mountable.setdefault(top, False)
+
     def _add_tree(self, top: str, snapshot: Snapshot) -> None:
         count = 0
         for here, folders, files in os.walk(top):
@@ -255,7 +272,7 @@ class ProtectedFiles:
             for inner in _find_repositories(os.path.join(top, below)):
                 self._add_repository(inner, snapshot)
 
-    def _save(self, path: str, snapshot: Snapshot) -> None:
+    def _save(self, path: str, snapshot: Snapshot, contents: bool = True) -> None:
         try:
             status = os.lstat(path)
         except OSError:
@@ -265,7 +282,8 @@ class ProtectedFiles:
         if known and known.stamp == stamp and time.time_ns() - status.st_ctime_ns > _TICK:
             snapshot.files[path] = known
             return
-        snapshot.files[path] = _Saved(stamp, status.st_mode, _read_contents(path, status.st_mode, status.st_size))
+        raw = _read_contents(path, status.st_mode, status.st_size) if contents else None
+        snapshot.files[path] = _Saved(stamp, status.st_mode, raw)
 
     # After the command
 
@@ -294,7 +312,7 @@ class ProtectedFiles:
         ``mounted``: what was read-only for it, so that others have changed that. ``keep``: a place for a file that is
         taken out of the tree, by its name. ``approved``: a person has seen the changes, but not those of repositories.
         """
-        now = self.find()
+        now = self.find(before.own)
         done: list[PutBack] = []
         created = sorted(now.files.keys() - before.files.keys(), reverse=True)
         done += [
@@ -307,7 +325,9 @@ class ProtectedFiles:
         done += [PutBack(path, "created") for path in sorted(folders, reverse=True) if _remove_empty(path)]
         for path, old in before.files.items():
             new = now.files.get(path)
-            if new is not None and (new.stamp == old.stamp or (new.raw, new.mode) == (old.raw, old.mode) != (None, 0)):
+            if new is not None and new.stamp == old.stamp:
+                continue
+            if new is not None and new.raw is not None and (new.raw, new.mode) == (old.raw, old.mode):
                 continue
             if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new, approved):
                 continue
