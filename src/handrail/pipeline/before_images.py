@@ -62,7 +62,7 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
     if command is None or not approved.previous.tool.drafted or isinstance(services.recorder.journal, NoJournal):
         return ran
     is_job = _may_run_on(approved)
-    if not is_job and find_effects(command.script or command.target).is_complete:
+    if not is_job and find_effects(command.target).is_complete:
         return ran
     host = services.command_host()
     jobs = [job.id for job in host.jobs.list() if job.running]

@@ -620,7 +620,7 @@ class CommandHost:
 
         level: Protection = "nothing" if given.approved else "everything"
         guard = self._guard if self.boundary and not (given.approved or given.reads) else None
-        before = guard.find() if guard else None
+        before = guard.find(own=True) if guard else None
         self.begin_changes()
         try:
             run = self._begin(start, command, cwd, name, stdin, given, level)

@@ -297,7 +297,7 @@ class ProtectedFiles:
 
     def renew(self, before: Snapshot, paths: Sequence[str]) -> None:
         """Take some files of a snapshot as they are now."""
-        now = self.find()
+        now = self.find(before.own)
         for path in paths:
             before.files.pop(path, None)
             if path in now.files:

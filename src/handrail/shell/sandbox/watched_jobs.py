@@ -90,4 +90,4 @@ class WatchedJobs:
         """Take the files as they are now: a person has approved a command that may change them."""
         with self._lock:
             if self._jobs:
-                self._before = self._guard.find()
+                self._before = self._guard.find(self._before.own)
