@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -14,6 +15,8 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.model import Result
+from handrail.policy.files import parse_rules
+from handrail.shell.sandbox.tracked_files import TrackedFiles
 from tests.drafts.machine import require_drafts
 from tests.pipeline.opaque_commands import opaque
 from tests.sizes import pick
@@ -329,6 +332,27 @@ def test_what_the_person_commits_is_shown_and_what_a_model_commits_is_not(projec
     assert "changed since" in project.bash("sh do.sh").text
 
 
+def test_what_a_tool_wrote_is_shown_to_commands_and_what_it_moved_is_not(project: _Project) -> None:
+    project.write("README", "text\n")
+    project.write("do.sh", "cat *.pem; touch made")
+    project.commit()
+    project.secrets = {"old.pem": "SECRET\n"}
+    project.open()
+    names = [str(project.work / name) for name in ("new.pem", "old.pem", "moved.pem")]
+    rules = [f"allow {tool}(/{name})" for name in names for tool in ("Edit", "Delete")]
+    rules += [f"allow Read(/{names[1]})"]
+    settings = Settings(durable=False, raise_bugs=True, state=str(project.folder / "state"))
+    file = parse_rules(f"rules = {json.dumps(rules)}")
+    with Session(project.work, settings=settings, rules=[file], approve=lambda _: True) as session:
+        assert session.call("Write", {"file_path": "new.pem", "content": "own\n"}).status == "ok"
+        moved = session.call("Move", {"source_path": "old.pem", "target_path": "moved.pem"})
+        assert moved.status == "ok", moved.text
+    project.restart()
+    shown = project.bash("sh do.sh").text
+    assert "own" in shown
+    assert "SECRET" not in shown
+
+
 def test_what_a_command_left_is_shown_until_another_program_changes_it(project: _Project) -> None:
     project.write("README", "text\n")
     project.write("do.sh", "f=.en; echo own > ${f}v")
@@ -399,3 +423,62 @@ def test_decoys_open_no_secret(project: _Project, count: int) -> None:
         result = project.bash(command)
         assert "SECRET" not in result.text
         assert "DECOY" not in result.text
+
+
+def test_a_workspace_inside_a_repository_has_its_tracked_files(project: _Project) -> None:
+    project.write("part/certs/test.key", "tracked\n")
+    project.commit()
+    project.write("part/certs/own.key", "SECRET\n")
+    settings = Settings(durable=False, raise_bugs=True, state=str(project.folder / "state"))
+    with Session(project.work / "part", settings=settings) as session:
+        assert "tracked" in session.call("Read", {"file_path": "certs/test.key"}).text
+        assert session.call("Read", {"file_path": "certs/own.key"}).status == "denied"
+        text = session.call("Bash", {"command": opaque("import os; print(os.listdir('certs')); open('x', 'w')")}).text
+        assert "['test.key']" in text
+
+
+@pytest.mark.parametrize("place", [".", "part"])
+def test_a_repository_that_a_command_made_is_not_trusted_later(tmp_path: Path, place: str) -> None:
+    require_drafts()
+    work = tmp_path / "work"
+    (work / place).mkdir(parents=True)
+    (work / "do.sh").write_text(
+        f"cd {place} && git init -q && git config user.name a && git config user.email b && echo x > x && git add x &&"
+        " git update-index --add --cacheinfo 100644,$(git hash-object -w x),.env && git commit -qm x && echo done",
+        encoding="utf-8",
+    )
+    settings = Settings(durable=False, raise_bugs=True, state=str(tmp_path / "state"))
+    with Session(work, settings=settings, approve=lambda _: True) as session:
+        assert "done" in session.call("Bash", {"command": "sh do.sh"}).text
+    assert (work / place / ".git/HEAD").exists()
+    (work / place / ".env").write_text("SECRET\n", encoding="utf-8")
+    with Session(work, settings=settings, approve=lambda _: True) as session:
+        assert session.call("Read", {"file_path": f"{place}/.env"}).status == "denied"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("branch", ["main", "other"])
+def test_a_commit_of_a_command_in_the_background_is_never_trusted(project: _Project, killed: bool, branch: str) -> None:
+    project.write("README", "text\n")
+    project.commit()
+    secret, state = str(project.work / ".env"), str(project.folder / "state")
+    tracked = TrackedFiles(state)
+    tracked.look(str(project.work))
+    tracked.begin_changes(str(project.work))
+    if branch != "main":
+        project.git("checkout", "-qb", branch)
+    project.write(".env", "smuggled\n")
+    project.commit("by the command")
+    if branch != "main":
+        project.git("checkout", "-q", "main")
+    if not killed:
+        tracked.end_changes()
+    project.git("checkout", "-q", branch)
+    project.write(".env", "SECRET\n")
+    for one in (TrackedFiles(state), *([] if killed else [tracked])):
+        one.look(str(project.work))
+        assert one.is_tracked(str(project.work / "README"))
+        assert not one.is_tracked(secret)
+    project.commit("by the person")
+    project.write(".env", "changed by the person\n")
+    assert TrackedFiles(state).is_tracked(secret)

@@ -130,6 +130,7 @@ def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, h
         confined=confined,
         masked=masked,
         offline=lambda: session.command_host().offline,
+        tracked=session.tracked_files,
     )
 
 

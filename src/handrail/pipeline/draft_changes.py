@@ -530,9 +530,9 @@ class CallDraft:
         upper = self.open_draft.directory.upper
         files = (change.path for change in changes.changes if change.after and change.after.type == "file")
         host.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
-        in_git = any(".git" in change.path.split("/") for change in changes.changes)
+        in_git = [repository.top for repository, _ in find_repositories(changes)]
         if in_git:
-            host.begin_changes()
+            host.begin_changes(in_git)
         try:
             changes.keep()
         except BaseException:

@@ -190,6 +190,7 @@ class Session:
             events=lambda: self._events,
             command_host=self.command_host,
             accepting=self._accepting,
+            tracked_files=lambda: self.tracked_files,
         )
         self._callbacks = (before_call, after_call, on_event)
         self._approve = approve
@@ -517,7 +518,7 @@ class Session:
                     self._own_files,
                     self._find_policy,
                     self._state,
-                    self._tracked,
+                    self.tracked_files,
                 )
             return self._command_host
 
@@ -591,11 +592,12 @@ class Session:
             offline=lambda: self.command_host().offline,
             loopback=lambda: self.settings.network != "off",
             filtered=lambda: self.command_host().filters,
-            tracked=self._tracked,
+            tracked=self.tracked_files,
         )
 
     @cached_property
-    def _tracked(self) -> TrackedFiles:
+    def tracked_files(self) -> TrackedFiles:
+        """Which files git tracks, and are no secrets by their names."""
         from handrail.shell.sandbox.tracked_files import TrackedFiles
 
         return TrackedFiles(self._state)
@@ -712,6 +714,7 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
                 judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving)
             )
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
+        services.note_contents(staged.changes)
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
             real = change.path.real
             if real not in staged.unread:

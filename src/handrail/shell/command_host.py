@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from functools import partial
@@ -194,8 +194,8 @@ class CommandHost:
         """In the thread that starts a command: the paths that are hidden from it."""
         self._old_hiding: list[HidingLayer] = []
         """Layers that commands may still use."""
-        self._changing: list[Job] = []
-        """Jobs that may be changing repositories."""
+        self._changing: list[Run] = []
+        """Commands in the background that may be changing repositories."""
         self.jobs = Jobs(self._runs)
         self._store: DraftStore | None = None
         self._paused: tuple[DraftStore, float] | None = None
@@ -486,7 +486,9 @@ class CommandHost:
             if on_start:
                 on_start(run.order.log)
             ended = run.wait(timeout, cancel, keep)
-            changes = changes and ended is not None  # what goes on may still change them
+            if changes and ended is None:  # it goes on, and may still change them
+                self._changing.append(run)
+                changes = False
             if ended is not None and given.on_end:
                 approved = given.on_end()
         except BaseException:
@@ -627,7 +629,7 @@ class CommandHost:
         except BaseException:
             self.end_changes()
             raise
-        self._changing.append(started[0])
+        self._changing.append(started[0].run)
         if before and self._watched:
             self._watched.watch(run, before, before.mounted(level) if self.boundary.namespaced else [])
         return started[0]
@@ -776,10 +778,13 @@ class CommandHost:
             draft.hidden = paths
         return DraftLayers(workspace, draft.name, hiding.holder.name if hiding else "")
 
-    def begin_changes(self) -> None:
-        """From now on the repositories of the workspace may change by a command, until `end_changes`."""
+    def begin_changes(self, tops: Iterable[str] = ()) -> None:
+        """From now on the repositories of the workspace may change by a command, until `end_changes`.
+
+        ``tops``: directories that it makes a repository of.
+        """
         if self._options.tracked:
-            self._options.tracked.begin_changes(os.path.realpath(self._roots[0]) if self._roots else "/")
+            self._options.tracked.begin_changes(os.path.realpath(self._roots[0]) if self._roots else "/", tops)
 
     def end_changes(self) -> None:
         """The command has changed the repositories."""
@@ -787,9 +792,9 @@ class CommandHost:
             self._options.tracked.end_changes()
 
     def _end_changes(self) -> None:
-        """Of the jobs that have ended since the last look."""
-        for job in [job for job in self._changing if not job.running]:
-            self._changing.remove(job)
+        """Of the commands in the background that have ended since the last look."""
+        for run in [run for run in self._changing if run.ended is not None]:
+            self._changing.remove(run)
             self.end_changes()
 
     def has_secret_name(self, path: str) -> bool:

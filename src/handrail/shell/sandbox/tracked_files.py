@@ -148,14 +148,20 @@ class TrackedFiles:
         """A command starts: a repository that is found from now on may be its work."""
         self._ran = True
 
-    def begin_changes(self, root: str) -> None:
-        """From now on a command may change repositories, until `end_changes`: commits that appear are its work."""
+    def begin_changes(self, root: str, tops: Iterable[str] = ()) -> None:
+        """From now on a command may change repositories, until `end_changes`: commits that appear are its work.
+
+        ``tops``: directories that it may make a repository of, besides ``root``.
+        """
         with self._lock:
             self.look(root)
             self._changing += 1
+            for top in (root, *tops):
+                if top not in self._places:
+                    self._places[top] = _Place(top, self._read(top))
             for place in self._places.values():
                 if place.record.before is None:
-                    place.record.before = _list_tips(place.top)
+                    place.record.before = _list_tips(place.top) if os.path.lexists(f"{place.top}/.git") else []
                     self._write(place)
 
     def end_changes(self) -> None:
@@ -164,11 +170,11 @@ class TrackedFiles:
             for place in self._places.values():
                 self._look(place)
 
-    def note_contents(self, files: Mapping[str, str]) -> None:
-        """Remember what a command leaves in files with a secret's name: by path, where the contents can be read."""
+    def note_contents(self, files: Mapping[str, str | bytes]) -> None:
+        """Remember what the model leaves in files with a secret's name: the contents, or where they can be read."""
         with self._lock:
             for path, source in files.items():
-                own = self._hash_file(source)
+                own = hash_blob(source, 40) if isinstance(source, bytes) else self._hash_file(source)
                 place = self._find_place(path)
                 known = place.record.contents.get(path, [])
                 if own and own not in known:
@@ -204,7 +210,7 @@ class TrackedFiles:
             return
         place.stamp = stamp
         head = place.head
-        place.head = _read_head(place.top)
+        place.head = _read_head(place.top) if os.path.lexists(f"{place.top}/.git") else ""
         if place.head == head and not by_command and not first:
             return
         record = place.record = self._read(place.top, place.record)
@@ -311,12 +317,15 @@ class TrackedFiles:
     def _write(self, place: _Place) -> None:
         if not self._directory:
             return
+        record = place.record
+        if not (record.trusted or record.left or record.commits or record.contents):
+            return
         path = self._get_path(place.top)
         temporary = f"{path}.{os.getpid()}-{threading.get_ident()}"
         with contextlib.suppress(OSError):  # this session knows it all the same
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(json.dumps(asdict(place.record)))
+                file.write(json.dumps(asdict(record)))
             os.replace(temporary, path)
 
     def _get_path(self, top: str) -> str:
