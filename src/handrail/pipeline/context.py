@@ -138,6 +138,9 @@ class ToolContext:
     def unreached_host(self, command: str) -> str | None:
         return self._services.command_host().unreached.get(command)
 
+    def is_sent_again(self) -> bool:
+        return self._services.refused.has(self._received.call)
+
     def wait_for(self, awaitable: Awaitable[T]) -> T:
         from handrail.pipeline.callers_loop import wait_for  # only needed for async functions
 

@@ -16,6 +16,7 @@ from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.finish import Recorder
+from handrail.pipeline.refused_calls import RefusedCalls
 from handrail.pipeline.search_view import SearchView
 from handrail.policy import Policy
 from handrail.settings import Settings
@@ -45,6 +46,7 @@ class Services:
     locks: Locks
     indexes: Indexes
     search: SearchView
+    refused: RefusedCalls
     on_event: OnEvent | None
     """The session's own listener."""
     events: Callable[[], Events]

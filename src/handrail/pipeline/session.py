@@ -61,6 +61,7 @@ from handrail.pipeline.options import (
     load_tools,
 )
 from handrail.pipeline.prepare import FILE_ACTIONS, declare, judge, parse, read_arguments, resolve, seek
+from handrail.pipeline.refused_calls import RefusedCalls
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_command_host
 from handrail.policy import Policy
@@ -186,6 +187,7 @@ class Session:
                 lambda: self._own_files,
                 state if settings.index else None,
             ),
+            refused=RefusedCalls(state, home),
             on_event=on_event,
             events=lambda: self._events,
             command_host=self.command_host,
@@ -300,6 +302,7 @@ class Session:
             result = self._renderer.render_failure(error, progress)
             return self._finish(result, progress, _format_traceback())
         except ToolError as error:
+            self._services.refused.note(progress.received.call, error)
             result = self._renderer.render_failure(error, progress)
         except OSError as error:
             result = self._renderer.render_failure(from_os(error, path=error.filename or tool), progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, NotRegular, ToolError, WouldOverwrite
@@ -14,6 +15,7 @@ from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices, keep_endings, minimize
 from handrail.text.matching.budget import limit_work
+from handrail.text.matching.omission import is_prose_file
 from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
@@ -167,7 +169,7 @@ def _delete(op: FileOp, ctx: Context[Limits], *, alone: bool) -> FileChange:
 def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     quoted = ["\n".join(hunk.old) for hunk in op.hunks] if op.move_to is None else []
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading, quoted=quoted)
-    placed = _place_hunks(op, loaded)
+    placed = _place_hunks(op, loaded, ctx)
     if op.move_to is not None:
         over = _load_existing(op.move_to, overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, placed.splices, over)
@@ -177,11 +179,17 @@ def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     return FileChange(kind, op.path, None, staged.hunks, placed.level, note_changes(op.path, loaded))
 
 
-def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
+def _place_hunks(op: FileOp, loaded: Loaded, ctx: Context[Limits]) -> Placed:
     if not op.hunks:
         return Placed([], "exact")
+    locate = partial(locate_hunks, loaded.document.text, op.hunks, op.final_newline)
     try:
-        return locate_hunks(loaded.document.text, op.hunks, op.final_newline)
+        try:
+            return locate(omits=is_prose_file(op.path))
+        except BadHunk as error:
+            if not error.placeholder or not ctx.is_sent_again():
+                raise
+            return locate(omits=True)
     except (BadHunk, AmbiguousHunk):
         if loaded.described_changes is not None:
             raise ChangedSince(path=op.path, moved=loaded.described_changes) from None

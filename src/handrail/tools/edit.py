@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, TypedDict
 
 from handrail.errors import (
@@ -14,6 +15,7 @@ from handrail.errors import (
     NoMatch,
     NothingToChange,
     OtherCount,
+    Placeholder,
     ToolError,
     TooMuchWork,
 )
@@ -21,6 +23,7 @@ from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
 from handrail.text.matching.find import LADDER, plan_edit
+from handrail.text.matching.omission import is_prose_file
 from handrail.tools.arguments import Field
 from handrail.tools.notes import ChangedElsewhere, NoteFacts, UnreadFile
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
@@ -97,13 +100,25 @@ def plan_replacement(
     path: str = "",
     cancel: threading.Event | None = None,
     known: dict[str, str] | None = None,
+    is_sent_again: Callable[[], bool] = lambda: False,
 ) -> EditPlan:
-    """Find what this edit changes in ``content``; raises a `ToolError` if it cannot be made."""
+    """Find what this edit changes in ``content``; raises a `ToolError` if it cannot be made.
+
+    A line that looks like a placeholder is refused in code, unless the same call is sent again.
+    """
     if old_string == new_string:
         raise NothingToChange(old=old_string)
     if not old_string:
         raise EmptyOld()
-    return plan_edit(content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel, known)
+    plan = partial(
+        plan_edit, content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel, known
+    )
+    try:
+        return plan(omits=is_prose_file(path))
+    except Placeholder:
+        if not is_sent_again():
+            raise
+        return plan(omits=True)
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
@@ -124,6 +139,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             ctx.limits.matching,
             args.file_path,
             ctx.cancel,
+            is_sent_again=ctx.is_sent_again,
         )
     except AlreadyApplied as error:
         ctx.stage(args.file_path, loaded, [])

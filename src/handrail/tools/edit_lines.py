@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple, TypedDict
 
-from handrail.errors import BadAnchor, ChangedSince, NotSeen
+from handrail.errors import BadAnchor, ChangedSince, NotSeen, Placeholder
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.diff import Hunk, compare_lines
@@ -21,7 +21,7 @@ from handrail.text.line_tags import (
     strip_echoes,
 )
 from handrail.text.matching.find import refuse_garbled
-from handrail.text.matching.omission import refuse_omissions
+from handrail.text.matching.omission import is_prose_file, refuse_omissions
 from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.edit import LeftOutLines, render_snippet
 from handrail.tools.notes import ChangedElsewhere
@@ -163,7 +163,12 @@ class _Editor:
         first = edit.first or ""
         start, end = self._find(number, first, edit.last or first)
         old = "\n".join(self._bodies[start - 1 : end])
-        refuse_omissions(self._text, old, "\n".join(new))
+        try:
+            if not is_prose_file(self._path):
+                refuse_omissions(self._text, old, "\n".join(new))
+        except Placeholder:
+            if not self._ctx.is_sent_again():
+                raise
         return _Target(start, end - start + 1, new, number)
 
     def _is_inserted(self, after: str, at: int, new: Sequence[str]) -> bool:

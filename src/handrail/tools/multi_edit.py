@@ -83,6 +83,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
                     ctx.limits.matching,
                     args.file_path,
                     known=known,
+                    is_sent_again=ctx.is_sent_again,
                 )
                 edited.apply(planned.splices)
                 if how := describe_match(planned):

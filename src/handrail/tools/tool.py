@@ -211,6 +211,9 @@ class Context(Protocol[L_co]):
     def unreached_host(self, command: str) -> str | None:
         """The host for which this command needed the network before, and had none; None if it did not."""
 
+    def is_sent_again(self) -> bool:
+        """Whether exactly this call was refused before for a line that looks like a placeholder."""
+
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         """The only trees that the command of this call may see; None: all.
 

@@ -386,14 +386,16 @@ def plan_edit(
     prose: bool = False,
     cancel: threading.Event | None = None,
     known: dict[str, str] | None = None,
+    omits: bool = False,
 ) -> EditPlan:
     """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous.
 
     Loose matching has a budget of work: what would take longer raises `TooMuchWork`, and `CallCancelled` once
     ``cancel`` is set. Several edits of one file share ``known``, an empty dictionary at first: see `FileLines`.
+    ``omits``: lines that look like placeholders for code are meant as they are.
     """
     try:
-        return _plan_edit(text, old, new, replace_all, matching, prose, cancel, known)
+        return _plan_edit(text, old, new, replace_all, matching, prose, cancel, known, omits)
     except UnsureIndent as error:
         rows = lines.to_feeds(text).split("\n")
         error.facts["current"] = number_rows(
@@ -411,11 +413,12 @@ def _plan_edit(
     prose: bool,
     cancel: threading.Event | None,
     known: dict[str, str] | None,
+    omits: bool,
 ) -> EditPlan:
     if old == new:
         raise NothingToChange(old=old)
     matching = FORGIVING if matching == LADDER else matching
-    if OMISSION_WORDS.search(new):  # few texts
+    if not omits and OMISSION_WORDS.search(new):  # few texts
         refuse_omissions(text, old, new)
     if matching == FORGIVING:
         refuse_garbled(text, old, new)

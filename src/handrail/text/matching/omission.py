@@ -1,7 +1,8 @@
 """Omissions: lines that stand for code which is not written out, such as `# ... rest of the function ...`.
 
-A comment with dots that speaks of the rest is an omission wherever it is new. Any other line that reads like one is
-refused only where lines of code vanish beside it, because it may be a comment, a spread argument or prose.
+A line is one if it says nothing but that: "rest of the code" is, "handle the rest of the queue" is not. A comment that
+begins with dots is an omission wherever it is new. Any other is refused only where lines of code vanish beside it,
+because it may be a comment, a spread argument or prose.
 """
 
 from __future__ import annotations
@@ -36,19 +37,37 @@ _REST = re.compile(
 )
 OMISSION_WORDS = re.compile(rf"{_DOTS}|{_REST.pattern}", re.IGNORECASE)
 """A text without any of these has no omission."""
-_WORDS = (
-    "a above after all and any are as at be been before below body change changed changes class classes code comment"
-    " content contents continue continues definition definitions etc existing field fields file for from function"
-    " functions further go goes here identical implementation implementations import imports in is it its items keep"
-    " keeps kept leave left like line lines logic method methods more no not note now of on only or original other"
-    " others out part previous previously remain remainder remaining remains rest same section see setup shown snip"
-    " snipped so statements stay stays still test tests that the their there these this those to todo truncated"
-    " unaltered unchanged unmodified untouched untruncated up was were with your"
+_NOUN_WORDS = (
+    "body class classes code content contents definition definitions field fields file function functions"
+    " implementation implementations import imports items line lines logic method methods part section setup"
+    " statements test tests"
 )
-_PLAIN = frozenset(_WORDS.split())
+_NOUNS = frozenset(_NOUN_WORDS.split())
+"""What omissions leave out."""
+_WORDS = (
+    "a above after all and any are as at be been before below change changed changes comment continue continues etc"
+    " existing for from further go goes here identical in is it its keep keeps kept leave left like more no not note"
+    " now of on only or original other others out previous previously remain remainder remaining remains rest same see"
+    " shown snip snipped so stay stays still that the their there these this those to todo truncated unaltered"
+    " unchanged unmodified untouched untruncated up was were with your omitted elided abbreviated"
+)
+_PLAIN = _NOUNS | frozenset(_WORDS.split())
 """The words that omissions consist of, apart from the name of what they leave out."""
+_BEFORE_NAMES = frozenset(("of", "in", "for", "from", "the", "this", "your"))
+_INSIDE = re.compile(r"[\w\s,.;:…'’`()/&-]*")
+"""An omission has no signs of code, except the brackets of a function's name."""
+_CJK = re.compile(
+    r"(?:其余|其他|其它|剩余|剩下|现有|原有|原来|之前|以上|以下|上面|下面|此处|这里|代码|部分|内容|函数|方法|逻辑|实现"
+    r"|保持|不变|未变|省略|同上|没有|变化|更改|修改|一样|相同|继续|既存|残り|コード|そのまま|同様|変更|なし|です|します"
+    r"|[的略同无和与已被のはをも])+"
+)
+_PRECEDED = re.compile(rf"\s*(?:#|//|/\*|<!--|\{{/\*|REM\b|(?:--|;|%)\s)\s*[\[(<]?\s*(?P<dots>{_DOTS})?")
+_BRACKETED = re.compile(r"\s*(?:\[([^\[\]]*)\]|\(([^()]*)\)|<([^<>/]*\w\s+\w[^<>/]*)>)\s*")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MOST_NAMES = 2
+_PROSE = (".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".txt")
+_NO_PROSE = re.compile(r"(?:requirements|constraints|cmakelists)[^/]*\.txt")
+"""Lists for programs, in spite of their name."""
 _LONGEST = 100
 _ALIKE = 60
 _STEPS = 4
@@ -72,6 +91,12 @@ def get_omission_words(row: str) -> tuple[str, ...] | None:
     return tuple(_LETTERS.findall(row)) if is_omission(row) else None
 
 
+def is_prose_file(path: str) -> bool:
+    """Whether a file holds text for people, where such a line is a sentence like any other."""
+    name = path.rpartition("/")[2].lower()
+    return name.endswith(_PROSE) and not _NO_PROSE.fullmatch(name)
+
+
 def refuse_omissions(text: str, old: str, new: str) -> None:
     """Raise `Placeholder` where ``new`` says "rest of code" instead of writing it out, which would delete that code.
 
@@ -93,15 +118,35 @@ def refuse_omissions(text: str, old: str, new: str) -> None:
     known = {row.strip() for row in lines.to_feeds(text).split("\n")}
     for number in doubtful:
         row = after[number].strip()
-        certain = is_omission(row) and bool(_COMMENT.match(row))
-        if (certain or number in vanished) and row not in known:
+        comment = _PRECEDED.match(row)
+        if ((comment and comment["dots"]) or number in vanished) and row not in known:
             raise Placeholder(line=row)
 
 
 def _may_stand_for_others(row: str) -> bool:
-    if len(row) >= _LONGEST or row.isspace() or not row:
+    """Whether a line is an omission and nothing else, as far as its words tell."""
+    if len(row) >= _LONGEST or row.isspace() or not row or _SPREAD.fullmatch(row):
         return False
-    return is_omission(row) or bool(_COMMENT.match(row) and _REST.search(row) and _names_little(row))
+    if _ELLIPSIS.fullmatch(row):
+        return True
+    comment, bracketed = _PRECEDED.match(row), _BRACKETED.fullmatch(row)
+    if not (comment or bracketed or _SENTENCE.fullmatch(row)) or not _REST.search(row):
+        return False
+    body = row[comment.end() :] if comment else next(filter(None, bracketed.groups()), "") if bracketed else row
+    body = re.sub(rf"{_DOTS}|{_END}", " ", body).strip(" \t-=~_[]()<>")
+    return bool(_INSIDE.fullmatch(body)) and _says_nothing_else(body)
+
+
+def _says_nothing_else(text: str) -> bool:
+    """Whether a text has no words but those of an omission, and the name of what is left out."""
+    words = [word for word in _LETTERS.findall(text.lower()) if not _CJK.fullmatch(word)]
+    others = [number for number, word in enumerate(words) if word not in _PLAIN]
+    if len(others) > _MOST_NAMES or 0 in others:
+        return False
+    names = [*words, ""]
+    return all(
+        words[number - 1] in _BEFORE_NAMES or number - 1 in others or names[number + 1] in _NOUNS for number in others
+    )
 
 
 def _names_little(row: str) -> bool:

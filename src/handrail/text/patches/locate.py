@@ -94,11 +94,16 @@ class _LineEdit:
     new: list[str]
 
 
-def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
-    """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
-    if final_newline is None and (splices := _splice_literally(text, hunks)) is not None:
+def locate_hunks(
+    text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None, *, omits: bool = False
+) -> Placed:
+    """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`.
+
+    ``omits``: lines that look like placeholders for code are meant as they are.
+    """
+    if final_newline is None and (splices := _splice_literally(text, hunks, omits)) is not None:
         return Placed(splices, "exact")
-    file = _PatchedText(text)
+    file = _PatchedText(text, omits)
     if hunks and all(map(file.has_applied, hunks)):
         return Placed([], "exact")
     fits = [file.fit(hunk, number) for number, hunk in enumerate(hunks, start=1)]
@@ -110,7 +115,7 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | No
     return Placed(file.splices(edits, final_newline), loosest)
 
 
-def _splice_literally(text: str, hunks: Sequence[PatchHunk]) -> list[Splice] | None:
+def _splice_literally(text: str, hunks: Sequence[PatchHunk], omits: bool) -> list[Splice] | None:
     """The splices of hunks that are there once each by the letter, in order; None if anything has to be weighed.
 
     The lines of the file are not even split: such a patch is as cheap as such an edit.
@@ -126,7 +131,8 @@ def _splice_literally(text: str, hunks: Sequence[PatchHunk]) -> list[Splice] | N
         if text.endswith("\n" + old[:-1]):
             return None  # it is there again, as the last lines of a file that lacks a final line ending
         try:
-            refuse_omissions(text, old, new)
+            if not omits:
+                refuse_omissions(text, old, new)
         except Placeholder:
             return None
         if old in new or "\ufffd" in new:
@@ -214,8 +220,9 @@ def _join_touching(edits: Sequence[_LineEdit]) -> list[_LineEdit]:
 class _PatchedText:
     """The lines of a file, and their keys at each level."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, omits: bool = False) -> None:
         self.text = text
+        self._omits = omits
         self.rows = lines.split(text)
         self.bodies = _split_bodies(text)
         plain = "\r" not in text and text.endswith("\n")
@@ -471,7 +478,8 @@ class _PatchedText:
         try:
             texts = "\n".join(hunk.old), "\n".join(hunk.new)
             refuse_garbled(self.text, *texts)
-            refuse_omissions(self.text, *texts)
+            if not self._omits:
+                refuse_omissions(self.text, *texts)
             rows = _take_signed(hunk) if fit.level == "exact" else self._merge(hunk, at)
         except Garbled as error:
             raise BadHunk(number=number, garbled=error.near) from None

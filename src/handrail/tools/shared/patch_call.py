@@ -119,6 +119,9 @@ class _ContextBelow:
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         return self._ctx.list_visible(proven, git)
 
+    def is_sent_again(self) -> bool:
+        return self._ctx.is_sent_again()
+
     def unreached_host(self, command: str) -> str | None:
         return self._ctx.unreached_host(command)
 
