@@ -185,9 +185,9 @@ def _place_hunks(op: FileOp, loaded: Loaded, ctx: Context[Limits]) -> Placed:
     locate = partial(locate_hunks, loaded.document.text, op.hunks, op.final_newline)
     try:
         try:
-            return locate(omits=is_prose_file(op.path))
+            return locate()
         except BadHunk as error:
-            if not error.placeholder or not ctx.is_sent_again():
+            if not error.placeholder or not (is_prose_file(op.path) or ctx.is_sent_again()):
                 raise
             return locate(omits=True)
     except (BadHunk, AmbiguousHunk):

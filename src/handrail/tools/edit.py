@@ -114,9 +114,9 @@ def plan_replacement(
         plan_edit, content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel, known
     )
     try:
-        return plan(omits=is_prose_file(path))
+        return plan()
     except Placeholder:
-        if not is_sent_again():
+        if not is_prose_file(path) and not is_sent_again():
             raise
         return plan(omits=True)
 

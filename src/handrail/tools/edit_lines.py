@@ -164,10 +164,9 @@ class _Editor:
         start, end = self._find(number, first, edit.last or first)
         old = "\n".join(self._bodies[start - 1 : end])
         try:
-            if not is_prose_file(self._path):
-                refuse_omissions(self._text, old, "\n".join(new))
+            refuse_omissions(self._text, old, "\n".join(new))
         except Placeholder:
-            if not self._ctx.is_sent_again():
+            if not is_prose_file(self._path) and not self._ctx.is_sent_again():
                 raise
         return _Target(start, end - start + 1, new, number)
 
