@@ -53,6 +53,7 @@ MOST_NAMED = 30
 _MUCH_COPIED = 50 << 20
 """Bytes from which on an answer says that changes were copied."""
 _GONE: PathState = ABSENT, None
+_SET_IDS = stat.S_ISUID | stat.S_ISGID
 _NO_TEXT = b"\xff"
 """In the place of contents that are not shown as text."""
 
@@ -202,6 +203,10 @@ class DraftChanges:
             for change in self.changes
             if change.after and change.before and change.before.type == "file" and change.before.links > 1
         ]
+
+    def list_set_ids(self) -> list[str]:
+        """The files that would get a set-uid or set-gid bit, or other contents in spite of one."""
+        return [change.path for change in self.changes if _raises_rights(change)]
 
     def list_taken_over(self) -> list[str]:
         """The changed files that belong to another user, and to this one once they are kept."""
@@ -433,6 +438,10 @@ class CallDraft:
     def _approve(self, changes: DraftChanges) -> Consent | None:
         """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
         approvals, judged = self._services.approvals, self.approved.previous
+        if raised := changes.list_set_ids():
+            names = ", ".join(map(escape, raised[:MOST_NAMED]))
+            why = f"{names} would run with the rights of its owner (set-uid or set-gid)"
+            raise Denied(rule="set-uid", why=why, source="", allow="")
         pairs = list(self._find_accesses(changes))
         accesses, protected = [access for access, _ in pairs], [access for access, kept in pairs if kept]
         verdict = self._judge(accesses)
@@ -624,6 +633,15 @@ def unsaved_access(workspace: str, path: str) -> Access:
 def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
     """The conflicts in one line each."""
     return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:MOST_NAMED]]
+
+
+def _raises_rights(change: DraftChange) -> bool:
+    before, after = change.before, change.after
+    if after is None or after.type != "file" or not after.mode & _SET_IDS:
+        return False
+    if before is None or before.type != "file" or after.mode & _SET_IDS & ~before.mode:
+        return True
+    return (before.size, before.mtime) != (after.size, after.mtime)
 
 
 def _has_below(directory: str, paths: Sequence[str]) -> bool:

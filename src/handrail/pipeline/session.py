@@ -445,6 +445,7 @@ class Session:
             if self._hooks and judged.verdict.decision != "deny" and hooked != (judged.call, judged.accesses):
                 self._hooks.run_before(judged)
                 hooked = judged.call, judged.accesses
+            named = self._read_named_files(judged)
             approved = progress.reach(services.approvals.approve(judged))
             consent = approved.consent
             if consent and consent.answer.arguments is not None:
@@ -453,8 +454,10 @@ class Session:
                 continue
             if received.cancel and received.cancel.is_set():  # perhaps while the person was thinking
                 raise CallCancelled
-            # Meanwhile a link, a directory or the mode may have changed.
+            # Meanwhile a link, a directory, the mode or a script may have changed.
             if consent and not judged.still_holds(self._prepare(received, progress)):
+                continue
+            if consent and self._read_named_files(judged) != named:
                 continue
             try:
                 done = run_and_commit(approved, services, progress)
@@ -466,6 +469,14 @@ class Session:
                 )
             return done
         raise ChangedSince(path=progress.accesses[0].target if progress.accesses else "", moved="")
+
+    def _read_named_files(self, judged: Judged) -> Mapping[str, object]:
+        """The files that a command names, if a person is asked about it."""
+        if judged.verdict.decision != "ask" or judged.command is None:
+            return {}
+        from handrail.pipeline.named_files import read_named_files
+
+        return read_named_files(judged.accesses, self.workspace.home)
 
     def _prepare(self, received: Received, progress: Progress) -> Judged:
         """Take a call as far as it goes without changing anything."""
