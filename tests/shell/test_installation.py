@@ -252,7 +252,7 @@ def test_an_environment_of_its_own_is_recommended(project: Path, words: list[str
     env = surroundings()
     env.pop("PYTHONPATH", None)
     python = str(project / ".venv" / "bin" / "python")
-    for where, said in ((project, True), (project.parent / "elsewhere", False)):
+    for where, recommends in ((project, True), (project.parent / "elsewhere", False)):
         where.mkdir(exist_ok=True)
         done = subprocess.run(
             [python, "-B", "-P", "-m", "handrail", *words],
@@ -263,4 +263,4 @@ def test_an_environment_of_its_own_is_recommended(project: Path, words: list[str
             timeout=TIMEOUT,
             check=False,
         )
-        assert ("pipx install handrail" in done.stdout) is said, done.stdout + done.stderr
+        assert ("pipx install handrail" in done.stdout) is recommends, done.stdout + done.stderr

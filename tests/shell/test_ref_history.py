@@ -161,7 +161,7 @@ def test_the_tips_of_commands_are_known_in_every_clone(work: Path) -> None:
     git(work, "commit", "-q", "--allow-empty", "-m", "two")
     history.note(by_command=True)
     assert history.list_trusted() == [first]
-    made = subprocess.run(
+    second = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=work, capture_output=True, text=True, check=True
     ).stdout.strip()
     git(work, "clone", "-q", ".", "../clone")
@@ -170,7 +170,7 @@ def test_the_tips_of_commands_are_known_in_every_clone(work: Path) -> None:
     for root in (work, work.parent / "clone", work.parent / "tree"):
         other = RefHistory(str(root), str(state))
         other.note(by_command=False)
-        assert first in other.list_trusted() and made not in other.list_trusted(), root
+        assert first in other.list_trusted() and second not in other.list_trusted(), root
 
 
 # A repository in two halves

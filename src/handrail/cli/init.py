@@ -14,7 +14,6 @@ from handrail.cli.common import CommandParser, add_workspace, find_state, open_c
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
 from handrail.policy import PROJECT
 from handrail.programs import find_on_path
-from handrail.shell.sandbox.installation import SEPARATE, find_installation
 from handrail.text.display import escape
 from handrail.text.toml_lines import write_value
 
@@ -95,9 +94,16 @@ def run(options: argparse.Namespace) -> int:
         write(screen.render(("\nDone. To take it back:", "bold")))
         write("".join(f"    {proposal.undo}\n" for proposal in done))
     write(f"\n{_describe_sandbox(root)}\n")
-    if find_installation((root,)):
-        write(f"Handrail is installed in this project, where commands work: {SEPARATE}.\n")
+    write(_recommend_environment(root))
     return 1 if failed else 0
+
+
+def _recommend_environment(root: str) -> str:
+    """A line about Handrail in the environment of the project itself; empty if it is elsewhere."""
+    from handrail.shell.sandbox.installation import SEPARATE, find_installation
+
+    inside = f"Handrail is installed in this project, where commands work: {SEPARATE}.\n"
+    return inside if find_installation((root,)) else ""
 
 
 def _describe_sandbox(root: str) -> str:

@@ -33,7 +33,7 @@ class RefHistory:
         self._file = os.path.join(state, NAME) if state else ""
         self._stamp: Stamp | None = None
         self._seen: dict[str, None] = {}
-        self._made: set[str] = set()
+        self._of_commands: set[str] = set()
 
     def note(self, by_command: bool) -> None:
         """Look at the tips. Those that are new came from a command, or from somebody else."""
@@ -42,15 +42,15 @@ class RefHistory:
             return
         new = [tip for tip in _list_tips(self._root) if tip not in self._seen]
         if by_command and new:
-            self._made.update(new)
+            self._of_commands.update(new)
             self._write(new)
         self._seen.update(dict.fromkeys(new))
         self._stamp = stamp
 
     def list_trusted(self) -> list[str]:
         """The tips that no command is known to have made."""
-        made = self._made | self._read()
-        return [tip for tip in self._seen if tip not in made][:_MOST_TRUSTED]
+        of_commands = self._of_commands | self._read()
+        return [tip for tip in self._seen if tip not in of_commands][:_MOST_TRUSTED]
 
     def _write(self, tips: list[str]) -> None:
         if self._file:
