@@ -25,7 +25,7 @@ OPAQUE = [
     "make -f rules all || true",
 ]
 KNOWN = ["echo more >> a.txt", "rm a.txt", "mv a.txt b.txt", "cp a.txt b.txt", "cat a.txt", "ls", "grep -r one ."]
-SETTINGS = {"no drafts": {"drafts": False}, "no sandbox": {"sandbox": "off"}, "drafts": {}}
+SETTINGS: dict[str, dict[str, Any]] = {"no drafts": {"drafts": False}, "no sandbox": {"sandbox": "off"}, "drafts": {}}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=SETTINGS)
 def session(workspace: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
-    chosen: dict[str, Any] = SETTINGS[request.param]
+    chosen = SETTINGS[request.param]
     with Session(workspace, mode="full", settings=Settings(durable=False, **chosen)) as session:
         yield session
 

@@ -80,7 +80,8 @@ def make_edits(chance: random.Random, most: int = 3) -> list[FileEdit]:
     edits = []
     for name in chance.sample(["a.py", "src/b.txt", "c.md"], chance.randint(1, most)):
         lines = [make_line(chance, name[-4:-2], number) for number in range(chance.randint(6, 24))]
-        changes, floor = [], 1
+        changes: list[tuple[int, int, list[str]]] = []
+        floor = 1
         while floor + 6 < len(lines) or not changes:
             start = chance.randint(floor, min(floor + 4, len(lines) - 1))
             lines[start - 1] = f"unique {name} {start}."  # so that each hunk has one place
