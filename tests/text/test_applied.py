@@ -29,7 +29,7 @@ from tests.text.samples import SAMPLES
         ("x = 10\n", "x = 1", "x = 10", 1),
         ("    unawaited(show(1));\n", "    show(1)", "    unawaited(show(1)", 1),
         ("a = 1\nb = 2\na = 1\n", "a = 1\n", "a = 1\nb = 2\na = 1\n", 1),
-        ("a = 2\nc = 3\n", "a = 1\n", "a = 2\n", 1),
+        ("c = 3\na = 2\n", "c = 3\na = 1\n", "c = 3\na = 2\n", 1),
         ("f(1)\nh(3)\n", "f(1)\ng(2)\nh(3)\n", "f(1)\nh(3)\n", 1),
     ],
 )
@@ -69,6 +69,8 @@ def test_blanks_that_go_are_a_change(text: str, old: str, new: str, result: str)
     ("text", "old", "new"),
     [
         ("x = 2\nc = 3\n", "1", "2"),
+        ("a = 2\nc = 3\n", "a = 1\n", "a = 2\n"),
+        ("c = 3\na = 2\nb = 0\nc = 3\n", "c = 3\na = 1\n", "c = 3\na = 2\n"),
         ("}\nfoo(2)\n", "bar()\n}", "}"),
         ("import a\nimport b\nc()\n", "import a\nimport b\nd()", "import a\nimport b"),
     ],

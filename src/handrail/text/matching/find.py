@@ -74,8 +74,6 @@ _MOST_JUDGED = 1000
 _WORD_SHOWN = 60
 _UNDECODED = "\ufffd"
 _UNDECODED_SHOWN = 20
-_SHORTEST = 12
-"""Characters that a part of a line must have to be recognised as applied before."""
 _CERTAIN = 3
 """Lines that are no chance if they stand together."""
 _MOST_COMPARED = 50_000_000
@@ -535,26 +533,38 @@ def find_applied_around(text: str, old: str, new: str) -> int | None:
 
 
 def find_applied_instead(text: str, old: str, new: str) -> int | None:
-    """The line at which ``new`` stands in a text that does not have ``old``; None if that may be by chance."""
+    """The line at which ``new`` stands where ``old`` would be, in a text that does not have ``old``.
+
+    None unless that place is known: by whole lines that both texts begin or end with, and that are in the file once.
+    """
     old, new, text = lines.to_feeds(old).strip("\n"), lines.to_feeds(new).strip("\n"), lines.to_feeds(text)
-    head, tail = lines.count_equal_edges(old, new)
-    changed = new[head : len(new) - tail]
-    if not _has_word(changed) and not (_has_word(new[:head]) and _has_word(new[len(new) - tail :])):
-        return None  # what is left of a deletion proves something only by the text on both sides
-    place = next(_find_whole(text, new, head="\n" in new, tail="\n" in new), None)
-    if place is None or (len(new.strip()) < _SHORTEST and not _is_line(text, place, len(new))):
+    rows, others = old.split("\n"), new.split("\n")
+    head, tail = lines.count_equal_edges(rows, others)
+    changed, edges = others[head : len(others) - tail], [others[:head], others[len(others) - tail :]]
+    known = [_count_blocks(text, edge) == 1 for edge in edges]
+    if not (any(known) if _has_word("".join(changed)) else all(known)):
+        return None  # what is left of a deletion proves something only by the lines on both sides
+    places = _find_whole(text, new, head=True, tail=True)
+    place = next(places, None)
+    if place is None or next(places, None) is not None:
         return None
-    kept = {row.strip() for row in new.split("\n") if row.strip()}
-    removed = {row.strip() for row in old.split("\n")} - kept
+    kept = {row.strip() for row in others if row.strip()}
+    removed = {row.strip() for row in rows} - kept
     removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
     if len(kept) < _CERTAIN and not removed.isdisjoint(row.strip() for row in text.split("\n")):
         return None  # some are there still
-    rows, others = old.split("\n"), new.split("\n")
     above, below = text[:place].rstrip().rpartition("\n")[2], text[place + len(new) :].lstrip().partition("\n")[0]
     for edge, beside in ((0, above), (-1, below)):
         if rows[edge].strip() != others[edge].strip() and rows[edge].strip() == beside.strip():
             return None  # the first or the last line of the old text is there still, beside the new text
     return text.count("\n", 0, place) + 1
+
+
+def _count_blocks(text: str, rows: Sequence[str]) -> int:
+    """How often these lines stand together in a text; none if they have no word. More than two are not counted."""
+    if not _has_word("".join(rows)):
+        return 0
+    return sum(1 for _ in islice(_find_whole(text, "\n".join(rows), head=True, tail=True), 2))
 
 
 def _has_word(text: str) -> bool:
@@ -573,9 +583,3 @@ def _find_whole(text: str, new: str, *, head: bool, tail: bool) -> Iterator[int]
         if begins and ends and not lines.cuts_word(text, start) and not lines.cuts_word(text, end):
             yield start
         start = text.find(new, start + 1)
-
-
-def _is_line(text: str, start: int, length: int) -> bool:
-    end = start + length
-    around = text[lines.start_of_line(text, start) : start] + text[end : lines.end_of_line(text, end)]
-    return not around.strip()
