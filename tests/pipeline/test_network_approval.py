@@ -63,7 +63,7 @@ class Person:
 def test_a_yes_opens_the_network_for_that_command_alone(user: User, sandbox: str, network: str, mode: Any) -> None:
     person = Person(Answer(True))
     with user.session(sandbox, mode=mode, network=network, approve=person) as session, server("127.0.0.1") as (port, _):
-        assert called(session, fetch(port)).text == "hello"
+        assert called(session, fetch(port)).text.splitlines()[0] == "hello"
         assert len(person.asked) == 1
         if network == "off":
             hidden = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\""
@@ -92,7 +92,7 @@ def test_a_yes_for_the_session_holds_for_the_same_command(user: User, sandbox: s
         server("127.0.0.1") as (port, _),
     ):
         for _ in range(3):
-            assert called(session, fetch(port)).text == "hello"
+            assert called(session, fetch(port)).text.splitlines()[0] == "hello"
     assert len(person.asked) == 1
 
 
@@ -101,10 +101,10 @@ def test_a_yes_for_good_holds_in_the_next_session(user: User, sandbox: str) -> N
     person = Person(Answer(True, lasting="always"))
     with server("127.0.0.1") as (port, _):
         with user.session(sandbox, mode="accept-edits", network="off", approve=person) as session:
-            assert called(session, fetch(port)).text == "hello"
+            assert called(session, fetch(port)).text.splitlines()[0] == "hello"
         rules = load(str(user.work), os.environ, str(user.state))
         with user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session:
-            assert called(session, fetch(port)).text == "hello"
+            assert called(session, fetch(port)).text.splitlines()[0] == "hello"
     assert len(person.asked) == 1
 
 
@@ -115,7 +115,7 @@ def test_a_network_rule_opens_the_network_without_a_question(user: User, sandbox
         user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session,
         server("127.0.0.1") as (port, _),
     ):
-        assert called(session, fetch(port)).text == "hello"
+        assert called(session, fetch(port)).text.splitlines()[0] == "hello"
 
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)
@@ -133,7 +133,7 @@ def test_neither_a_rule_nor_an_answer_for_another_command_opens_it_for_a_program
             for line in lines:
                 called(session, line.format(port=port))
             assert arrived == []
-            assert called(session, f"{fetch(port)} | head -n 1 | cat").text == "hello"
+            assert called(session, f"{fetch(port)} | head -n 1 | cat").text.splitlines()[0] == "hello"
         with user.session(sandbox, mode="accept-edits", network="off", approve=person) as session:
             called(session, fetch(port))
             person.answer = Answer(False)
@@ -152,7 +152,7 @@ def test_where_nobody_was_asked_the_settings_decide(user: User, sandbox: str) ->
                 assert "hello" not in called(session, fetch(port)).text
         assert arrived == []
         with user.session(sandbox, mode="full", network="on") as session:
-            assert called(session, fetch(port)).text == "hello"
+            assert called(session, fetch(port)).text.splitlines()[0] == "hello"
 
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)

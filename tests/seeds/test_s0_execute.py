@@ -30,7 +30,7 @@ THRESHOLD = 20_000 * 4
 
 @pytest.fixture
 def agent(make_session: Callable[..., Session]) -> Session:
-    return make_session(dialect="deepagents", durable=False, sandbox="off")
+    return make_session(dialect="deepagents", durable=False, sandbox="off", journal=None)
 
 
 def _execute(session: Session, command: str, call: str = "", **more: float) -> Result:

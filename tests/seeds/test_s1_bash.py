@@ -20,7 +20,7 @@ CUT = "\n\n...[终端输出过长,已截断至前 8000 字节]..."
 
 @pytest.fixture
 def claw(make_session: Callable[..., Session]) -> Session:
-    return make_session(dialect="claw", durable=False, sandbox="off")
+    return make_session(dialect="claw", durable=False, sandbox="off", journal=None)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def hasty(make_session: Callable[..., Session], tmp_path_factory: pytest.TempPat
     """The same dialect, but for a second instead of thirty."""
     folder = tmp_path_factory.mktemp("dialect")
     (folder / "tools.toml").write_text('extends = "claw"\n[tools.bash]\nlimits = { seconds = 1.0 }\n', encoding="utf-8")
-    return make_session(dialect=str(folder), durable=False, sandbox="off")
+    return make_session(dialect=str(folder), durable=False, sandbox="off", journal=None)
 
 
 def _bash(session: Session, command: str) -> Result:
@@ -55,7 +55,7 @@ def test_s1_1_the_workspace_is_given_to_the_tools_and_not_by_the_model(
     work.mkdir()
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    session = make_session(work, dialect="claw", durable=False, sandbox="off")
+    session = make_session(work, dialect="claw", durable=False, sandbox="off", journal=None)
     assert session.call("write_file", {"path": "a.txt", "content": "one\n"}).status == "ok"
     assert _bash(session, "pwd").text == f"{work}\n"
     assert tree(work) == {"a.txt": "one\n"} and tree(elsewhere) == {}
