@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from handrail.dialects import Dialect
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
-from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.pipeline.approve import Approvals
@@ -57,15 +56,6 @@ class Services:
     """Accepts what a call writes to protected files while jobs run; the list takes the paths."""
     tracked_files: Callable[[], TrackedFiles]
     """Imports them when they are first needed."""
-
-    def note_contents(self, changes: Sequence[Change]) -> None:
-        """A new file with the name of a secret is none to the model that wrote it."""
-        named: Callable[[str], bool] | None = getattr(self.approvals.policy, "has_secret_name", None)
-        new = {one.path.real: one.after for one in changes if one.after is not None and not one.before}
-        moved = {one.path.real for one in changes if one.moved_from}
-        files = {path: raw for path, raw in new.items() if path not in moved and named and named(path)}
-        if files:
-            self.tracked_files().note_contents(files)
 
     def shows_contents(self, path: str) -> bool:
         """Whether the contents of a file may be shown to the model: nothing and nobody keeps them from it."""

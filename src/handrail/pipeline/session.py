@@ -71,6 +71,7 @@ from handrail.tracker import Tracker
 from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
+    from handrail.files.versions import Change
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.checks import Checks
     from handrail.pipeline.draft_process import DraftProcess
@@ -728,7 +729,7 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
                 judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving)
             )
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
-        services.note_contents(staged.changes)
+        _note_contents(staged.changes, services)
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
             real = change.path.real
             if real not in staged.unread:
@@ -802,6 +803,16 @@ def _open_context(
         draft=draft,
         copied=copied,
     )
+
+
+def _note_contents(changes: Sequence[Change], services: Services) -> None:
+    """A new file with the name of a secret is none to the model that wrote it."""
+    named: Callable[[str], bool] | None = getattr(services.approvals.policy, "has_secret_name", None)
+    new = {one.path.real: one.after for one in changes if one.after is not None and not one.before}
+    moved = {one.path.real for one in changes if one.moved_from}
+    files = {path: raw for path, raw in new.items() if path not in moved and named and named(path)}
+    if files:
+        services.tracked_files().note_contents(files)
 
 
 def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:
