@@ -127,7 +127,7 @@ class Workspace:
             )
         spelled = self.expand_alias(named)
         if spelled != named:
-            return self._resolve_as(spelled, named)
+            return self._resolve_as(spelled, named, self.resolve)
         relative = not named.startswith("/")
         home = self._open_root(self.roots[0], check=True)[1] if relative else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
@@ -149,26 +149,28 @@ class Workspace:
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return resolved
 
-    def resolve_below_slash(self, named: str) -> WorkPath:
+    def resolve_below_slash(self, named: str, *, itself: bool = False) -> WorkPath:
         """Resolve a path where `/` stands for the workspace, and `/src` for a directory in it.
 
         A path below a root means itself. A path that leaves the workspace is refused, and so is one that begins like a
         place of this machine, such as `/etc`, unless the workspace has something of that name.
+        ``itself``: the path is to be deleted, as in `resolve_itself`.
         """
+        resolve = self.resolve_itself if itself else self.resolve
         home = self.roots[0].path
         plain, inside = os.path.normpath(named), os.path.normpath(home + named)
         is_below_root = any(plain == root.path or plain.startswith(root.path + "/") for root in self.roots)
         if not named.startswith("/") or is_below_root or self.expand_alias(named) != named:
-            return self.resolve(named)
+            return resolve(named)
         leaves = inside != home and not inside.startswith(home + "/")
         first = named.strip("/").partition("/")[0]
         is_elsewhere = first and os.path.lexists("/" + first) and not os.path.lexists(os.path.join(home, first))
-        return self.resolve(named) if leaves or is_elsewhere else self._resolve_as(inside, named)
+        return resolve(named) if leaves or is_elsewhere else self._resolve_as(inside, named, resolve)
 
-    def _resolve_as(self, spelled: str, named: str) -> WorkPath:
+    def _resolve_as(self, spelled: str, named: str, resolve: Callable[[str], WorkPath]) -> WorkPath:
         """Resolve another spelling of a path that is shown as ``named``."""
         try:
-            return replace(self.resolve(spelled), named=named)
+            return replace(resolve(spelled), named=named)
         except ToolError as error:
             error.path = named
             raise

@@ -39,7 +39,7 @@ def _execute(session: Session, command: str, call: str = "", **more: float) -> R
 
 def test_s0_1_the_atomic_tools_are_offered_beside_the_shell(agent: Session) -> None:
     names = [spec.name for spec in agent.specs()]
-    assert set(names) == {"ls", "read_file", "write_file", "edit_file", "glob", "grep", "execute"}
+    assert set(names) == {"ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute"}
     assert len({spec.description for spec in agent.specs()}) == len(names)
 
 

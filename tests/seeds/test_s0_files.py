@@ -139,6 +139,23 @@ def test_s0_7_an_offset_behind_the_end_is_named_as_it_was_given(agent: Session, 
     assert (result.text, result.status) == (f"Error: offset {offset} is beyond the end of {path} (250 lines)", "error")
 
 
+@pytest.mark.parametrize("offset", [-1, -7])
+def test_s0_7_an_offset_before_the_start_reads_from_the_first_line_and_says_so(
+    agent: Session, file: File, offset: int
+) -> None:
+    result = _read(agent, file("a.txt", _lines(3)), offset=offset)
+    assert (result.text, result.status) == (_numbered(1, 3), "ok")
+    notice = f"[Requested offset {offset} is before the start of the file; read from line 1 instead.]"
+    assert [block["text"] for block in result.blocks] == [result.text, notice]
+
+
+def test_s0_7_a_limit_of_0_reads_nothing_and_is_no_empty_file(agent: Session, file: File) -> None:
+    path = file("a.txt", _lines(3))
+    result = _read(agent, path, limit=0)
+    assert result.text.startswith("System reminder: no lines were read because `limit` was 0.")
+    assert _write(agent, path, "new\n").text == _unread(path)
+
+
 def test_s0_8_a_log_of_a_million_lines_is_cut_by_the_tool(agent: Session, file: File) -> None:
     path = file("a.log", _lines(1_000_000))
     assert _read(agent, path).text == _numbered(1, 100) + "\n(more lines follow: go on with offset=100)"

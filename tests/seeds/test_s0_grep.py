@@ -37,7 +37,7 @@ def test_s0_5_grep_gives_path_line_and_content(agent: Session, tmp_path: Path) -
 
 def test_s0_26_the_pattern_is_plain_text_and_needs_no_escapes(agent: Session, tmp_path: Path) -> None:
     schema = dialects.load("deepagents").spec("grep").schema
-    assert list(schema["properties"]) == ["pattern", "path", "glob", "output_mode", "context"]
+    assert list(schema["properties"]) == ["pattern", "path", "glob", "output_mode", "context", "max_count"]
     assert schema["required"] == ["pattern"]
     assert schema["properties"]["output_mode"]["default"] == "files_with_matches"
     assert agent.call("grep", {"pattern": "def __init__(self):"}).data["files"] == [
@@ -69,6 +69,13 @@ def test_s0_26_a_path_and_a_glob_narrow_the_search(agent: Session, tmp_path: Pat
 def test_s0_27_paths_or_lines_or_counts(agent: Session, tmp_path: Path, mode: str, text: str) -> None:
     result = agent.call("grep", {"pattern": "__init__", "output_mode": mode})
     assert result.text == text.format(tmp_path)
+
+
+def test_s0_27_max_count_bounds_the_results(agent: Session, tmp_path: Path) -> None:
+    put(tmp_path, "many.txt", "hit\n" * 520)
+    hits = {"pattern": "hit", "output_mode": "content", "context": 0}
+    for given, count in (({"max_count": 3}, 3), ({}, 500), ({"max_count": 520}, 520)):
+        assert len(agent.call("grep", {**hits, **given}).data["matches"]) == count
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Question, Root, Session
+from handrail import Access, Question, Root, Session, dialects, parse_rules
 from handrail.policy.files import parse
 from handrail.policy.judge import RulePolicy
 
@@ -27,23 +27,44 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_s0_2_each_call_is_decided_by_itself(project: Path, make_session: Make) -> None:
-    """The three calls of the document: one goes through, one is asked about, one is refused and nobody is asked."""
-    asked: list[tuple[str, str]] = []
+Asked = list[tuple[str, str]]
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return []
+
+
+@pytest.fixture
+def open_session(project: Path, make_session: Make, asked: Asked) -> Make:
+    """`open_session(mode, *more_rules)`: a session with the rules that the dialect ships, and somebody who says yes."""
+    shipped = parse_rules(dialects.load("deepagents").policy, source="deepagents/policy.toml")
 
     def approve(question: Question) -> bool:
-        asked.append((question.call.tool, question.verdict.why))
+        asked.append((question.call.tool, str(question.call.arguments.get("file_path") or question.call.arguments)))
         return True
 
-    policy = _policy(project, lines=["deny Bash(rm:*)"])
-    session = make_session(project, dialect="deepagents", policy=policy, approve=approve, durable=False)
-    assert session.call("read_file", {"file_path": "foo.txt"}).status in ("ok", "partial")
+    def make(mode: Any = "ask", *more: str) -> Session:
+        rules = [shipped, parse_rules(f"rules = {list(more)!r}")]
+        return make_session(project, dialect="deepagents", mode=mode, rules=rules, approve=approve, durable=False)
+
+    return make
+
+
+MODES = pytest.mark.parametrize("mode", ["ask", "accept-edits"])
+EDIT = {"file_path": "/bar.txt", "old_string": "old", "new_string": "new"}
+
+
+@MODES
+def test_s0_2_each_call_is_decided_by_itself(project: Path, open_session: Make, asked: Asked, mode: str) -> None:
+    """The three calls of the document: one goes through, one is asked about, one is refused and nobody is asked."""
+    session = open_session(mode)
+    for name in ("foo.txt", "bar.txt"):
+        assert session.call("read_file", {"file_path": f"/{name}"}).status == "ok"
     assert asked == []
 
-    session.call("read_file", {"file_path": "bar.txt"})
-    edit = {"file_path": "bar.txt", "old_string": "old", "new_string": "new"}
-    assert session.call("edit_file", edit).status == "ok"
-    assert asked == [("edit_file", "bar.txt would be changed")]
+    assert session.call("edit_file", EDIT).status == "ok"
+    assert asked == [("edit_file", "/bar.txt")]
     assert (project / "bar.txt").read_text(encoding="utf-8") == "new\n"
 
     result = session.call("execute", {"command": "rm baz.txt"})
@@ -53,25 +74,49 @@ def test_s0_2_each_call_is_decided_by_itself(project: Path, make_session: Make) 
 
 
 def test_s0_2_an_edit_that_the_person_refuses_changes_nothing(project: Path, make_session: Make) -> None:
+    shipped = parse_rules(dialects.load("deepagents").policy)
     for approve, code in ((lambda _: False, "denied"), (None, "needs_approval")):
-        session = make_session(project, dialect="deepagents", policy=_policy(project), approve=approve)
-        session.call("read_file", {"file_path": "bar.txt"})
-        result = session.call("edit_file", {"file_path": "bar.txt", "old_string": "old", "new_string": "new"})
+        session = make_session(project, dialect="deepagents", rules=[shipped], approve=approve)
+        session.call("read_file", {"file_path": "/bar.txt"})
+        result = session.call("edit_file", EDIT)
         assert result.error is not None and (result.status, result.error.code) == ("denied", code)
     assert (project / "bar.txt").read_text(encoding="utf-8") == "old\n"
 
 
-def test_s0_3_reads_are_allowed_and_writes_are_confirmed_or_listed(project: Path) -> None:
+@MODES
+@pytest.mark.parametrize(
+    ("tool", "arguments", "wanted"),
+    [
+        ("read_file", {"file_path": "/foo.txt"}, "free"),
+        ("ls", {"path": "/"}, "free"),
+        ("glob", {"pattern": "*.txt"}, "free"),
+        ("grep", {"pattern": "old"}, "free"),
+        ("edit_file", EDIT, "asked"),
+        ("write_file", {"file_path": "/new.txt", "content": "x"}, "asked"),
+        ("delete", {"file_path": "/baz.txt"}, "asked"),
+        ("execute", {"command": "cat foo.txt"}, "free"),
+        ("execute", {"command": "echo x > foo.txt"}, "asked"),
+        ("execute", {"command": "rm -f baz.txt"}, "denied"),
+        ("execute", {"command": "true; rm baz.txt"}, "denied"),
+        ("execute", {"command": "mkfs.ext4 /dev/sda1"}, "denied"),
+        ("execute", {"command": "sudo ls"}, "denied"),
+    ],
+    ids=str,
+)
+def test_s0_3_reads_are_free_changes_are_asked_about_and_commands_are_tiered_by_danger(
+    open_session: Make, asked: Asked, mode: str, tool: str, arguments: dict[str, Any], wanted: str
+) -> None:
+    session = open_session(mode)
+    session.call("read_file", {"file_path": "/bar.txt"})
+    result = session.call(tool, arguments)
+    assert (result.status, len(asked)) == {"free": ("ok", 0), "asked": ("ok", 1), "denied": ("denied", 0)}[wanted]
+
+
+def test_s0_3_a_change_that_is_listed_needs_no_confirmation(open_session: Make, asked: Asked, project: Path) -> None:
+    listed = parse_rules('rules = ["allow Edit(src/**)"]')
+    policy = RulePolicy([Root(str(project))], "ask", [listed])
     path = str(project.resolve() / "src" / "a.py")
-    read, write = Access("read", path, path), Access("write", path, path)
-    assert _policy(project).judge([read]).decision == "allow"
-    assert _policy(project).judge([write]).decision == "ask"
-    assert _policy(project, lines=["allow Edit(src/**)"]).judge([write]).decision == "allow"
-
-
-@pytest.mark.parametrize(("tier", "wanted"), [("read_only", "allow"), ("ordinary", "ask"), ("destructive", "deny")])
-def test_s0_3_commands_are_tiered_by_danger(project: Path, tier: Any, wanted: str) -> None:
-    assert _policy(project).judge([Access("run", "x y", tier=tier)]).decision == wanted
+    assert policy.judge([Access("write", path, path)]).decision == "allow"
 
 
 def test_s0_4_policy_speaks_of_the_parameters_of_a_call(project: Path, make_session: Make) -> None:

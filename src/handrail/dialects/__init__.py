@@ -257,6 +257,12 @@ class Dialect:
         own = self._folder.prompt()
         return own.read_text(encoding="utf-8").strip() if own else ""
 
+    @cached_property
+    def policy(self) -> str:
+        """Rules for sessions in this dialect, as TOML for `handrail.parse_rules`; empty if the dialect has none."""
+        own = self._folder.policy()
+        return own.read_text(encoding="utf-8") if own else ""
+
     def entry(self, name: str) -> ToolEntry:
         """The tool that a model calls ``name``."""
         entry = self.entries.get(name) or self._called.get(name)

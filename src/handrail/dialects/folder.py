@@ -57,6 +57,10 @@ class DialectFolder:
         """The file with the words for an agent, if there is one on the chain."""
         return _find_file(self.chain, "prompt.md")
 
+    def policy(self) -> Path | None:
+        """The file with rules for sessions, if there is one on the chain."""
+        return _find_file(self.chain, "policy.toml")
+
 
 def names() -> list[str]:
     """The dialects that come with Handrail."""

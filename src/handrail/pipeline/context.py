@@ -435,7 +435,7 @@ class ToolContext:
     def _resolve_link_itself(self, named: str) -> WorkPath:
         """Resolve a path to delete: a link itself, not its target."""
         path = self._paths[named]
-        parent = self._workspace.resolve(os.path.dirname(named.rstrip("/")) or ".")
+        parent = self._workspace.resolve_below_slash(os.path.dirname(named.rstrip("/")) or ".")
         if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
             raise NotRegular(path=named, kind="a link")
         return path

@@ -161,7 +161,12 @@ def resolve(declared: Declared, workspace: Workspace, *, slash_is_workspace: boo
     paths = {target: find(target) for target in opened}
     for access in files:
         if access.target not in opened:  # only deleted: a link itself, and not the file that it leads to
-            paths[access.target] = workspace.resolve_itself(access.target)
+            target = access.target
+            paths[target] = (
+                workspace.resolve_below_slash(target, itself=True)
+                if slash_is_workspace
+                else workspace.resolve_itself(target)
+            )
     located = tuple([_locate(access, paths, workspace) for access in accesses])
     return Resolved(declared, located, paths | {target: paths[other.named] for target, other in moved.items()})
 

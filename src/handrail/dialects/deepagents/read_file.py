@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import accumulate
+from typing import Annotated
 
 from handrail.files.pages import PageLine
 from handrail.frozen import frozen
 from handrail.tools import read
+from handrail.tools.arguments import Field
 from handrail.tools.notes import AnswerCut
 from handrail.tools.read import PageFacts, ShownRow
+from handrail.tools.shared.read_media import FileFacts
 from handrail.tools.tool import Context, Outcome, Templates
 
 _GUTTER = 7
 """The characters of the gutter, which count as part of the answer."""
+_NO_LINES = (
+    "System reminder: no lines were read because `limit` was 0. The file was not inspected and may have contents; "
+    "retry with `limit` >= 1 to read it."
+)
+_BEFORE_START = "[Requested offset {offset} is before the start of the file; read from line 1 instead.]"
+
+
+class Args(read.Args):
+    limit: Annotated[int | None, Field(ge=0)] = None
 
 
 @frozen
@@ -38,10 +50,26 @@ class CutPageFacts(PageFacts):
     """The characters to show."""
 
 
-Facts = read.Facts | CutPageFacts
+@frozen
+class NoLinesFacts(FileFacts):
+    """Not a single line was asked for."""
+
+
+Facts = read.Facts | CutPageFacts | NoLinesFacts
 
 
 def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    if args.limit == 0:
+        file, about = read.open_file(args, ctx)
+        return Outcome("page", NoLinesFacts(**asdict(about)), read.file_data(file, about) | read.Data(lines=0))
+    if args.first >= 0:
+        return _read_rows(args, ctx, args.first)
+    notice = {"type": "text", "text": _BEFORE_START.format(offset=args.offset)}
+    outcome = _read_rows(args, ctx, 1)
+    return replace(outcome, blocks=(*outcome.blocks, notice))
+
+
+def _read_rows(args: read.Args, ctx: Context[Limits], first: int) -> Outcome[Facts]:
     limits = ctx.limits
     file, about = read.open_file(args, ctx)
     medium = read.read_medium(file, ctx, about, args, limits.lines)
@@ -49,11 +77,11 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
         return medium
     read.open_text(file, ctx, about)
     if read.is_empty(file):
-        return read.describe_empty(file, ctx, about, args.first)
+        return read.describe_empty(file, ctx, about, first)
     most = args.most or limits.lines
     width = min(most * limits.split_chars, limits.answer_chars)
     # With this budget the answer is too long for sure if the page is not all that was asked for.
-    page = file.page(args.first, most, width, 2 * limits.answer_chars)
+    page = file.page(first, most, width, 2 * limits.answer_chars)
     rows = _split_rows(page.rows, limits.split_chars, most)
     ends = list(accumulate(max(_GUTTER, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows))
     if ends[-1] <= limits.answer_chars:
@@ -83,9 +111,11 @@ def _split_rows(page: Sequence[PageLine], size: int, most: int) -> list[ShownRow
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
+    if isinstance(facts, NoLinesFacts):
+        return _NO_LINES
     if isinstance(facts, CutPageFacts):
         return read.render_rows(facts.rows, templates)[: facts.most - len(templates.notes)] + templates.notes
     return read.render(outcome.with_facts(facts), templates)
 
 
-TOOL = read.TOOL.adapt(Limits, run, render, Facts)
+TOOL = replace(read.TOOL.adapt(Limits, run, render, Facts), args=Args)
