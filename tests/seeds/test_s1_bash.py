@@ -131,10 +131,17 @@ def test_s1_14_a_failure_is_what_the_model_reads_and_not_an_error(claw: Session,
     assert result.error is None
 
 
-def test_s1_14_a_command_that_a_signal_ended_is_a_failure_too(claw: Session) -> None:
-    result = _bash(claw, "echo last words; kill -9 $$")
-    assert result.text.startswith("执行报错: signal: ") and result.text.endswith("\n输出:\nlast words\n")
-    assert result.status == "ok" and result.data["signal"] == "SIGKILL"
+@pytest.mark.parametrize("sandbox", ["off", "auto"])
+@pytest.mark.parametrize(
+    ("name", "words"), [("KILL", "killed"), ("TERM", "terminated"), ("SEGV", "segmentation fault"), ("ABRT", "aborted")]
+)
+def test_s1_14_a_command_that_a_signal_ended_is_a_failure_too(
+    make_session: Callable[..., Session], sandbox: str, name: str, words: str
+) -> None:
+    """The words of Go for a signal, whether the shell ends by it or a sandbox reports it."""
+    session = make_session(dialect="claw", durable=False, sandbox=sandbox, journal=None)
+    result = _bash(session, f"echo last words; ulimit -c 0; kill -{name} $$")
+    assert (result.text, result.status) == (f"执行报错: signal: {words}\n输出:\nlast words\n", "ok")
 
 
 @pytest.mark.parametrize("command", ["true", "mkdir made", "echo hidden >/dev/null", ":"])
@@ -174,7 +181,7 @@ def test_s1_8_far_too_much_output_is_offloaded_with_a_preview_of_both_ends(
     path = "/large_tool_results/call-1"
     first, _, preview = result.text.removeprefix(before).partition("\n")
     assert result.text.startswith(before) and first == (
-        f"命令输出过长(共 20000 行,已卸载至 {path})。以下为首尾预览,如需完整内容请调用 read_file('{path}')。"
+        f"文件过长(共 20000 行,已卸载至 {path})。以下为首尾预览,如需完整内容请调用 read_file('{path}')。"
     )
     assert preview.startswith("1\n2\n3\n") and preview.endswith("\n19999\n20000") and len(preview) < 8_100
     assert claw.call("read_file", {"path": path}).text.startswith("1\n2\n3\n")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Root, Session
+from handrail import Root, Session, dialects
+from handrail.agent.prompt import system_prompt
 
 Make = Callable[..., Session]
 CUT = "\n\n...[由于内容过长,已被系统截断至前 8000 字节]..."
@@ -65,7 +66,7 @@ def test_s1_3_broken_json_comes_back_to_the_model_with_the_reason(claw: Session,
 
 
 def test_s1_3_arguments_of_the_wrong_type_or_missing_are_a_parse_failure_too(claw: Session) -> None:
-    assert claw.call("read_file", "[1]").text == "参数解析失败: the arguments are not an object"
+    assert claw.call("read_file", "[1]").text == "参数解析失败: 参数不是一个对象"
     result = claw.call("read_file", {})
     assert result.text == "参数解析失败: - path: 缺少该参数(要读取的文件路径,如 cmd/claw/main.go),类型: string"
     result = claw.call("read_file", {"path": 3})
@@ -102,14 +103,14 @@ def test_s1_5_a_file_that_cannot_be_opened_says_so(claw: Session, tmp_path: Path
     (tmp_path / "main.go").touch()
     assert claw.call("read_file", {"path": "man.go"}).text == "打开文件失败: man.go 不存在,相近的名称: main.go"
     result = claw.call("read_file", {"path": ""})
-    assert (result.text, result.status) == ("打开文件失败:  不能用作路径: it is empty", "error")
+    assert (result.text, result.status) == ("打开文件失败:  不能用作路径: 为空", "error")
 
 
 def test_s1_5_a_file_that_cannot_be_read_says_so(claw: Session, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     assert claw.call("read_file", {"path": "src"}).text == "读取文件内容失败: src 是一个目录,请指定其中的文件"
     os.mkfifo(tmp_path / "pipe")
-    assert claw.call("read_file", {"path": "pipe"}).text == "读取文件内容失败: pipe 不是普通文件(a named pipe)"
+    assert claw.call("read_file", {"path": "pipe"}).text == "读取文件内容失败: pipe 不是普通文件(命名管道)"
     (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\0\0\0")
     result = claw.call("read_file", {"path": "a.bin"})
     assert result.text.startswith("读取文件内容失败: a.bin 是二进制文件(8 字节: ")
@@ -197,7 +198,7 @@ def test_s1_10_directories_that_cannot_be_made_and_files_that_cannot_be_written_
     os.link(root / "file", root / "twin")
     path = str(library / "a.txt")
     for name, answer in {
-        "file/a.txt": "创建父目录失败: file/a.txt 不能用作路径: a part of it is not a directory",
+        "file/a.txt": "创建父目录失败: file/a.txt 不能用作路径: 路径中有一部分不是目录",
         "src": "写入文件失败: src 是一个目录,请指定其中的文件",
         "file": "写入文件失败: file 有 2 个硬链接,修改可能影响到工作区之外,因此未被修改",
         path: f"写入文件失败: {path} 未被修改: {library} 只允许读取",
@@ -256,6 +257,66 @@ def test_s1_29_prompt_tools_and_argument_errors_are_chinese(claw: Session) -> No
             assert result.error and result.error.code == "bad_arguments"
             for problem in result.text.splitlines():
                 assert _is_chinese(problem) and not re.search(r"missing|unknown|should|got ", problem), problem
+
+
+_PRINTED = ("arguments", "apply_patch", "bash", "edit", "errors", "notes", "prompt", "read", "uppercase", "write")
+_OF_OTHER_TOOLS = {
+    "bad_anchor",
+    "bad_filter",
+    "bad_glob",
+    "bad_notebook",
+    "bad_pattern",
+    "bad_replacement",
+    "count_limit",
+    "cut_matches",
+    "empty_match",
+    "fallback",
+    "invalid_notebook",
+    "job_more",
+    "kept",
+    "more_entries",
+    "more_occurrences",
+    "more_paths",
+    "more_results",
+    "no_outline",
+    "no_such_cell",
+    "no_such_job",
+    "not_all_searched",
+    "not_counted",
+    "other_count",
+    "past_column",
+    "search_timed_out",
+    "slow_filter",
+    "started",
+    "stdin_closed",
+    "time_limit",
+    "too_many_jobs",
+    "too_many_occurrences",
+    "unknown_occurrence",
+    "unknown_type",
+    "unreadable",
+}
+"""Sentences about tools and arguments that these dialects do not have."""
+
+
+@pytest.mark.parametrize("dialect", ["claw", "hello"])
+def test_s1_29_every_sentence_that_a_tool_of_the_dialect_prints_is_chinese(dialect: str) -> None:
+    english = []
+    for key, template in dialects.load(dialect).templates.messages.items():
+        group, _, code = key.partition(".")
+        words = re.sub(r"\[\[!?\w+\?|\{[^}]*\}|`[^`]*`", "", template)
+        if group in _PRINTED and code not in _OF_OTHER_TOOLS and re.search(r"[a-z]{3,} [a-z]{2,}", words):
+            english += [] if _is_chinese(words) else [key]
+    assert english == []
+
+
+@pytest.mark.parametrize("dialect", ["claw", "hello"])
+def test_s1_29_the_whole_system_prompt_is_chinese(make_session: Make, tmp_path: Path, dialect: str) -> None:
+    (tmp_path / "AGENTS.md").write_text("用制表符缩进。\n", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "AGENTS.md").write_text("x\n", encoding="utf-8")
+    for line in system_prompt(make_session(dialect=dialect)).splitlines():
+        assert not line.strip() or _is_chinese(line) or line == "- sub/AGENTS.md", line
 
 
 def test_s1_29_failures_are_chinese(claw: Session, tmp_path: Path) -> None:

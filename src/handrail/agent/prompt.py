@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 
-from handrail.pipeline.project import MOST_CHARS, ProjectFacts, read_instructions
+from handrail.pipeline.project import MOST_CHARS, read_instructions
 from handrail.pipeline.session import Session
 from handrail.settings.config_file import find_config
 from handrail.text.display import escape
@@ -46,31 +46,16 @@ def system_prompt(session: Session, today: dt.date | None = None) -> str:
     if {"read", "grep", "bash"} <= names.keys():
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
-    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(project, today)]
-    user = read_instructions(os.path.join(os.path.dirname(find_config(os.environ)), "AGENTS.md"))
-    parts.append(_quote_file("The user's AGENTS.md for all projects", user))
-    parts += [_quote_file(f"The project's {name}", text) for name, text in project.instructions.items()]
-    parts.append(_list_nested(project))
-    return "\n\n".join(part for part in parts if part)
-
-
-def _describe_facts(project: ProjectFacts, today: dt.date | None) -> str:
+    fill = session.dialect.templates.fill
+    parts = [own] if own else [_WHO, "\n".join(f"- {rule}" for rule in rules)]
     date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
-    repository = "a git repository" if project.is_repository else "not a git repository"
-    return f"The project is {project.home} ({repository}). The system is {project.system}; today is {date}."
-
-
-def _quote_file(title: str, text: str) -> str:
-    cut = "\n(The rest is left out.)" if len(text) > MOST_CHARS else ""
-    return f"{title} says:\n\n{text[:MOST_CHARS].strip()}{cut}" if text.strip() else ""
-
-
-def _list_nested(project: ProjectFacts) -> str:
-    """Name the AGENTS.md files of directories: the model reads them when it works there."""
-    if not project.nested:
-        return ""
-    rows = "\n".join(f"- {escape(path)}" for path in project.nested)
-    return (
-        "These directories have instructions of their own. Read the file before you change anything in its directory "
-        f"or below; the nearest file counts most.\n{rows}"
-    )
+    facts = {"home": project.home, "repository": project.is_repository, "system": project.system, "date": date}
+    parts.append(fill("prompt.facts", **facts))
+    user = read_instructions(os.path.join(os.path.dirname(find_config(os.environ)), "AGENTS.md"))
+    files = [("prompt.user_file", "", user), *(("prompt.project_file", *one) for one in project.instructions.items())]
+    for key, name, text in files:
+        if text.strip():
+            parts.append(fill(key, name=name, text=text[:MOST_CHARS].strip(), cut=len(text) > MOST_CHARS))
+    if project.nested:  # the model reads these files when it works there
+        parts.append(fill("prompt.nested", rows="\n".join(f"- {escape(path)}" for path in project.nested)))
+    return "\n\n".join(parts)

@@ -223,6 +223,8 @@ class _FolderCheck:
     def _facts(self, key: str) -> Collection[str] | None:
         """The facts that a message may name, `ANY` if they are not declared; None if there is no such message."""
         tool, _, rest = key.partition(".")
+        if tool == "reasons":  # translated words, which name no facts
+            return frozenset()
         code = rest.removeprefix("errors.")
         if tool == "errors" or (code != rest and tool in self._tools):
             failure = template_facts.failures().get(code)

@@ -21,6 +21,8 @@ from handrail.tools.notes import NoteFacts
 _OPTIONAL = re.compile(r"\[\[(?:(!?)(\w+)\?)?(.*?)\]\]", re.DOTALL)
 _ABSENT = (None, "", False)
 _NAMES = {"path", "root", "roots", "nearest", "known", "tool"}
+_REASONS = {"why", "kind"}
+"""Facts that are words of ours, which a dialect in another language translates under `[reasons]`."""
 
 
 class _Formatter(string.Formatter):
@@ -86,6 +88,8 @@ class DialectTemplates:
             else:
                 continue
             value = _make_printable(name, value)
+            if name in _REASONS and isinstance(value, str):
+                value = self.messages.get(f"reasons.{value}", value)
             if name in self._add and isinstance(value, int) and value > 0:
                 value += self._add[name]
             known[name] = value

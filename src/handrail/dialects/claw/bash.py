@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 from handrail.frozen import frozen
@@ -39,6 +40,8 @@ class BeginningFacts(bash.CommandFacts):
 
 Facts = bash.Facts | BeginningFacts
 
+_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+"""Signals whose exit codes, 128 and the number, no program chooses for itself."""
 _WHOLE_OUTPUT = "(完整输出已保存至 {log},可用 read_file 的 offset 与 limit 读取其余部分)"
 
 
@@ -48,9 +51,20 @@ def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     outcome = bash.run_command(args, ctx, _show_beginning)
     notes = tuple(note for note in outcome.notes if not isinstance(note, CommandTimedOut))
     log = outcome.data.get("log")
-    cut = isinstance(outcome.facts, BeginningFacts) and outcome.facts.cut
+    facts = outcome.facts
+    cut = isinstance(facts, BeginningFacts) and facts.cut
     blocks = ({"type": "text", "text": _WHOLE_OUTPUT.format(log=log)},) if cut and log else ()
-    return replace(outcome, notes=notes, blocks=(*outcome.blocks, *blocks))
+    if isinstance(facts, bash.CommandFacts) and (number := _find_signal(facts)):
+        facts = replace(facts, exit_code=None, signal=(signal.strsignal(number) or f"signal {number}").lower())
+    return replace(outcome, facts=facts, notes=notes, blocks=(*outcome.blocks, *blocks))
+
+
+def _find_signal(facts: bash.CommandFacts) -> int | None:
+    """The signal that ended the command. A sandbox reports it as an exit code, as a shell does."""
+    if facts.signal:
+        return getattr(signal, facts.signal, None)
+    number = (facts.exit_code or 0) - 128
+    return number if number in _SIGNALS else None
 
 
 def _show_beginning(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:
