@@ -116,12 +116,11 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The extra `all` names the package itself, which is installed from here and not locked.
 lock:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras --upgrade \
-		--unsafe-package handrail --output-file requirements-dev.txt requirements-dev.in pyproject.toml
+		--output-file requirements-dev.txt requirements-dev.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 		--constraint requirements-dev.txt --output-file requirements-demo.txt requirements-demo.in pyproject.toml
 

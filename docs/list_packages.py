@@ -1,6 +1,6 @@
 """Write docs/packages.md: the packages that each extra brings, their sizes and licences, from what is installed.
 
-Run it in an environment with `handrail[all]`: `python docs/list_packages.py`. Sizes are those of the files on disk
+Run it in an environment with every extra: `python docs/list_packages.py`. Sizes are those of the files on disk
 without compiled bytecode.
 """
 
@@ -10,7 +10,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = ("", "agent", "mcp", "web", "notebooks", "images", "pdf", "index", "outline", "all")
+EXTRAS = ("", "anthropic", "mcp", "media", "index", "outline", "fleet")
 _NAME = re.compile(r"[-_.]+")
 
 
@@ -67,7 +67,10 @@ def main() -> None:
         names = collect(extra)
         size = sum(map(measure, names)) / 1e6
         rows.append(f"| {f'`handrail[{extra}]`' if extra else '`handrail`'} | {len(names)} | {size:.0f} MB |")
-    licences = [f"| {name} | {metadata.version(name)} | {find_licence(name)} |" for name in sorted(collect("all"))]
+    licences = [
+        f"| {name} | {metadata.version(name)} | {find_licence(name)} |"
+        for name in sorted(set().union(*map(collect, EXTRAS)))
+    ]
     page = "\n".join(
         [
             "# Packages",

@@ -9,7 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from handrail.errors import extras
@@ -20,7 +19,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DECLARED = {
     extra: sorted(re.split(r"[\[<>=~]", line)[0] for line in lines)
     for extra, lines in PROJECT["optional-dependencies"].items()
-    if extra != "all"
 }
 
 # What is hidden is found neither by an import nor by whoever asks whether it could be imported.
@@ -35,62 +33,55 @@ class Without:
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
 
-OPEN = "from handrail.agent.providers import open_model; open_model('m', {{'{key}': 'k'}}, '{api}')"
+OPEN = "from handrail.agent.providers import open_model; open_model('m', {'ANTHROPIC_API_KEY': 'k'}, 'anthropic')"
 RUNNABLE = "from handrail import Session; from handrail.integrations.anthropic import {name}; {name}(Session('.'))"
 COMMAND = "from handrail.cli import main; raise SystemExit(main({words!r}))"
 MODEL = ["--model", "m", "--api", "chat"]
 
-USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, what is done without it
-    ("agent", "openai", OPEN.format(key="OPENAI_API_KEY", api="chat")),
-    ("agent", "openai", OPEN.format(key="OPENAI_API_KEY", api="responses")),
-    ("agent", "anthropic", OPEN.format(key="ANTHROPIC_API_KEY", api="anthropic")),
-    ("agent", "openai", COMMAND.format(words=["chat", *MODEL])),
-    ("agent", "anthropic", COMMAND.format(words=["run", "--model", "m", "--api", "anthropic", "task"])),
-    ("agent", "openai", COMMAND.format(words=["demo"])),
-    ("agent", "openai", COMMAND.format(words=["acp", *MODEL])),
-    ("acp", "agent-client-protocol", COMMAND.format(words=["acp", *MODEL])),
-    ("mcp", "mcp", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
-    ("mcp", "uvicorn", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
-    ("web", "starlette", COMMAND.format(words=["web"])),
-    ("web", "jinja2", COMMAND.format(words=["web"])),
+USED: list[tuple[str, str, str]] = [  # the extra or framework, the package that is hidden, what is done without it
+    ("anthropic", "anthropic", OPEN),
+    ("anthropic", "anthropic", COMMAND.format(words=["run", "--model", "m", "--api", "anthropic", "task"])),
     ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
+    ("mcp", "mcp", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
     ("outline", "tree-sitter", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
     ("index", "numpy", COMMAND.format(words=["index", "build"])),
-    ("images", "pillow", "from handrail.media import MediaLimits, images; images.decode_image(b'', MediaLimits())"),
-    ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
-    ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
-    ("postgres", "psycopg", COMMAND.format(words=["log", "--journal", "postgresql://127.0.0.1:1/none"])),
-    ("postgres", "psycopg", "from handrail import Session; Session('.', journal='postgresql://127.0.0.1:1/none')"),
-    ("ray", "ray", "from handrail import Fleet; Fleet()"),
-    ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _list_faults; _list_faults({}, slice(None))"),
+    ("media", "pillow", "from handrail.media import MediaLimits, images; images.decode_image(b'', MediaLimits())"),
+    ("media", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
+    ("media", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
+    ("media", "nbformat", "from handrail.tools.notebook_edit import _list_faults; _list_faults({}, slice(None))"),
+    ("fleet", "psycopg", COMMAND.format(words=["log", "--journal", "postgresql://127.0.0.1:1/none"])),
+    ("fleet", "psycopg", "from handrail import Session; Session('.', journal='postgresql://127.0.0.1:1/none')"),
+    ("fleet", "ray", "from handrail import Fleet; Fleet()"),
+    ("acp", "agent-client-protocol", COMMAND.format(words=["acp", *MODEL])),
     *(
-        (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")
-        for extra, names in DECLARED.items()
-        for package in names
-        if (ROOT / f"src/handrail/integrations/{extra.replace('-', '_')}.py").exists()
-        and extra not in ("openai", "anthropic")
+        (name, re.split(r"[<>=]", line)[0], f"import handrail.integrations.{name}")
+        for name, lines in extras.FRAMEWORKS.items()
+        for line in lines
+        if name != "acp"
     ),
 ]
 
 
 def test_every_extra_is_known_and_no_other() -> None:
     assert set(extras.USES) == set(DECLARED)
-
-
-def test_the_extra_all_names_every_other_extra() -> None:
-    named = re.findall(r"[\w-]+", " ".join(PROJECT["optional-dependencies"]["all"]).replace("handrail[", ""))
-    assert sorted(named) == sorted(DECLARED)
+    assert len(DECLARED) <= 6
 
 
 def test_the_metadata_of_the_package_names_the_packages_of_each_extra() -> None:
     assert extras.list_packages() == DECLARED
 
 
-def test_every_extra_is_tried_here() -> None:
-    # The types of `openai` are needed by type checkers alone: its integration works without the package.
-    assert set(DECLARED) - {extra for extra, _, _ in USED} == {"openai"}
+def test_every_extra_and_framework_is_tried_here() -> None:
+    assert {name for name, _, _ in USED} == DECLARED.keys() | extras.FRAMEWORKS.keys()
+
+
+def test_every_integration_with_a_framework_names_it() -> None:
+    modules = {
+        path.stem for path in (ROOT / "src/handrail/integrations").glob("*.py") if "needs(" in path.read_text("utf-8")
+    }
+    assert modules - {"anthropic"} == extras.FRAMEWORKS.keys() - {"acp"}
 
 
 @pytest.mark.parametrize("extra", ["openai", "openai_hosted", "anthropic"])
@@ -99,8 +90,10 @@ def test_the_integrations_for_plain_apis_need_no_package(extra: str, tmp_path: P
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=TIMEOUT).returncode == 0
 
 
-@pytest.mark.parametrize(("extra", "package", "use"), USED)
-def test_what_lacks_an_extra_names_it_and_how_to_install_it(extra: str, package: str, use: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "package", "use"), USED)
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    name: str, package: str, use: str, tmp_path: Path
+) -> None:
     program = HIDE.format(hidden=[extras.get_module(package)]) + use
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     done = subprocess.run(
@@ -114,29 +107,10 @@ def test_what_lacks_an_extra_names_it_and_how_to_install_it(extra: str, package:
     )
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode != 0
-    assert f"the extra {extra} is needed for {extras.USES[extra]}" in last
-    assert f"({extras.get_module(package)} is not installed): {extras.install_command(extra)}" in last
+    assert f"{extras.get_module(package)} is not installed; it is needed for {extras.describe_use(name)}. " in last
+    assert f"Install it with: {extras.install_command(name)}" in last
     if "handrail.cli" in use:
         assert "Traceback" not in done.stderr
-
-
-def test_a_chat_at_a_terminal_names_the_extra_of_its_line_editor(tmp_path: Path) -> None:
-    program = HIDE.format(hidden=["prompt_toolkit"]) + COMMAND.format(words=["chat", *MODEL])
-    env = surroundings({"OPENAI_API_KEY": "k"})
-    child = pexpect.spawn(
-        sys.executable,
-        ["-c", program],
-        cwd=str(tmp_path),
-        env=env,
-        encoding="utf-8",
-        timeout=TIMEOUT,
-        dimensions=(40, 200),
-    )
-    child.expect_exact("(prompt_toolkit is not installed): ")
-    child.expect_exact("'prompt-toolkit>=3.0.50'")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 2 and "Traceback" not in child.before
 
 
 def test_a_package_that_is_there_and_cannot_be_imported_is_no_package_that_is_missing() -> None:
@@ -148,7 +122,7 @@ def test_a_package_that_is_there_and_cannot_be_imported_is_no_package_that_is_mi
 def test_every_place_that_needs_an_extra_names_one_that_there_is() -> None:
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        assert set(re.findall(r'needs\("([^"]*)"\)', text)) <= set(DECLARED), path
+        assert set(re.findall(r'needs\("([^"]*)"\)', text)) <= DECLARED.keys() | extras.FRAMEWORKS.keys(), path
         assert path.name == "extras.py" or not re.search(r"""["'\s]pip install""", text), path
 
 
@@ -173,5 +147,5 @@ def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path
 
 def test_doctor_names_the_one_package_that_is_missing(tmp_path: Path) -> None:
     actual = doctor(tmp_path, ["anthropic"])
-    assert str(actual["extra agent"]["detail"]).endswith("not installed: anthropic")
-    assert not actual["extra anthropic"]["ok"] and actual["extra openai"]["ok"]
+    assert str(actual["extra anthropic"]["detail"]).endswith("not installed: anthropic")
+    assert not actual["extra anthropic"]["ok"] and actual["extra mcp"]["ok"]

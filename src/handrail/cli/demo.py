@@ -13,7 +13,6 @@ from pathlib import Path
 
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
-from handrail.errors.extras import MissingExtra, needs
 from handrail.programs import find_on_path
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -95,11 +94,8 @@ def run(options: argparse.Namespace) -> int:
 
 def play(folder: Path, report: DemoReport, script: Script, approve: Approve | None = None) -> None:
     """Run the story with a scripted model."""
-    try:
-        with needs("agent"):
-            from openai import DefaultHttpxClient, OpenAI
-    except MissingExtra as error:
-        raise Stop(f"{error}; `handrail demo --tools` works without it") from None
+    from openai import DefaultHttpxClient, OpenAI
+
     from handrail.agent.providers.chat import ChatModel
     from handrail_demo.agent_story import Story
     from handrail_demo.scripted_server import ScriptedServer

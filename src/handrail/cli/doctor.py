@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.errors.extras import install_command, install_packages_command
+from handrail.errors.extras import USES, install_command, install_packages_command
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -128,23 +128,16 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     purposes = [_judge_editing(checks, by_name), _judge_search(by_name), _judge_commands(by_name, workspace)]
     drafts = by_name["drafts"]
     purposes.append(Purpose("drafts", "ready" if drafts.ok else "missing", drafts.detail, drafts.fix))
-    purposes.append(_judge_chat(by_name["extra agent"]))
+    purposes.append(_judge_chat(by_name["extra anthropic"]))
     over_http = by_name["extra mcp"]
     purposes.append(
         Purpose("mcp", "ready", "`handrail mcp`, and over HTTP")
         if over_http.ok
         else Purpose("mcp", "limited", "`handrail mcp` works, `handrail mcp --http` needs packages", over_http.fix)
     )
-    page = by_name["extra web"]
-    works = "`handrail web`" if page.ok else "`handrail web` needs packages"
-    purposes.append(Purpose("web", "ready" if page.ok else "missing", works, page.fix))
-    lacking = [name for name in _FILE_EXTRAS if not by_name[f"extra {name}"].ok]
-    with_files = "notebooks, images, PDF files and outlines"
-    purposes.append(
-        Purpose("other files", "limited", f"without {', '.join(lacking)}", install_command(*lacking))
-        if lacking
-        else Purpose("other files", "ready", with_files)
-    )
+    for name in ("media", "outline"):
+        extra = by_name[f"extra {name}"]
+        purposes.append(Purpose(name, "ready" if extra.ok else "missing", USES[name], extra.fix))
     if not (journal := by_name["journal"]).ok:
         purposes.append(Purpose(journal.name, "limited", journal.detail, journal.fix))
     installation = by_name["installation"]
@@ -153,9 +146,6 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     if shared := by_name.get("shared journal"):
         purposes.append(Purpose(shared.name, "ready" if shared.ok else "missing", shared.detail, shared.fix))
     return purposes
-
-
-_FILE_EXTRAS = ("notebooks", "images", "pdf", "outline")
 
 
 def _judge_editing(checks: list[Check], by_name: dict[str, Check]) -> Purpose:
@@ -202,15 +192,15 @@ def _judge_commands(by_name: dict[str, Check], workspace: str) -> Purpose:
 _LAYERS = ("namespaces", "bubblewrap", "landlock")
 
 
-def _judge_chat(extra: Check) -> Purpose:
-    if not extra.ok:
-        return Purpose("chat", "missing", "`handrail chat` and `handrail run` need packages", extra.fix)
+def _judge_chat(anthropic: Check) -> Purpose:
     from handrail.cli.chat.plan import MODEL_VARIABLES
 
     known = [name for names in MODEL_VARIABLES.values() for name in names if os.environ.get(name)]
     if not known:
         way = "export OPENAI_BASE_URL=http://127.0.0.1:11434/v1, or set OPENAI_API_KEY or ANTHROPIC_API_KEY"
         return Purpose("chat", "limited", "no model can be reached yet", way)
+    if not anthropic.ok and not any(name.startswith("OPENAI") for name in known):
+        return Purpose("chat", "limited", "models of the Anthropic API need a package", anthropic.fix)
     return Purpose("chat", "ready", f"with {', '.join(known)}")
 
 
@@ -351,7 +341,7 @@ def _find_version(name: str, module: str) -> str | None:
 
 def _check_extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
-    from handrail.errors.extras import USES, get_module, list_packages
+    from handrail.errors.extras import get_module, list_packages
 
     known = list_packages()
     for extra, use in USES.items():

@@ -31,7 +31,7 @@ in order, or a model works on the prompt (--model); then the check command runs 
 passed if it exits with 0. Without a check it has passed if no call failed, or the model came to an end. Each task is
 one JSON line of output when it is done: {"workspace", "ok", "passed", "results", "text", "error", "built",
 "build_seconds"}. A worker that dies is started again: calls go on in the same files, and none is made twice; a prompt
-starts over with new files. Needs the extra `ray`, and `agent` for prompts."""
+starts over with new files. Needs the extra `fleet`."""
 
 _EXAMPLES = """\
 examples:

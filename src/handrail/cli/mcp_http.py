@@ -138,8 +138,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; raises `HttpError`."""
     try:
         with needs("mcp"):
-            import mcp.server  # noqa: F401 - the extra, as a whole
-            import uvicorn  # noqa: F401
+            import mcp.server  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
     server_options = make_http_options(options)

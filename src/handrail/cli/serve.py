@@ -77,10 +77,9 @@ def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
     from handrail.cli.log import choose_journal
     from handrail.cli.output import Stop
-    from handrail.cli.web import open_site, require_extra
+    from handrail.cli.web import open_site
 
     try:
-        require_extra()
         site = stack.enter_context(open_site(choose_journal(argparse.Namespace(journal=None, shared=False))))
     except (Stop, UsageError) as error:
         raise ValueError(str(error)) from None

@@ -1,4 +1,4 @@
-"""`handrail web`: a page in the browser: activity of all sessions, approvals and undo. Needs the extra `web`."""
+"""`handrail web`: a page in the browser: activity of all sessions, approvals and undo."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import contextlib
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, choose_journal
 from handrail.cli.output import Stop, UsageError, write
-from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -46,7 +45,6 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= 65535:
         raise UsageError("--port must be between 0 and 65535")
-    require_extra()
     from handrail.web.serve import open_socket
 
     try:
@@ -59,18 +57,6 @@ def run(options: argparse.Namespace) -> int:
         else:
             _serve(options, listener)
     return 0
-
-
-def require_extra() -> None:
-    """Raise `UsageError` if the extra is not installed."""
-    try:
-        with needs("web"):
-            import jinja2  # noqa: F401 - the extra, as a whole
-            import pygments  # noqa: F401
-            import starlette  # noqa: F401
-            import uvicorn  # noqa: F401
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
 
 
 @contextlib.contextmanager

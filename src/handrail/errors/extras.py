@@ -1,4 +1,4 @@
-"""Optional packages: which extra of Handrail installs them, what each is for, and the one error if it is missing."""
+"""Optional packages: what each is for, how to install it, and the one error if it is missing."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from contextlib import contextmanager
 from handrail.errors.files import MissingExtra as MissingExtra
 
 USES: Mapping[str, str] = {
-    "mcp": "`handrail mcp --http`",
-    "web": "`handrail web`",
-    "notebooks": "editing Jupyter notebooks",
-    "images": "showing images",
-    "pdf": "showing PDF files",
-    "index": "building an index for searches in large trees",
-    "outline": "outlines of source files, other than Python and Markdown",
-    "agent": "`handrail chat`, `handrail run`, `handrail acp` and `handrail demo`",
-    "openai": "models of the OpenAI APIs",
     "anthropic": "models of the Anthropic API",
-    "langchain": "handrail.integrations.langchain",
-    "deepagents": "handrail.integrations.deepagents",
-    "pydantic-ai": "handrail.integrations.pydantic_ai",
-    "openai-agents": "handrail.integrations.openai_agents",
-    "claude-agent-sdk": "handrail.integrations.claude_agent_sdk",
-    "smolagents": "handrail.integrations.smolagents",
-    "acp": "`handrail acp`",
-    "postgres": "a shared journal in PostgreSQL",
-    "ray": "fleets: handrail.Fleet and `handrail fleet`",
+    "mcp": "`handrail mcp --http`",
+    "media": "images, PDF files and editing Jupyter notebooks",
+    "outline": "outlines of source files, other than Python and Markdown",
+    "index": "building an index for searches in large trees",
+    "fleet": "fleets on Ray and a shared journal in PostgreSQL",
 }
 """Purpose of each extra of `pyproject.toml`."""
+
+FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
+    "acp": ("agent-client-protocol>=0.12",),
+    "claude_agent_sdk": ("claude-agent-sdk>=0.2", "mcp>=2.3"),
+    "deepagents": ("deepagents>=0.7",),
+    "langchain": ("langchain-core>=1.5",),
+    "openai_agents": ("openai-agents>=0.20",),
+    "pydantic_ai": ("pydantic-ai-slim>=2",),
+    "smolagents": ("smolagents>=1.26",),
+}
+"""Packages that a person brings along: the framework of each integration, and the protocol of `handrail acp`."""
 
 _MODULES = {
     "agent-client-protocol": "acp",
@@ -42,15 +40,20 @@ _MODULES = {
 """Packages that are imported under another name."""
 
 
-def install_command(*extras: str) -> str:
-    """The command that adds one extra or several to this copy of Handrail.
+def install_command(name: str) -> str:
+    """The command that adds an extra, or the packages of a framework, to this copy of Handrail.
 
-    It names the packages of the extras: that works wherever Handrail itself was installed from.
+    It names packages rather than the extra: that works wherever Handrail itself was installed from.
     """
-    assert set(extras) <= set(USES), extras
-    known = _list_requirements()
-    wanted = [line for extra in extras for line in known.get(extra, ())]
-    return install_packages_command(*dict.fromkeys(wanted or [f"{_find_checkout()}[{','.join(extras)}]"]))
+    wanted = FRAMEWORKS.get(name) or _list_requirements().get(name)
+    return install_packages_command(*(wanted or [f"{_find_checkout()}[{name}]"]))
+
+
+def describe_use(name: str) -> str:
+    """What needs an extra or the packages of a framework."""
+    if name == "acp":
+        return "`handrail acp`"
+    return f"handrail.integrations.{name}" if name in FRAMEWORKS else USES[name]
 
 
 def install_packages_command(*requirements: str) -> str:
@@ -87,7 +90,7 @@ def _find_checkout() -> str:
 
 
 @contextmanager
-def needs(extra: str) -> Iterator[None]:
+def needs(name: str) -> Iterator[None]:
     """Put around the import of an optional package: if it fails, `MissingExtra` says what to install."""
     try:
         yield
@@ -96,8 +99,13 @@ def needs(extra: str) -> Iterator[None]:
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
         missing = isinstance(error, ModuleNotFoundError) and package
-        problem = f"{package} is not installed" if missing else f"it cannot be imported: {error!r}"
-        raise MissingExtra(extra=extra, use=USES[extra], problem=problem, install=install_command(extra)) from error
+        problem = f"{package} is not installed" if missing else f"{package or name} cannot be imported ({error!r})"
+        raise missing_extra(name, problem) from error
+
+
+def missing_extra(name: str, problem: str) -> MissingExtra:
+    """The error for a package that is not installed or does not work."""
+    return MissingExtra(extra=name, use=describe_use(name), problem=problem, install=install_command(name))
 
 
 def list_packages() -> dict[str, list[str]]:
@@ -117,8 +125,7 @@ def _list_requirements() -> dict[str, list[str]]:
         return {}
     for line in requirements:
         for extra in re.findall(r"""extra\s*==\s*["']([\w.-]+)["']""", line):
-            if extra in USES:  # `all` repeats the others
-                by_extra.setdefault(extra, []).append(line.partition(";")[0].strip())
+            by_extra.setdefault(extra, []).append(line.partition(";")[0].strip())
     return by_extra
 
 

@@ -248,7 +248,7 @@ class MissingExtra(MachineError, ImportError):
     instead: str | None = None
 
     def __str__(self) -> str:
-        return "the extra {extra} is needed for {use} ({problem}): {install}".format(**self.facts)
+        return "{problem}; it is needed for {use}. Install it with: {install}".format(**self.facts)
 
 
 _FROM_ERRNO: dict[int, type[ToolError]] = {

@@ -34,7 +34,7 @@ class Fleet:
     def __init__(
         self, address: str | None = None, *, run: str = "", dialect: str = "native", mode: Mode = DEFAULT_MODE
     ):
-        with needs("ray"):
+        with needs("fleet"):
             ray: Any = import_module("ray")
         self._ray = ray
         self.run = run or secrets.token_hex(6)

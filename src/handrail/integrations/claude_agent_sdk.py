@@ -15,7 +15,7 @@ from handrail.integrations.common import AnySession, CallOrder, async_session, s
 from handrail.model import Result
 from handrail.wire import mcp
 
-with needs("claude-agent-sdk"):
+with needs("claude_agent_sdk"):
     from claude_agent_sdk import McpSdkServerConfig
     from mcp.server import Server
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool

@@ -10,7 +10,7 @@ from handrail.integrations.common import AnySession, CallOrder, async_session, s
 from handrail.model import Result
 from handrail.wire.images import get_images, make_data_url
 
-with needs("openai-agents"):
+with needs("openai_agents"):
     from agents import FunctionTool, RunConfig, Tool, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
     from agents.tool_context import ToolContext
 

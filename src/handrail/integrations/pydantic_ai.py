@@ -9,7 +9,7 @@ from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, async_session, sync_session
 from handrail.wire.images import get_images, make_data_url
 
-with needs("pydantic-ai"):
+with needs("pydantic_ai"):
     from pydantic_ai import BinaryContent, RunContext, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 

@@ -126,7 +126,7 @@ class PostgresDatabase:
     """An open connection to the shared journal of a tenant. Raises `JournalFailed` for whatever goes wrong."""
 
     def __init__(self, address: JournalAddress) -> None:
-        with needs("postgres"):
+        with needs("fleet"):
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
         self.address = address

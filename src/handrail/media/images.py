@@ -113,7 +113,7 @@ def _read_all(fd: int, size: int) -> bytes:
 
 def decode_image(raw: bytes, limits: MediaLimits) -> Picture:
     """The picture in a file's bytes. Does the work in this process: for the child, and for tests."""
-    with needs("images"):
+    with needs("media"):
         from PIL.Image import DecompressionBombError
 
     try:

@@ -139,7 +139,7 @@ def answers(
     fd: int, size: int, first: int, last: int | None, limits: MediaLimits, only_count: bool = False
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: a frame with the number of pages, and one for each page that was asked for."""
-    with needs("pdf"):
+    with needs("media"):
         import PIL.Image  # noqa: F401 - pages are drawn with both: fail before any work is done
         import pypdfium2  # noqa: F401
 

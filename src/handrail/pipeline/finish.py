@@ -219,7 +219,7 @@ def _require_shipping(url: str) -> None:
     from handrail.settings.journal_address import JournalAddress
 
     JournalAddress.parse(url)
-    with needs("postgres"):
+    with needs("fleet"):
         if find_spec("psycopg") is None:
             raise ModuleNotFoundError(name="psycopg")
 

@@ -290,7 +290,7 @@ def _read_changed(book: Notebook, splices: Sequence[Splice], index: int, mode: s
 
 def _list_faults(book: Mapping[str, Any], checked: slice) -> list[str]:
     """List the errors against the schema of the notebook's version, of these cells and of all that is no cell."""
-    with needs("notebooks"):  # slow to import
+    with needs("media"):  # slow to import
         from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
         from nbformat.validator import get_validator
 

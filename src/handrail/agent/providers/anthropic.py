@@ -27,7 +27,7 @@ def open_model(model: str, environ: Mapping[str, str], window: int) -> MessagesM
         # Said before the SDK is imported, which takes seconds.
         raise ModelError("no API key for Anthropic: set ANTHROPIC_API_KEY", "auth")
     try:
-        with needs("agent"):
+        with needs("anthropic"):
             from anthropic import Anthropic
     except MissingExtra as error:
         raise ModelError(str(error), "missing") from None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from handrail.agent.providers import ModelError
 from handrail.agent.providers.failures import translate_errors
-from handrail.errors.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -20,11 +19,8 @@ def client(environ: Mapping[str, str]) -> OpenAI:
     if not key and not base:
         fix = "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server (a local server needs no key)"
         raise ModelError(f"no API key for OpenAI: {fix}", "auth")
-    try:
-        with needs("agent"):
-            from openai import OpenAI
-    except MissingExtra as error:
-        raise ModelError(str(error), "missing") from None
+    from openai import OpenAI
+
     return OpenAI(api_key=key or "none", base_url=base or None, max_retries=0)
 
 

@@ -16,8 +16,6 @@ from handrail.cli.chat.opening import Work
 from handrail.cli.chat.resumed_turns import show_last_turns
 from handrail.cli.chat.screen import open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
-from handrail.cli.output import UsageError
-from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -80,12 +78,9 @@ def handle_message(work: Work, slash: Slash, text: str) -> bool:
 
 def chat_at_terminal(plan: ChatPlan) -> int:
     """Messages come from the composer; the agent works on them in another thread."""
-    try:
-        with needs("agent"):
-            from handrail.cli.chat.completion import Files, Words
-            from handrail.cli.chat.composer import Composer
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
+    from handrail.cli.chat.completion import Files, Words
+    from handrail.cli.chat.composer import Composer
+
     queue = MessageQueue()
     composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
     work = Work(plan, composer)

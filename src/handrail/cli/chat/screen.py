@@ -14,8 +14,7 @@ from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
 from handrail.cli.chat.summary import describe_event
-from handrail.cli.output import UsageError, escape_for_terminal, is_interactive, warn, write
-from handrail.errors.extras import MissingExtra, needs
+from handrail.cli.output import escape_for_terminal, is_interactive, warn, write
 
 
 class RunScreen(Protocol):
@@ -105,11 +104,6 @@ def open_screen() -> RunScreen:
     """The screen for where stdout goes."""
     if not is_interactive():
         return PlainScreen()
-    try:
-        with needs("agent"):
-            import rich.console  # noqa: F401 - the live screen imports it where it draws
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
     from handrail.cli.chat.live_display import LiveScreen
 
     return LiveScreen(sys.stdout)

@@ -21,7 +21,7 @@ from typing import Any
 
 from handrail import system_calls
 from handrail.errors import IoError
-from handrail.errors.extras import USES, MissingExtra, install_command
+from handrail.errors.extras import missing_extra
 from handrail.search.index.layout import order_of_paths
 from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
@@ -116,8 +116,7 @@ def has_numpy() -> bool:
 def require_numpy() -> None:
     """Raise `MissingExtra` where no index can be built."""
     if not has_numpy():
-        problem = "numpy is not installed"
-        raise MissingExtra(extra="index", use=USES["index"], problem=problem, install=install_command("index"))
+        raise missing_extra("index", "numpy is not installed")
 
 
 def describe(path: str) -> dict[str, Any] | None:
