@@ -133,7 +133,7 @@ def test_a_damaged_journal_is_set_aside_and_the_answer_and_doctor_say_so(
     run = handrail("doctor", "--json", cwd=project)
     (check,) = [one for one in json.loads(run.stdout)["checks"] if one["name"] == "journal"]
     assert run.returncode == 1
-    assert aside in check["detail"] and not check["found"]
+    assert aside in check["detail"] and not check["ok"]
 
 
 @pytest.mark.parametrize("column", TEXTS)

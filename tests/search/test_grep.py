@@ -491,6 +491,6 @@ def test_the_deepagents_pattern_is_literal(tmp_path: Path, make_session: Make, e
     arguments = {"pattern": "def __init__(self):", "path": None, "glob": "*.py"}
     assert first_lines(session.call("grep", arguments)) == [path]
     content = session.call("grep", {**arguments, "output_mode": "content"})
-    assert first_lines(content) == [f"{path}:2:    def __init__(self):"]
+    assert first_lines(content) == [f"{path}-1-class A:", f"{path}:2:    def __init__(self):", f"{path}-3-        pass"]
     assert first_lines(session.call("grep", {**arguments, "output_mode": "count"})) == [f"{path}:1"]
     assert session.call("grep", {"pattern": "nowhere"}).text.startswith("No matches found")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -342,6 +343,9 @@ def test_a_process_in_the_middle_of_exec_is_named_and_one_that_exits_is_not(monk
     now = {1: process(1), 2: process(2), 3: process(3, exiting=True), 4: process(4)}
     monkeypatch.setattr(process_tree, "look", now.get)
     monkeypatch.setattr(process_tree, "read_command_line", lambda pid: lines[pid].pop(0))
+    ticks = iter(range(20_000))  # a millisecond for each look, however busy the machine is
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 1000, sleep=lambda _: None)
+    monkeypatch.setattr(process_tree, "time", clock)
     named = process_tree.name_running([process(pid) for pid in (4, 3, 2, 1, 5)])
     assert named == [(1, "sleep 1"), (2, "cat"), (4, "[kworker]")]
 

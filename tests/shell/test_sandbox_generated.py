@@ -340,11 +340,12 @@ def test_secrets_are_not_read_by_computed_names(work: Path, sandbox: str, monkey
                 aside.rename(path.parent)
 
 
-def test_a_secret_that_a_command_creates_is_hidden_from_the_next_one(work: Path) -> None:
+def test_a_secret_that_a_command_creates_is_hidden_once_the_person_changes_it(work: Path) -> None:
     # In a draft such a file is asked about, and the person says yes.
     with _session(work, "namespaces", mode="accept-edits", approve=lambda _: Answer(True)) as session:
         (work / "make.py").write_text(f"open('.e' + 'nv', 'w').write({_SECRET!r})\n", encoding="utf-8")
         (work / "read.py").write_text("print(open('.e' + 'nv').read())\n", encoding="utf-8")
         _bash(session, "python3 make.py")
         assert (work / ".env").read_text(encoding="utf-8") == _SECRET
+        (work / ".env").write_text(f"of the person: {_SECRET}", encoding="utf-8")
         assert _SECRET not in _bash(session, "python3 read.py").text

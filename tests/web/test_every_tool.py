@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "replace": ("native", "Replace", {"pattern": "import", "replacement": "export", "path": "."}),
     "text_editor": ("anthropic", "str_replace_based_edit_tool", {"command": "view", "path": "docs"}),
     "trash": ("native", "Trash", {"path": "docs"}),
+    "uppercase": ("hello", "uppercase", {"text": "a"}),
     "view": ("anthropic-agent", "read", {"file_path": "docs"}),
     "write": ("native", "Write", {"file_path": "docs/new/b.md", "content": "b\n"}),
 }
