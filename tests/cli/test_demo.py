@@ -12,11 +12,10 @@ import pytest
 
 from handrail.cli import demo
 from handrail.cli.output import Stop
-from handrail.errors.extras import install_command
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
-from tests.command import HANDRAIL, handrail, handrail_process, in_terminal, surroundings
+from tests.command import HANDRAIL, handrail, in_terminal, surroundings
 from tests.drafts.machine import find_obstacle
 from tests.forked import run_python
 from tests.terminal import spawn_in_terminal
@@ -175,14 +174,6 @@ def test_ctrl_c_at_the_question_ends_the_demo_and_changes_nothing(start: Start) 
 def test_a_proxy_that_is_set_for_the_world_outside_does_no_harm(tmp_path: Path) -> None:
     nowhere = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
     assert handrail("demo", cwd=tmp_path, variables=nowhere).returncode == 0
-
-
-def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
-    completed = handrail_process("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
-    assert completed.returncode == 1 and b"Traceback" not in completed.stderr
-    hint = f"{install_command('agent')}; `handrail demo --tools` works without it"
-    assert hint.encode() in completed.stderr
 
 
 # When a check fails.

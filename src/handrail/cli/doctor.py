@@ -33,9 +33,16 @@ examples:
 exit codes: 0 what is required and what is configured works, 1 something of it does not, 2 wrong usage"""
 
 _NEEDED = {
+    "jinja2": "jinja2",
+    "openai": "openai",
+    "prompt-toolkit": "prompt_toolkit",
     "pydantic-core": "pydantic_core",
+    "pygments": "pygments",
     "rapidfuzz": "rapidfuzz",
     "regex": "regex",
+    "rich": "rich",
+    "starlette": "starlette",
+    "uvicorn": "uvicorn",
 }
 _MOST_NAMED = 4
 _MOST_VERIFIED = 100_000
