@@ -1,6 +1,6 @@
 """Write docs/packages.md: the packages that each extra brings, their sizes and licences, from what is installed.
 
-Run it in an environment with every extra: `python docs/list_packages.py`. Sizes are those of the files on disk
+Run it in the development environment: `python docs/list_packages.py`. Sizes are those of the files on disk
 without compiled bytecode.
 """
 
@@ -10,7 +10,8 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = ("", "anthropic", "mcp", "media", "index", "outline", "fleet")
+EXTRAS = ("", "anthropic", "mcp", "media", "index", "outline")
+"""Not `fleet`: the development environment has no Ray."""
 _NAME = re.compile(r"[-_.]+")
 
 
