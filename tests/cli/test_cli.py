@@ -31,7 +31,7 @@ def test_the_first_help_names_eight_verbs_by_task(tmp_path: Path) -> None:
     for words in (["--help"], ["-h"], ["help"]):
         completed = handrail(*words, cwd=tmp_path)
         assert completed.returncode == 0 and completed.stderr == b""
-        assert _list_verbs(completed.stdout) == ["undo", "log", "web", "try", "chat", "run", "mcp", "doctor"]
+        assert _list_verbs(completed.stdout) == ["undo", "log", "web", "try", "chat", "run", "attach", "doctor"]
         assert b"handrail help all" in completed.stdout
 
 

@@ -171,7 +171,7 @@ def test_the_commands_of_the_readme_print_what_it_shows(typist: Typist) -> None:
             assert sorted(printed.split()) == sorted(below.split()), block
             compared += 1
     assert compared == (3 if drafts else 1)
-    assert (typist.place.home / ".claude.json").exists()
+    assert (typist.place.home / ".claude" / "settings.json").exists()
 
 
 def test_the_readme_is_short() -> None:

@@ -23,6 +23,9 @@ COMMANDS = {
     "batch": ("batch", "make many calls in one session, as JSON lines, for scripts in any language"),
     "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),
+    "attach": ("attach", "connect the agents you use: undo for their own commands and edits"),
+    "detach": ("detach", "disconnect an agent, and restore its configuration"),
+    "service": ("service", "the resident helper of attached agents"),
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
     "serve": ("serve", "serve the tools of a workspace to a client on another machine"),
     "fleet": ("fleet", "make calls in many workspaces, on Ray"),
@@ -46,7 +49,7 @@ COMMANDS = {
 _FIRST = {
     "see and undo what agents did": ("undo", "log", "web"),
     "work": ("try", "chat", "run"),
-    "set up": ("mcp", "doctor"),
+    "set up": ("attach", "doctor"),
 }
 """The commands in the first help, by task."""
 

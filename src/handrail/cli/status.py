@@ -22,7 +22,7 @@ _START = """\
 Nothing is recorded here yet.
 
   handrail demo                see an agent at work on a temporary project
-  handrail mcp install claude  connect your agent; `handrail mcp install --help` lists the others
+  handrail attach              undo for what your agent does; `handrail mcp install --help` lists other agents
   handrail help                what else there is
 """
 

@@ -28,6 +28,7 @@ from handrail.workspace import WorkPath
 if TYPE_CHECKING:
     from handrail.dialects import ToolEntry
     from handrail.pipeline.events import OnEvent
+    from handrail.shell.start_process import CommandStreams
     from handrail.text.diff import Hunk
     from handrail.text.line_tags import ShownTags
     from handrail.tools.tool import AnyTool, Arguments
@@ -76,6 +77,8 @@ class Received:
     """Hears what the call is about to do, where it must not be done twice."""
     rewritten: Answer | None = None
     """The answer of a person who replaced the model's arguments."""
+    streams: CommandStreams | None = None
+    """The streams of a command that another agent's own tool runs."""
     previous: ClassVar[None] = None
 
 

@@ -76,6 +76,7 @@ class ToolContext:
         self.approved = approved
         self.call_id = judged.call.id
         self.cancel = None if dry else judged.cancel
+        self.streams = judged.received.streams
         self._changes: list[Change] = []
         self._hunks: list[list[Hunk]] = []
         self._proposed: list[Proposed] = []

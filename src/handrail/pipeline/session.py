@@ -424,7 +424,7 @@ class Session:
         self._check_jobs()
         hidden = self._hide_secrets(read_arguments(arguments))
         call = Call(received.call.tool, hidden, received.call.id)
-        received = progress.reach(Received(call, received.clock, received.cancel, received.on_event, received.guard))
+        received = progress.reach(replace(received, call=call))
         if self._is_reported(received):
             self._events.report_start(received.call, received.on_event)
         return received

@@ -44,7 +44,7 @@ from handrail.shell.sandbox.confinement import (
     is_inside,
     list_usual_protected,
 )
-from handrail.shell.sandbox.environment import find_search_path, make_unattended, scrub_environment
+from handrail.shell.sandbox.environment import find_search_path, keep_harmless, make_unattended, scrub_environment
 from handrail.shell.sandbox.filter_proxy import FilterProxy
 from handrail.shell.sandbox.git_exclude import GitExclude
 from handrail.shell.sandbox.git_remotes import KnownRemotes
@@ -57,7 +57,7 @@ from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.sandbox.tracked_files import TrackedFiles
 from handrail.shell.sandbox.watched_jobs import WatchedJobs
-from handrail.shell.start_process import ProcessOptions, Spawn, start_process
+from handrail.shell.start_process import CommandStreams, ProcessOptions, Spawn, start_process
 
 if TYPE_CHECKING:
     from handrail.drafts.workspace_copy import WorkspaceCopy
@@ -136,6 +136,8 @@ class CommandOptions:
     """The only trees that it sees beside its own, where a boundary can mount; None: all."""
     git_settings: bool = False
     """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
+    streams: CommandStreams | None = None
+    """The streams, the environment and the script of a command that another agent runs."""
     on_end: Callable[[], bool] | None = None
     """Called when it has ended, before protected files are put back; returns whether their changes were approved."""
 
@@ -453,7 +455,7 @@ class CommandHost:
         self,
         command: str,
         cwd: str,
-        timeout: float,
+        timeout: float | None,
         name: str,
         cancel: threading.Event | None,
         keep: bool = False,
@@ -657,6 +659,8 @@ class CommandHost:
     ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
         env = make_unattended(scrub_environment(keep=self._options.keep_env))
+        if given.streams:
+            env, command = keep_harmless(given.streams.env), given.streams.script
         if given.git is not None:
             env = with_settings(given.git, env)
             # Git runs grep, gpg and others in turn: those of the workspace come last.
@@ -680,7 +684,9 @@ class CommandHost:
             spawn = partial(spawn, draft=layers)
         elif boundary.namespaced:
             env = self._git_exclude.add_to(env, self._list_inside(), boundary.tmp)
-        order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
+        order = CommandOrder(
+            command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget, streams=given.streams
+        )
         try:
             try:
                 real, called = self._artefacts.path(name)

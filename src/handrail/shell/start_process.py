@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import IO, Protocol, TypedDict, Unpack
 
+from handrail.frozen import frozen
+
 File = int | IO[bytes] | None
 
 
@@ -20,6 +22,21 @@ class ProcessOptions(TypedDict, total=False):
     stderr: File
     pass_fds: Sequence[int]
     start_new_session: bool
+
+
+@frozen
+class CommandStreams:
+    """A command that another agent runs with its own tool: where its streams lead, and how its shell starts."""
+
+    script: str
+    """The words for the shell: the command, with what the agent puts around it."""
+    env: Mapping[str, str]
+    """The environment that the agent gives to the command."""
+    stdin: int
+    stdout: int
+    stderr: int
+    passed: Sequence[int] = ()
+    """Further descriptors that the script uses."""
 
 
 class Spawn(Protocol):

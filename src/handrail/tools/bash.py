@@ -353,6 +353,7 @@ def run_command(
         approved=ctx.approved,
         reads=reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
+        streams=ctx.streams,
     )
     if command_host.boundary.namespaced:
         options = replace(options, visible=ctx.list_visible(reads, where if args.effects.git else ""))
@@ -365,8 +366,9 @@ def run_command(
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": command_host.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
+    time_limit = None if ctx.streams else seconds  # the agent that gave us its streams has its own limit
     done, ended = command_host.run(
-        args.command, where, seconds, name, ctx.cancel, args.keep, options, ctx.follow_output
+        args.command, where, time_limit, name, ctx.cancel, args.keep, options, ctx.follow_output
     )
     if ended is None:
         shown = show(done, limits, command_host)

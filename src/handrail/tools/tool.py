@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from handrail.files.versions import Stored, Subtree
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
+    from handrail.shell.start_process import CommandStreams
     from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.document import Document, Splice
     from handrail.text.line_tags import ShownTags
@@ -175,6 +176,10 @@ class Context(Protocol[L_co]):
     @property
     def cancel(self) -> threading.Event | None:
         """Set when the caller does not want the answer any more."""
+
+    @property
+    def streams(self) -> CommandStreams | None:
+        """The streams of a command that another agent's own tool runs; None for a command of ours."""
 
     @property
     def network(self) -> NetworkGrant:

@@ -24,12 +24,12 @@ class Setting:
 
     keys: Sequence[str]
     value: Any = None
-    add: Sequence[str] = ()
+    add: Sequence[Any] = ()
 
     def describe(self) -> str:
         """The setting in a few words, for a person."""
         name = ".".join(self.keys)
-        return f"{name}: added {', '.join(self.add)}" if self.add else f"{name}: {self.value}"
+        return f"{name}: added {', '.join(map(str, self.add))}" if self.add else f"{name}: {self.value}"
 
 
 Settings = Callable[[str], Sequence[Setting]]
@@ -67,11 +67,17 @@ class FileSettings:
     check_entry: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = None
     """If the first setting is the entry of a server: raises `BadConfiguration` if the data holds an entry that is not
     ours; the second argument is the record of an older change."""
+    part: str = ""
+    """Tells these settings from others of ours in the same file."""
+
+    def _name(self, config: ConfigurationFile) -> str:
+        """The name of the record about these settings."""
+        return f"{config.real}#{self.part}" if self.part else config.real
 
     def install(self) -> tuple[bool, Sequence[Setting]]:
         """Make the settings; whether the file was changed, and which settings it has now."""
         with ConfigurationFile(self.path) as config, Records() as records:
-            known = records.get(config.real)
+            known = records.get(self._name(config))
             base = undo_text(config.text, known) if known else None
             start = config.text if base is None else base  # older settings of ours are replaced
             settings = self.settings(start)
@@ -92,32 +98,32 @@ class FileSettings:
                 "made": older.get("made", 0) if older else 0,
                 "after": "" if older else config.digest(new),
             }
-            records.put(config.real, record)
+            records.put(self._name(config), record)
         return True, settings
 
     def check(self) -> None:
         """Raise what `install` would raise for the contents of the file, and change nothing."""
         with ConfigurationFile(self.path) as config, Records() as records:
-            known = records.get(config.real)
+            known = records.get(self._name(config))
             base = undo_text(config.text, known) if known else None
             self._make(config.text if base is None else base, self.settings(config.text))
 
     def remove(self) -> tuple[bool, bool]:
         """Take the settings back; whether there were any, and whether the file is gone now."""
         with ConfigurationFile(self.path) as config, Records() as records:
-            known = records.get(config.real)
+            known = records.get(self._name(config))
             new = undo_text(config.text, known) if known else None
             if new is None:
                 new = self._take_back(config.text, known)
                 if new == config.text:
-                    records.forget(config.real)
+                    records.forget(self._name(config))
                     return False, False
             gone = bool(known and known["created"]) and new.strip().strip("\ufeff") in ("", "{}")
             if gone:
                 config.delete(known["directories"] if known else ())
             else:
                 config.write(new)
-            records.forget(config.real)
+            records.forget(self._name(config))
         return True, gone
 
     def _make(
@@ -145,10 +151,10 @@ class FileSettings:
     def _drop_old_words(self, text: str, known: Mapping[str, Any], settings: Sequence[Setting]) -> str:
         """The text without words that an older version added to a list and this one does not."""
         for one in known.get("settings", []):
-            wanted = {word for setting in settings if list(setting.keys) == one["keys"] for word in setting.add}
+            wanted = [word for setting in settings if list(setting.keys) == one["keys"] for word in setting.add]
             there = get_value(read_data(self.path, text), one["keys"])
-            dropped = {*one["add"]} - wanted
-            if wanted and isinstance(there, list) and dropped.intersection(there):
+            dropped = [word for word in one["add"] if word not in wanted]
+            if wanted and isinstance(there, list) and any(word in there for word in dropped):
                 left = [word for word in there if word not in dropped]
                 text = _apply(text, _format_of(self.path).put(text, one["keys"], left))
         return text
@@ -196,7 +202,7 @@ class FileSettings:
             )
 
 
-def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[str]) -> list[Splice]:
+def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[Any]) -> list[Splice]:
     if setting.add:
         return json_file.extend(text, setting.keys, missing)
     splices: list[Splice] = _format_of(path).put(text, setting.keys, setting.value)

@@ -59,6 +59,7 @@ class ClientKind:
     only: Sequence[Mapping[str, Any]] = ()
     allow: Sequence[Mapping[str, Any]] = ()
     allow_entry: Mapping[str, Any] = field(default_factory=dict)
+    attach: Sequence[Mapping[str, Any]] = ()
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
         """The paths where the client may keep its file."""
@@ -76,6 +77,16 @@ class ClientKind:
         if not self.settings:
             return ""
         return ClientKind(self.name, keys=(), entry={}, **self.settings).places(scope, project, environ)[0]
+
+    def list_attach_places(self, environ: Mapping[str, str]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+        """The files that attach the client's own tools, each with the settings in it."""
+        return [
+            (
+                ClientKind(self.name, one["user"], (), {}, within=one["within"]).places("user", "", environ)[0],
+                one["make"],
+            )
+            for one in self.attach
+        ]
 
 
 def load_clients() -> dict[str, ClientKind]:

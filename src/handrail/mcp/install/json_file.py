@@ -65,7 +65,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     raise AssertionError("unreachable")
 
 
-def extend(text: str, keys: Sequence[str], items: Sequence[str]) -> list[Splice]:
+def extend(text: str, keys: Sequence[str], items: Sequence[Any]) -> list[Splice]:
     """Return splices that add ``items`` at the end of the list at ``keys``, which is created if there is none."""
     root = parse(text)
     there = find(root, keys)

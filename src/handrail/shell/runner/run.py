@@ -41,7 +41,7 @@ from handrail.shell.runner.process_tree import (
     Process,
     Tree,
 )
-from handrail.shell.start_process import Spawn, start_process
+from handrail.shell.start_process import CommandStreams, Spawn, start_process
 
 BUDGET = 4 << 30
 """Bytes of output; a command that prints more is ended."""
@@ -118,6 +118,8 @@ class CommandOrder:
     budget: int = BUDGET
     grace: float = GRACE
     input: bytes = b""
+    streams: CommandStreams | None = None
+    """Where its streams lead instead of the log."""
 
 
 SETTLE = 0.1
@@ -189,6 +191,9 @@ class Run:
                 source.write(order.input)
                 source.seek(0)
                 given = source.fileno()
+            elif order.streams:
+                given = order.streams.stdin
+                passed += order.streams.passed
             elif order.stdin:
                 given, self.stdin = os.pipe()
                 ours.callback(os.close, given)
@@ -200,7 +205,7 @@ class Run:
                 ours.callback(os.close, script)
                 with open(script, "wb", closefd=False) as file:
                     file.write(raw)
-                args, passed = [order.shell, f"/proc/self/fd/{script}"], [script]
+                args, passed = [order.shell, f"/proc/self/fd/{script}"], [*passed, script]
             gate = -1
             if process_tree.LINUX:  # bash reads this file first, and it does not end before the mark is set
                 opened, gate = os.pipe()
@@ -217,8 +222,8 @@ class Run:
                 cwd=order.cwd,
                 env=env,
                 stdin=given,
-                stdout=write,
-                stderr=write,
+                stdout=order.streams.stdout if order.streams else write,
+                stderr=order.streams.stderr if order.streams else write,
                 pass_fds=passed,
                 start_new_session=True,
             )

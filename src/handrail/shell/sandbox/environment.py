@@ -67,6 +67,15 @@ def scrub_environment(
     return {**kept, **(set or {})}
 
 
+def keep_harmless(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that another agent gives to its command, without secrets and what runs unasked."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if is_harmless(name, value) or UNATTENDED.get(name) == value  # `GIT_EDITOR=true` asks nobody
+    }
+
+
 def find_search_path() -> str:
     """Where commands look for programs: `PATH`, which they always get from this process."""
     return os.environ.get("PATH", os.defpath)

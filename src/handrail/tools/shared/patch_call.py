@@ -15,6 +15,7 @@ from handrail.model import Access, NetworkGrant
 from handrail.search.tree import SearchTree
 from handrail.shell.command_host import CommandHost
 from handrail.shell.patch_command import PatchCall, as_patch
+from handrail.shell.start_process import CommandStreams
 from handrail.text.document import Splice
 from handrail.text.line_tags import ShownTags
 from handrail.tools import apply_patch
@@ -99,6 +100,10 @@ class _ContextBelow:
     @property
     def copied(self) -> CommandCopy | None:
         return self._ctx.copied
+
+    @property
+    def streams(self) -> CommandStreams | None:
+        return self._ctx.streams
 
     @property
     def command_host(self) -> CommandHost:

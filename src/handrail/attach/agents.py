@@ -1,0 +1,310 @@
+"""One conversation of an attached agent: its commands, edits and prompts, in a session of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shlex
+import stat
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from handrail.approval.ask_attached import Approvers
+from handrail.attach.agent_shell import AgentShell
+from handrail.attach.contracts import Contract, HookEvent, decide, rewrite, tell
+from handrail.attach.sandboxes import read_limits
+from handrail.attach.wrapped import Ended, RegisteredCommand, Started, Unwrapped, find_signal
+from handrail.errors import JournalFailed, OutsideWorkspace, ToolError
+from handrail.journal import BeforeImage, PendingRecord, Record, Token
+from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict
+from handrail.pipeline.call_state import CallClock, Received
+from handrail.pipeline.session import Session
+from handrail.shell.start_process import CommandStreams
+
+if TYPE_CHECKING:
+    from handrail.pipeline.call_state import Judged
+
+PROMPT = "Prompt"
+"""The name under which prompts are in the journal."""
+_MOST_SAVED = 64 << 20
+"""Of a larger file no copy is saved before an edit."""
+_NOTIFICATION = "<task-notification>"
+"""How a prompt begins that the agent itself makes when a background command has ended."""
+_NUMBERS = itertools.count(1)
+
+
+class AttachedAgent:
+    """A conversation of an agent in one project."""
+
+    def __init__(self, contract: Contract, root: str, pid: int, calls: str, launcher: str) -> None:
+        """``calls``: the place for the channels of its commands; ``launcher``: the program that wraps them."""
+        self.pid = pid
+        self.used = time.monotonic()
+        self._contract = contract
+        self._calls = calls
+        self._launcher = launcher
+        self.session = Session(root, approve=self._approve)
+        self.session.name_source(contract.name)
+        self._origin = replace(self.session.origin, client=contract.name)
+        self._approvers = Approvers.of(self.session)
+        self._asked: set[str] = set()
+        """Calls about which the agent asks its person."""
+        self._commands: dict[str, RegisteredCommand] = {}
+        self._edits: dict[str, tuple[PendingRecord, Token]] = {}
+        self._lock = threading.Lock()
+        self._prompt = 0
+        """The number of the last prompt in the journal."""
+
+    @property
+    def is_busy(self) -> bool:
+        return any(one.has_started and not one.wait(0) for one in self._commands.values())
+
+    def close(self) -> None:
+        for one in self._commands.values():
+            one.withdraw()
+        self.session.close()
+
+    def handle(self, event: HookEvent) -> bytes:
+        """Handle one event; returns what the hook prints."""
+        self.used = time.monotonic()
+        if event.kind == "prompt" and not event.prompt.startswith(_NOTIFICATION):
+            self._begin_turn(event.prompt)
+        elif event.kind == "before":
+            return self._handle_before(event)
+        elif event.kind in ("after", "failed"):
+            self._handle_after(event)
+        elif event.kind == "stop":
+            self._withdraw_all()
+            return tell(self._summarize_turn())
+        return b""
+
+    def _handle_before(self, event: HookEvent) -> bytes:
+        if event.command is not None:
+            return self._before_command(event, event.command)
+        if event.edited:
+            return self._before_edit(event)
+        return self._judge_files(event, "Read", [event.read])[0] if event.read else b""
+
+    def _handle_after(self, event: HookEvent) -> None:
+        with self._lock:
+            command = self._commands.pop(event.call, None)
+        if command:
+            command.withdraw()
+        self._after_edit(event)
+
+    def _withdraw_all(self) -> None:
+        with self._lock:
+            commands = list(self._commands.values())
+        for one in commands:
+            one.withdraw()
+
+    # Commands.
+
+    def _before_command(self, event: HookEvent, command: str) -> bytes:
+        """Register a command, or refuse it by its words."""
+        workdir = self._locate(event.cwd)
+        if workdir is None or event.mode in self._contract.read_only_modes or event.arguments.get("tty"):
+            return b""
+        arguments = {"command": command, "workdir": workdir}
+        answer = b""
+        try:
+            judged = self.session.prepare("Bash", arguments)
+            if judged.verdict.decision == "deny":
+                return self._refuse(event, judged)
+            if judged.verdict.decision == "ask" and self._contract.can_ask:
+                self._asked.add(event.call)
+                answer = decide("ask", f"handrail: {judged.verdict.why}")
+        except ToolError as error:
+            return decide("deny", f"handrail: {self._explain(error)}")
+        call = self._register(event, arguments)
+        if self._contract.wraps_after_decision:
+            return answer
+        words = shlex.join([self._launcher, "run", call.name, "--", command])
+        return rewrite({**event.arguments, self._contract.commands[event.tool]: words})
+
+    def _register(self, event: HookEvent, arguments: dict[str, str]) -> RegisteredCommand:
+        is_job = bool(event.arguments.get("run_in_background"))
+
+        def run(started: Started) -> Ended | Unwrapped:
+            return self._run_command(event.call, arguments, is_job, started)
+
+        number = next(_NUMBERS)
+        call = RegisteredCommand(self._calls, number, arguments["command"], self.pid, run)
+        with self._lock:
+            self._commands[event.call or str(number)] = call
+        return call
+
+    def _refuse(self, event: HookEvent, judged: Judged) -> bytes:
+        """Record a refusal, as the pipeline words it, and tell the model."""
+        result = self.session.call("Bash", judged.call.arguments, id=event.call)
+        return decide("deny", f"handrail: {_join_lines(result.text)}")
+
+    def _run_command(self, call: str, arguments: dict[str, str], is_job: bool, started: Started) -> Ended | Unwrapped:
+        """Run a registered command in a draft; its streams are those of the wrapper."""
+        limits = read_limits(started.pid, self.session.workspace.home)
+        if limits.unknown:
+            return self._leave_unwrapped(call, arguments, limits.unknown)
+        with AgentShell.open(started.text, arguments["command"]) as shell:
+            if shell is None:
+                return self._leave_unwrapped(call, arguments, "its shell is started in an unknown way")
+            streams = CommandStreams(
+                shell.script, started.env, started.stdin, started.stdout, started.stderr, shell.passed
+            )
+            given = {**arguments, **({"background": True} if is_job else {})}
+            received = Received(Call("Bash", {}, call), CallClock(), started.cancel, streams=streams)
+            result = self.session.make_call(given, received)
+            if is_job and "job" in result.data:
+                return self._wait_for_job(str(result.data["job"]), started)
+            return _describe_end(result, shell.read_directory())
+
+    def _wait_for_job(self, job: str, started: Started) -> Ended:
+        run = self.session.command_host().jobs.get(job).run
+        while not started.cancel.is_set() and run.ended is None:
+            run.wait(1.0, started.cancel, keep=True)
+        if started.cancel.is_set():
+            run.end("cancelled")
+        ended = run.ended
+        return Ended(ended.exit_code or 0, find_signal(ended.signal)) if ended else Ended(125)
+
+    def _leave_unwrapped(self, call: str, arguments: dict[str, str], why: str) -> Unwrapped:
+        """Record a command that runs without Handrail, and cannot be undone."""
+        access = Access("run", arguments["command"], doubt=why)
+        result = Result("Bash", "ok", f"It ran without a draft: {why}.", data={"irreversible": why}, id=call)
+        self.session.journal.record(
+            Record(Call("Bash", arguments, call), (access,), None, origin=self._origin, result=result)
+        )
+        return Unwrapped(f"no undo for this command: {why}")
+
+    def _approve(self, question: Question) -> Answer:
+        """The person has answered in the agent before the command ran; everything else is asked elsewhere."""
+        if question.call.id in self._asked and not question.files:
+            return Answer(True)
+        return self._approvers(question)
+
+    def _locate(self, path: str) -> str | None:
+        """A path below the workspace, relative to it; None for one outside."""
+        home = os.path.realpath(self.session.workspace.home)
+        relative = os.path.relpath(os.path.realpath(path or home), home)
+        return None if relative == ".." or relative.startswith("../") else relative
+
+    # Edits.
+
+    def _judge_files(self, event: HookEvent, tool: str, paths: list[str]) -> tuple[bytes, list[Judged]]:
+        """Judge the files that a tool names; an answer if one is refused, or the person has to be asked."""
+        judged: list[Judged] = []
+        answer = b""
+        for path in paths:
+            arguments = {"file_path": os.path.join(event.cwd, path), **({"content": ""} if tool == "Write" else {})}
+            try:
+                one = self.session.prepare(tool, arguments)
+            except OutsideWorkspace:
+                continue  # not ours to judge, and not recorded
+            except ToolError as error:
+                return decide("deny", f"handrail: {self._explain(error)}"), judged
+            if one.verdict.decision == "deny":
+                result = self.session.call(tool, arguments, id=event.call)
+                return decide("deny", f"handrail: {_join_lines(result.text)}"), judged
+            if one.verdict.decision == "ask" and self._contract.can_ask:
+                answer = decide("ask", f"handrail: {one.verdict.why}")
+            judged.append(one)
+        return answer, judged
+
+    def _before_edit(self, event: HookEvent) -> bytes:
+        """Save the files as they are, before the agent's tool changes them."""
+        answer, judged = self._judge_files(event, "Write", event.edited)
+        images = [_read_image(path) for one in judged for path in one.written_paths]
+        if not images or b'"deny"' in answer:
+            return answer
+        verdict = next((one.verdict for one in judged if one.verdict.decision == "ask"), judged[0].verdict)
+        accesses = tuple(access for one in judged for access in one.accesses)
+        call = Call(event.tool, event.arguments, event.call)
+        saved = [image for image in images if image is not None]
+        pending = PendingRecord(call, accesses, verdict, saved, self._origin)
+        try:
+            token = self.session.journal.begin(pending)
+        except JournalFailed as error:
+            return decide("deny", f"handrail: the change cannot be recorded: {error.why}")
+        with self._lock:
+            self._edits[event.call] = pending, token
+        return answer
+
+    def _after_edit(self, event: HookEvent) -> None:
+        with self._lock:
+            begun = self._edits.pop(event.call, None)
+        if begun is None:
+            return
+        pending, token = begun
+        failed = event.kind == "failed"
+        text = str(event.fields.get("error", "")) if failed else ""
+        error = Failure("agent_failed", text) if failed else None
+        result = Result(pending.call.tool, "error" if failed else "ok", text, error=error, id=event.call)
+        self.session.journal.record(
+            Record(pending.call, pending.accesses, pending.verdict, origin=self._origin, result=result, token=token)
+        )
+
+    # Turns.
+
+    def _begin_turn(self, prompt: str) -> None:
+        self._withdraw_all()
+        pending = PendingRecord(Call(PROMPT, {"text": prompt}), (), Verdict("allow", "", ""), (), self._origin)
+        with contextlib.suppress(JournalFailed):
+            token = self.session.journal.begin(pending)
+            self._prompt = token.seq
+            result = Result(PROMPT, "ok", "")
+            self.session.journal.record(
+                Record(pending.call, (), pending.verdict, origin=self._origin, result=result, token=token)
+            )
+
+    def _summarize_turn(self) -> str:
+        """What changed since the last prompt, and how to undo it; empty if nothing did."""
+        from handrail.files.locks import state_directory
+        from handrail.journal.queries import JournalReader
+        from handrail.journal.store import get_default_path
+
+        if not self._prompt:
+            return ""
+        path = get_default_path(state_directory(self.session.settings.state))
+        with contextlib.suppress(JournalFailed), JournalReader(path) as reader:
+            changed = {
+                file.path
+                for row in reader.iterate_calls(session=self._origin.session)
+                if row.seq > self._prompt
+                for file in reader.read_files(row.seq)
+                if file.after != file.before
+            }
+            if changed:
+                count = f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"
+                return f"handrail: {count}; `handrail undo --since {self._prompt}` undoes this turn"
+        return ""
+
+    def _explain(self, error: ToolError) -> str:
+        return _join_lines(self.session.dialect.render_error(error))
+
+
+def _read_image(path: str) -> BeforeImage | None:
+    """A file before it is edited; None if it is too large to be saved, or no file."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_SAVED:
+            return None
+        with open(path, "rb") as file:
+            return BeforeImage(path, file.read(), stat.S_IMODE(status.st_mode))
+    except FileNotFoundError:
+        return BeforeImage(path, None)
+
+
+def _describe_end(result: Result, directory: str) -> Ended:
+    """How a wrapped command ended, with one line for the model if its changes or its run were refused."""
+    remarks = [note.text for note in result.notes]
+    if result.data.get("exit_code") is None and not result.data.get("signal"):
+        return Ended(126, 0, "", result.text)
+    return Ended(
+        int(result.data["exit_code"] or 0), find_signal(result.data.get("signal")), directory, " ".join(remarks)
+    )
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,51 @@
+"""What `/proc` says about the processes of agents."""
+
+from __future__ import annotations
+
+import os
+
+_MOST_LEVELS = 100
+_SHELLS = ("sh", "bash", "dash", "zsh", "busybox")
+
+
+def list_ancestors(pid: int) -> list[int]:
+    """The processes above a process, the nearest first; without the first process of all."""
+    above: list[int] = []
+    while pid > 1 and len(above) < _MOST_LEVELS:
+        pid = read_parent(pid)
+        if pid > 1:
+            above.append(pid)
+    return above
+
+
+def read_parent(pid: int) -> int:
+    """The parent of a process; 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def read_start(pid: int) -> str:
+    """When a process started, which tells it from a later one with the same number; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def find_agent(hook: int, named: int) -> int:
+    """The process of the agent that started a hook: the one it names, or the nearest that is no shell."""
+    above = list_ancestors(hook)
+    if named in above:
+        return named
+    for pid in above:
+        try:
+            program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+        except OSError:
+            continue
+        if program not in _SHELLS:
+            return pid
+    return 0

@@ -1,0 +1,221 @@
+"""The commands of attached agents: each is registered by a hook, claimed by its wrapper, and run in a session.
+
+The wrapper may sit inside the agent's sandbox. It and the helper share a directory made for this one call:
+
+    owner     a file that the wrapper locks; the lock says which process it is
+    request   what the wrapper was started with, and the signals that it gets
+    in, out, err, status    the streams of the command, and how it ended
+
+The channel knows one request: run the registered command, once, for a process below the agent that registered it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import struct
+import threading
+from collections.abc import Callable, Mapping
+
+from handrail.attach.client.handrail_run import name_command
+from handrail.attach.processes import list_ancestors
+from handrail.frozen import frozen
+
+_FIFOS = ("request", "in", "out", "err", "status")
+_LOCK = struct.Struct("@hhqqi4x")
+_MOST_REQUEST = 8 << 20
+_BLOCK = 1 << 16
+
+
+@frozen
+class Started:
+    """A command that its wrapper asks to run, with its streams."""
+
+    text: str
+    """The words that the agent gave to its shell."""
+    cwd: str
+    env: Mapping[str, str]
+    pid: int
+    """The wrapper."""
+    stdin: int
+    stdout: int
+    stderr: int
+    cancel: threading.Event
+
+
+@frozen
+class Ended:
+    """How a command ended, and what its wrapper has to do."""
+
+    code: int = 0
+    signal: int = 0
+    directory: str = ""
+    """The directory that its shell was in at the end."""
+    remark: str = ""
+    """A line for the model."""
+
+    def encode(self) -> bytes:
+        remark = " ".join(self.remark.split())
+        parts = (str(self.code), str(self.signal), self.directory, f"handrail: {remark}" if remark else "")
+        return b"ended\0" + "\0".join(parts).encode("utf-8", "surrogateescape")
+
+
+@frozen
+class Unwrapped:
+    """The command runs as if Handrail were not attached."""
+
+    why: str
+    """For the person who reads its output; empty if there is nothing to say."""
+
+    def encode(self) -> bytes:
+        return b"unwrapped\0" + " ".join(self.why.split()).encode("utf-8", "surrogateescape")
+
+
+class RegisteredCommand:
+    """The channel of one call, from its registration until its command has ended."""
+
+    def __init__(
+        self, calls: str, number: int, command: str, agent: int, run: Callable[[Started], Ended | Unwrapped]
+    ) -> None:
+        """``agent``: the process of the agent; ``run``: runs the command, and is called at most once."""
+        self.name = f"{name_command(command)}{os.getpid()}-{number:08d}"
+        self._path = os.path.join(calls, self.name)
+        self._agent = agent
+        self._run = run
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()
+        self.has_started = False
+        os.mkdir(self._path, 0o700)
+        try:
+            for name in _FIFOS:
+                os.mkfifo(os.path.join(self._path, name), 0o600)
+            self._owner = self._open("owner", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            self._request = self._open("request", os.O_RDONLY)
+            self._input = self._open("in", os.O_RDONLY)
+            self._status = self._open("status", os.O_RDWR)  # the wrapper notices if this process dies
+            self._waker, self._wake = os.pipe()
+        except BaseException:
+            shutil.rmtree(self._path, ignore_errors=True)
+            raise
+        threading.Thread(target=self._serve, name=f"command {self.name}", daemon=True).start()
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(os.path.join(self._path, name), flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+
+    def withdraw(self) -> None:
+        """Take the registration back, if the command has not started: the agent decided against it."""
+        with self._lock:
+            if not self.has_started and not self._is_over.is_set():
+                self._is_over.set()
+                os.write(self._wake, b"!")
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the end; whether it has come."""
+        return self._is_over.wait(seconds)
+
+    def _serve(self) -> None:
+        try:
+            poll = select.poll()
+            poll.register(self._request, select.POLLIN)
+            poll.register(self._waker, select.POLLIN)
+            ready = [number for number, _ in poll.poll()]
+            with self._lock:
+                if self._is_over.is_set() or self._waker in ready:
+                    return
+                self.has_started = True
+            with contextlib.suppress(OSError, ValueError):  # the wrapper is gone
+                self._answer(self._handle())
+        finally:
+            self._is_over.set()
+            for number in (self._owner, self._request, self._status, self._waker, self._wake):
+                os.close(number)
+            if self._input >= 0:
+                os.close(self._input)
+            shutil.rmtree(self._path, ignore_errors=True)
+
+    def _handle(self) -> Ended | Unwrapped:
+        size, rest = self._read_request()
+        text, cwd, streams, *environment = rest[:size].split(b"\0")
+        pid = self._find_owner()
+        if self._agent not in list_ancestors(pid):
+            return Unwrapped("this process is not the agent's")
+        cancel = threading.Event()
+        watching = threading.Thread(target=self._watch, args=(cancel,), daemon=True)
+        with contextlib.ExitStack() as stack:
+            out = self._open("out", os.O_WRONLY)
+            stack.callback(os.close, out)
+            err = out
+            if streams == b"2":
+                err = self._open("err", os.O_WRONLY)
+                stack.callback(os.close, err)
+            source, self._input = self._input, -1
+            stack.callback(os.close, source)
+            for number in (source, out, err):
+                os.set_blocking(number, True)
+            env = dict(_decode(one).split("=", 1) for one in environment if b"=" in one)
+            watching.start()
+            try:
+                return self._run(Started(_decode(text), _decode(cwd), env, pid, source, out, err, cancel))
+            finally:
+                cancel.set()
+                os.write(self._wake, b"!")
+                watching.join()
+
+    def _read_request(self) -> tuple[int, bytes]:
+        """The length of the request, and all of it; raises `ValueError` if the wrapper ends before that."""
+        head = b""
+        os.set_blocking(self._request, True)
+        while b"\n" not in head:
+            head += self._read_more()
+        length, _, rest = head.partition(b"\n")
+        if not length.isdigit() or int(length) > _MOST_REQUEST:
+            raise ValueError("a bad request")
+        while len(rest) < int(length):
+            rest += self._read_more()
+        return int(length), rest
+
+    def _read_more(self) -> bytes:
+        part = os.read(self._request, _BLOCK)
+        if not part:
+            raise ValueError("the wrapper is gone")
+        return part
+
+    def _watch(self, cancel: threading.Event) -> None:
+        """Cancel the command when its wrapper gets a signal, or ends."""
+        poll = select.poll()
+        poll.register(self._request, select.POLLIN)
+        poll.register(self._waker, select.POLLIN)
+        poll.poll()
+        cancel.set()
+
+    def _find_owner(self) -> int:
+        """The process that holds the lock: the kernel says so, and in our numbers."""
+        asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = _LOCK.unpack(fcntl.fcntl(self._owner, fcntl.F_GETLK, asked))
+        return 0 if kind == fcntl.F_UNLCK else int(pid)
+
+    def _answer(self, end: Ended | Unwrapped) -> None:
+        message = end.encode()
+        os.set_blocking(self._status, False)
+        os.write(self._status, message[: select.PIPE_BUF])
+
+
+def find_signal(name: str | None) -> int:
+    """The number of a signal; 0 for none."""
+    return int(getattr(signal, name)) if name and hasattr(signal, name) else 0
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def sweep(calls: str) -> None:
+    """Remove the directories of calls whose helper was killed."""
+    for name in os.listdir(calls):
+        helper = name.split("-")[1:2]
+        if not helper or not os.path.exists(f"/proc/{helper[0]}"):
+            shutil.rmtree(os.path.join(calls, name), ignore_errors=True)

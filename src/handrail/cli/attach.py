@@ -1,0 +1,58 @@
+"""`handrail attach`: put Handrail's hooks into the agents people use."""
+
+from __future__ import annotations
+
+import argparse
+
+from handrail.cli.common import CommandParser
+from handrail.cli.output import Stop
+
+_ABOUT = """\
+Connect the agents you use to Handrail. They keep their own tools and questions: their commands run in drafts, their
+edits are recorded, and `handrail undo` takes back either. Without a name, attach finds the agents on this machine and
+asks once. `handrail detach` restores their configuration."""
+
+_EXAMPLES = """\
+examples:
+  handrail attach              find the agents, and ask once
+  handrail attach claude       connect Claude Code for all your projects
+  handrail detach claude       disconnect it
+
+exit codes: 0 done, 1 nothing was changed, 2 wrong usage"""
+
+
+def parser(command: str = "attach") -> argparse.ArgumentParser:
+    parser = CommandParser(command, _ABOUT, _EXAMPLES)
+    nargs = "?" if command == "attach" else None
+    parser.add_argument("agent", metavar="AGENT", nargs=nargs, help="the agent, such as claude")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.cli.attached_clients import attach, list_installed
+
+    if options.agent:
+        attach(options.agent)
+        return 0
+    installed = list_installed()
+    if not installed:
+        raise Stop("no agent is on the search path; name the one that you use")
+    if not _confirm(f"Attach {' and '.join(installed.values())}? [y/n] "):
+        raise Stop("nothing was changed")
+    for name in installed:
+        attach(name)
+    return 0
+
+
+def _confirm(question: str) -> bool:
+    from handrail.approval.tty import Tty
+
+    tty = Tty.open()
+    if tty is None:
+        raise Stop("nobody can be asked without a terminal; name the agent")
+    try:
+        while (key := tty.key(question)) not in ("y", "n", "\x04", "\x1b"):
+            pass
+        return key == "y"
+    finally:
+        tty.close()

@@ -1,0 +1,135 @@
+"""The settings that attach an agent: made in its own configuration, and taken back byte for byte."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from handrail.attach import launcher
+from handrail.cli.common import find_state
+from handrail.cli.output import Stop, UsageError, write
+from handrail.errors import ToolError
+from handrail.files.configuration import BadConfiguration
+from handrail.mcp.install.changes import FileSettings, Setting, get_value, read_data
+from handrail.mcp.install.entry import ClientKind, load_clients
+from handrail.programs import find_program
+from handrail.text.display import escape
+
+T = TypeVar("T")
+_PART = "attach"
+
+
+def list_attachable() -> dict[str, ClientKind]:
+    """The agents that can be attached, by name."""
+    return {name: kind for name, kind in load_clients().items() if kind.attach}
+
+
+def list_installed() -> dict[str, str]:
+    """The attachable agents on this machine: their names, and what people call them."""
+    return {name: kind.name for name, kind in list_attachable().items() if find_program(name)}
+
+
+def list_attached() -> list[str]:
+    """What people call the agents that have our hooks."""
+    return [kind.name for name, kind in list_attachable().items() if _is_attached(name, kind)]
+
+
+def attach(name: str) -> None:
+    """Write the launcher and the settings of one agent; raises `Stop` if a file cannot be changed."""
+    client = _find_client(name)
+    launcher.write(find_state())
+    files = _list_files(name, client)
+    for file in files:
+        _change(file, partial(_require_free, file))
+    for file in files:
+        is_new, _ = _change(file, file.install)
+        write(f"{client.name} is {'attached' if is_new else 'already attached'}: {escape(file.path)}\n")
+    write("Its commands and edits can be undone: `handrail undo`. `handrail detach` disconnects it.\n")
+
+
+def detach(name: str) -> None:
+    """Take the settings of one agent back; raises `Stop` if a file cannot be changed."""
+    client = _find_client(name)
+    for file in _list_files(name, client):
+        was_there, is_gone = _change(file, file.remove)
+        where = escape(file.path)
+        outcome = f"removed {where}, which was created for this" if is_gone else f"removed from {where}"
+        write(f"{outcome if was_there else f'{client.name} is not attached: {where}'}\n")
+
+
+def _find_client(name: str) -> ClientKind:
+    known = list_attachable()
+    if name not in known:
+        raise UsageError(f"{escape(name)} cannot be attached; these can: {', '.join(known)}")
+    return known[name]
+
+
+def _is_attached(name: str, client: ClientKind) -> bool:
+    try:
+        return all(_has_settings(file) for file in _list_files(name, client))
+    except (OSError, ValueError):
+        return False
+
+
+def _has_settings(file: FileSettings) -> bool:
+    data = _read(file.path)
+    for setting in file.settings(""):
+        there = get_value(data, setting.keys)
+        if there != setting.value and not (setting.add and all(one in (there or ()) for one in setting.add)):
+            return False
+    return True
+
+
+def _list_files(name: str, client: ClientKind) -> list[FileSettings]:
+    program = launcher.get_path(find_state())
+    words = {"{launcher}": program, "{hook}": f"{shlex.quote(program)} hook {name}"}
+    files = []
+    for path, described in client.list_attach_places(os.environ):
+        settings = [
+            Setting(one["keys"], _fill(one.get("set"), words), _fill(one.get("add", []), words)) for one in described
+        ]
+        files.append(FileSettings(path, partial(_choose, settings), part=_PART))
+    return files
+
+
+def _choose(settings: Sequence[Setting], _text: str) -> Sequence[Setting]:
+    """The same settings, whatever the file holds."""
+    return settings
+
+
+def _fill(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _fill(one, words) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_fill(one, words) for one in value]
+    return words.get(value, value) if isinstance(value, str) else value
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        return read_data(path, file.read())
+
+
+def _require_free(file: FileSettings) -> None:
+    """Raise if a text that we need to set has another value already."""
+    data = _read(file.path) if os.path.exists(file.path) else {}
+    for setting in file.settings(""):
+        there = get_value(data, setting.keys)
+        if isinstance(setting.value, str) and there not in (None, setting.value):
+            raise BadConfiguration(f"{'.'.join(setting.keys)} is set already: {escape(str(there))}")
+
+
+def _change(file: FileSettings, change: Callable[[], T]) -> T:
+    try:
+        return change()
+    except BadConfiguration as error:
+        raise Stop(f"{escape(file.path)} was not changed: {error}") from None
+    except OSError as error:
+        raise Stop(f"{escape(error.filename or file.path)}: {error.strerror}") from None
+    except ToolError as error:
+        from handrail import dialects
+
+        raise Stop(dialects.load("native").render_error(error)) from None

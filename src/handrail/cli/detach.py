@@ -1,0 +1,18 @@
+"""`handrail detach`: take Handrail's hooks out of an agent."""
+
+from __future__ import annotations
+
+import argparse
+
+from handrail.cli import attach
+
+
+def parser() -> argparse.ArgumentParser:
+    return attach.parser("detach")
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.cli.attached_clients import detach
+
+    detach(options.agent)
+    return 0

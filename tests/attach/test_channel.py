@@ -1,0 +1,158 @@
+"""The helper's socket and the channels of its calls, against commands in the sandbox and other processes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from handrail.attach.client import handrail_run
+from tests.attach.conftest import Agent, Helper, finish
+from tests.attach.test_commands import read_tree
+
+
+def test_only_the_user_reaches_the_socket_and_the_channels(agent: Agent) -> None:
+    agent.before("Bash", {"command": "echo registered"})
+    directory = agent.state / "attach"
+    (call,) = (directory / "calls").iterdir()
+    for path in (directory, directory / "calls", call):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert stat.S_IMODE((directory / "socket").stat().st_mode) == 0o600
+    for name in ("request", "in", "out", "err", "status", "owner"):
+        assert stat.S_IMODE((call / name).stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
+def test_another_user_gets_no_answer(agent: Agent) -> None:
+    # Even where it could reach the socket: here its connection is made before it gives up its rights.
+    program = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect("socket")
+except OSError as error:
+    sys.exit(0)
+sys.exit(1)
+"""
+    words = [sys.executable, "-c", program, str(agent.state / "attach")]
+    assert subprocess.run(words, check=False).returncode == 0
+
+
+def test_a_command_in_a_draft_sees_neither_the_socket_nor_the_channels(agent: Agent) -> None:
+    agent.before("Bash", {"command": "echo other"}, "other")
+    agent.environment["PLACE"] = str(agent.state / "attach")
+    done = agent.run('ls -R "$PLACE" 2>&1; test -S "$PLACE/socket" && echo SEEN; "$PLACE/handrail-run" hook claude')
+    assert b"SEEN" not in done.stdout and b"request" not in done.stdout and done.returncode != 0
+
+
+def test_a_channel_runs_the_registered_command_and_no_other(agent: Agent) -> None:
+    agent.before("Bash", {"command": "echo good > good.txt"})
+    (call,) = (agent.state / "attach" / "calls").iterdir()
+    # The right channel, with other words for the shell.
+    text = agent.quote("echo bad > bad.txt")
+    program = f"""
+import sys; sys.path.insert(0, {os.path.dirname(str(handrail_run.__file__))!r})
+import handrail_run
+handrail_run._run({str(agent.state / "attach")!r}, {call.name!r}, {text!r}, ["true"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=agent.environment, check=False)
+    assert b"no undo for this command" in done.stderr
+    assert read_tree(agent.project) == {}
+
+
+def test_a_registration_is_for_processes_below_the_agent(agent: Agent) -> None:
+    # The agent is a shell of its own, and this process is not below it.
+    sleeper = subprocess.Popen(["sleep", "600"])
+    try:
+        other = Agent(agent.state, agent.project, agent.launcher, "s9", {**agent.environment})
+        script = 'exec "$0" hook claude'
+        words = ["bash", "-c", f"({script})", agent.launcher]
+        event = (
+            b'{"session_id": "s9", "cwd": "%s", "hook_event_name": "PreToolUse", "tool_name": "Bash",'
+            b' "tool_input": {"command": "echo mine > mine.txt"}, "tool_use_id": "c"}' % os.fsencode(agent.project)
+        )
+        holder = subprocess.Popen(
+            [sys.executable, "-c", _HOLDER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_without(other)
+        )
+        assert holder.stdin and holder.stdout
+        holder.stdin.write(len(event).to_bytes(4, "big") + event)
+        holder.stdin.flush()
+        assert holder.stdout.readline() == b"done\n"
+        done = finish(agent.start("echo mine > mine.txt"))
+        assert b"not the agent's" in done.stderr
+        holder.communicate(timeout=60)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+_HOLDER = """
+import subprocess, sys
+size = int.from_bytes(sys.stdin.buffer.read(4), "big")
+subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read(size), check=True)
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def _without(agent: Agent) -> dict[str, str]:
+    return {name: value for name, value in agent.environment.items() if name != "CLAUDE_PID"}
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff" * 8, b"\0" * 8, (5).to_bytes(8, "big") + b"ab", b"\0" * 7 + b"\1\n"])
+def test_what_is_no_request_harms_nobody(agent: Agent, raw: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(agent.state / "attach" / "socket"))
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(100)
+    assert agent.run("echo on").stdout == b"on\n"
+
+
+def test_a_helper_of_another_version_gives_way_after_its_calls(agent: Agent, helper: Helper) -> None:
+    command = "echo ready; read -r _; echo made > made.txt"
+    agent.before("Bash", {"command": command})
+    process = agent.start(command, stdin=subprocess.PIPE)
+    assert process.stdin and process.stdout and process.stdout.readline() == b"ready\n"
+    request = b"claude\0another version\n{}"
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(agent.state / "attach" / "socket"))
+        connection.sendall(len(request).to_bytes(8, "big") + request)
+        assert connection.recv(100) == b"\nold"
+    old = helper.process
+    helper.start()
+    assert agent.run("echo new").stdout == b"new\n"
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    process.stdin = None
+    assert finish(process).returncode == 0
+    assert read_tree(agent.project) == {"made.txt": b"made\n"}
+    assert old and old.wait(timeout=60) == 0
+
+
+def test_a_helper_ends_when_nobody_needs_it(place: object, agent: Agent, helper: Helper) -> None:
+    helper.stop()
+    words = [sys.executable, "-P", "-m", "handrail", "service", "--idle", "0"]
+    environment = {**os.environ, "HANDRAIL_STATE": str(agent.state)}
+    assert subprocess.run(words, env=environment, timeout=60, check=False).returncode == 0
+
+
+def test_there_is_one_helper_per_user(agent: Agent) -> None:
+    words = [sys.executable, "-P", "-m", "handrail", "service"]
+    environment = {**os.environ, "HANDRAIL_STATE": str(agent.state)}
+    done = subprocess.run(words, env=environment, timeout=60, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"handrail service: another helper is running\n")
+
+
+def test_without_handrail_the_launcher_runs_commands_as_before(agent: Agent) -> None:
+    script = agent.state / "attach" / "handrail-run"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace(f"python={sys.executable}", "python=/gone/python"), encoding="utf-8")
+    done = finish(agent.start("echo here; exit 5"))
+    assert (done.returncode, done.stdout) == (5, b"here\n")
