@@ -31,7 +31,7 @@ PLAIN = [".env.example", "a/.env.sample", "a/b.py", "example.env", "secrets.py",
 NAMES = [
     *(".env", ".env.", ".env.x", ".env.e", ".env.example", ".env.examples", ".env.exampl", ".env.template"),
     *(".env.dist", ".env.distx", ".env.dis", ".env.sample", ".env.s", ".environment", "env", "x.pem", "x.pem.txt"),
-    *(".ssh", "secrets.yml", "secrets.txt", "id_rsa", "id_rsa.pub", "service-account-1.json", "credentials.json"),
+    *(".ssh", "secrets.yml", "secrets.lst", "id_rsa", "id_rsa.pub", "service-account-1.json", "credentials.json"),
 ]
 
 

@@ -80,9 +80,12 @@ class DirectoryIndex(Generic[T]):
         self._read = read
         self._nodes: dict[str, _Node] = {}
         self._kept: dict[str, T] = {}
+        self._sorted: tuple[int, list[tuple[str, T]]] = -1, []
         self._watches: _Watches | None = None
         self._can_watch = True
         self._lock = threading.Lock()
+        self.changes = 0
+        """Grows whenever a directory was read or is gone."""
         self.complete = True
         """Whether the last update reached all directories: beyond `MOST_DIRECTORIES` they are left out."""
 
@@ -102,7 +105,13 @@ class DirectoryIndex(Generic[T]):
             self._add([root for root in self._roots if root not in self._nodes])
             if self._watches is None and self._can_watch and len(self._nodes) >= _WATCHED_FROM:
                 self._watch_all()
-            return dict(sorted(self._kept.items(), key=lambda one: one[0].count("/")))
+            return dict(self.kept())
+
+    def kept(self) -> list[tuple[str, T]]:
+        """The results of the last update, in the same order."""
+        if self._sorted[0] != self.changes:
+            self._sorted = self.changes, sorted(self._kept.items(), key=lambda one: one[0].count("/"))
+        return self._sorted[1]
 
     def _compare(self) -> None:
         """Read each directory again whose stamp is another one."""
@@ -136,6 +145,7 @@ class DirectoryIndex(Generic[T]):
         waiting = deque(directories)
         while waiting:
             directory = waiting.popleft()
+            self.changes += 1
             known = self._nodes.get(directory)
             if known is None and len(self._nodes) >= MOST_DIRECTORIES:
                 self.complete = False
@@ -164,6 +174,7 @@ class DirectoryIndex(Generic[T]):
         while waiting:
             here = waiting.pop()
             node = self._nodes.pop(here, None)
+            self.changes += 1
             self._kept.pop(here, None)
             if node:
                 waiting += node.folders

@@ -93,6 +93,7 @@ def open_command_host(
         searched_all=partial(getattr, policy, "searched_all", True),
         tracked=tracked,
         has_secret_name=getattr(policy, "has_secret_name", None),
+        looks_secret=getattr(policy, "looks_secret", None),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
         permits_port=lambda port: _permits_port(current(), port),

@@ -806,13 +806,15 @@ def _open_context(
 
 
 def _note_contents(changes: Sequence[Change], services: Services) -> None:
-    """A new file with the name of a secret is none to the model that wrote it."""
-    named: Callable[[str], bool] | None = getattr(services.approvals.policy, "has_secret_name", None)
-    new = {one.path.real: one.after for one in changes if one.after is not None and not one.before}
-    moved = {one.path.real for one in changes if one.moved_from}
-    files = {path: raw for path, raw in new.items() if path not in moved and named and named(path)}
-    if files:
-        services.tracked_files().note_contents(files)
+    """What the model writes is no secret to it, unless it changed a file that is one."""
+    is_secret: Callable[[str, bytes], bool] | None = getattr(services.approvals.policy, "looks_secret", None)
+    for one in changes if is_secret else ():
+        path, before = one.path.real, one.before.raw if one.before else None
+        if one.after is None or one.moved_from or not is_secret or not is_secret(path, one.after):
+            continue
+        tracked = services.tracked_files()
+        if before is None or not is_secret(path, before) or tracked.knows_contents(path, before):
+            tracked.note_contents({path: one.after})
 
 
 def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:

@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
-from handrail.policy.paths import NameTest, PathPattern, PathSet, escape_glob, is_within
+from handrail.policy.paths import NameTest, PathPattern, PathSet, SecretContents, escape_glob, is_in_packages, is_within
 from handrail.policy.repository_paths import list_named_by_git
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
@@ -36,6 +36,7 @@ from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
+    from handrail.files.directory_index import Entry
     from handrail.shell.parser.script import Script
     from handrail.shell.sandbox.tracked_files import TrackedFiles
 
@@ -55,6 +56,7 @@ class BuiltInPaths:
         self._roots = roots
         self._home = home
         self._tracked = tracked
+        self._contents = SecretContents()
         self._named: set[str] = set()
         """Paths that have a secret's name: of many secrets each is asked about before every command."""
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
@@ -93,7 +95,7 @@ class BuiltInPaths:
         """Every built-in rule about a path, the strictest first."""
         rules, paths = self._get_rules(action)
         matching = [rules[number] for number in paths.find(path)]
-        if any(rule.text in secret_path_rules() for rule in matching) and self.is_in_git(path):
+        if any(rule.text in secret_path_rules() for rule in matching) and self.is_public(path):
             matching = [rule for rule in matching if rule.text not in secret_path_rules()]
         if action != "read" and any(is_within(top, path) for top in self._named_by_git):
             matching.append(self._protected)
@@ -116,7 +118,7 @@ class BuiltInPaths:
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
-        return self.has_secret_name(path) and not self.is_in_git(path)
+        return self.has_secret_name(path) and not self.is_public(path)
 
     def has_secret_name(self, path: str) -> bool:
         """Whether a file would be a secret by its name, if git does not track it."""
@@ -129,6 +131,32 @@ class BuiltInPaths:
             self._named.add(path)
         return is_named
 
+    def holds_secret(self, path: str) -> bool:
+        """Whether a file of the workspace holds a private key or an access token that the model does not know."""
+        if not self._contents.has_secret(path) or not any(is_within(root, path) for root in self._roots):
+            return False
+        known = self._tracked is not None and self._tracked.is_tracked(path)
+        return not known and not is_in_packages(path, self._roots)
+
+    def looks_secret(self, path: str, source: str | bytes) -> bool:
+        """Whether a file would be a secret, if the model did not know it: by its name, or by its contents.
+
+        ``source``: the contents, or where they can be read.
+        """
+        if self.has_secret_name(path):
+            return True
+        contents = self._contents
+        return contents.has_secret(source) if isinstance(source, str) else contents.is_secret_text(source)
+
+    @property
+    def trusted_commits(self) -> tuple[str, ...]:
+        """The commits whose files are no secrets."""
+        return self._tracked.trusted if self._tracked else ()
+
+    def list_untracked(self, directory: str, names: Sequence[str]) -> Sequence[str]:
+        """Those of the files in a directory that git does not track."""
+        return self._tracked.list_untracked(directory, names) if self._tracked else names
+
     def reading_git(self) -> AbstractContextManager[None]:
         """For many questions one after the other: git is started once for them."""
         return self._tracked.reading() if self._tracked else nullcontext()
@@ -140,11 +168,14 @@ class BuiltInPaths:
         every = {name for root in self._roots for name in self._tracked.list_names(root)}
         return [name for name in every if name and self.has_secret_name(f"/{name}")]
 
-    def is_in_git(self, path: str) -> bool:
+    def is_public(self, path: str) -> bool:
         """Whether a path with a secret's name is no secret, because it is tracked or has tracked files below it.
 
-        Or it is one by nothing but the name of a directory that was published, such as `kubeconfig/`.
+        Or it holds nothing but certificates, or is a secret by nothing but the name of a directory that was published,
+        such as `kubeconfig/`.
         """
+        if self._contents.is_certificate(path):
+            return True
         root = next((root for root in self._roots if is_within(root, path) and path != root), None)
         if root is None or self._tracked is None:
             return False
@@ -172,6 +203,87 @@ class BuiltInPaths:
         return self._get_rules("read")[1].suspects(directory)
 
 
+class _Listing(NamedTuple):
+    refused: tuple[str, ...]
+    """Names that may not be read, unless git tracks them."""
+    files: tuple[str, ...]
+    """Names of files whose contents count."""
+
+
+class SecretFiles:
+    """Finds the files of the workspace that commands may not read: by their names, and by secrets in them.
+
+    Names are looked at everywhere, also in the packages that a project has installed. Contents are read where they are
+    small, untracked, and not in trees of packages or build output.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        built_in: BuiltInPaths,
+        suspect: Callable[[str, bool], NameTest | None],
+        readable: Callable[[str], bool],
+    ) -> None:
+        """``suspect``: a test for the names in a directory that ``readable`` must be asked about."""
+        self._roots = roots
+        self._built_in = built_in
+        self._suspect = suspect
+        self._readable = readable
+        from handrail.files.directory_index import DirectoryIndex  # slow to import, and only needed for commands
+
+        self._index = DirectoryIndex(roots, self._read)
+        self._candidates: tuple[object, list[str]] = None, []
+
+    @property
+    def directories(self) -> list[str]:
+        """The directories that were searched."""
+        return self._index.directories
+
+    @property
+    def complete(self) -> bool:
+        """Whether all directories were searched."""
+        return self._index.complete
+
+    def find_names(self) -> dict[str, tuple[str, ...]]:
+        """By directory, the names that may not be read unless git tracks them, the nearest to a root first."""
+        return {here: listing.refused for here, listing in self._index.update().items() if listing.refused}
+
+    def find_contents(self) -> list[str]:
+        """The files that hold secrets, as of the last `find_names`."""
+        key = self._index.changes, self._built_in.trusted_commits
+        if self._candidates[0] != key:
+            self._candidates = key, list(self._list_candidates())
+        return [path for path in self._candidates[1] if self._built_in.holds_secret(path)]
+
+    def _list_candidates(self) -> Iterator[str]:
+        left = _MOST_READ
+        for here, listing in self._index.kept():
+            for name in self._built_in.list_untracked(here, listing.files) if listing.files else ():
+                if left <= 0:
+                    return
+                left -= 1
+                yield os.path.join(here, name)
+
+    def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
+        test = self._suspect(directory, any(name in POLICY_NAMES for name, _, _ in entries))
+        refused = [name for name, _, is_link in entries if self._is_refused(directory, name, is_link, test)]
+        # Refused directories too: git may track some of the files in them.
+        folders = [name for name, is_folder, _ in entries if is_folder and name not in _PASSED_OVER]
+        files: tuple[str, ...] = ()
+        if not is_in_packages(directory, self._roots):
+            files = tuple(name for name, is_folder, is_link in entries if not (is_folder or is_link))
+        return (_Listing(tuple(sorted(refused)), files) if refused or files else None), folders
+
+    def _is_refused(self, directory: str, name: str, is_link: bool, test: NameTest | None) -> bool:
+        path = os.path.join(directory, name)
+        if test and test(name) and not self._readable(path):
+            return True
+        return is_link and not self._readable(os.path.realpath(path))
+
+
+_MOST_READ = 20_000
+"""Files whose contents are looked at. In a repository only untracked ones count."""
+_PASSED_OVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
 _PLAIN_NAME = "directory"
 """A name that no rule is about."""
 _MOST_KEPT = 50_000

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, cast
 
 from handrail.model import Access, Action, Decision, Mention, Verdict
 from handrail.policy.files import PolicyFile
-from handrail.policy.guards import BuiltInPaths, IgnoreFiles, load_built_in_rules
+from handrail.policy.guards import BuiltInPaths, IgnoreFiles, SecretFiles, load_built_in_rules
 from handrail.policy.hosts import display_hosts, find_mentioned_hosts, list_reached_hosts, strip_usual_port
 from handrail.policy.modes import Defaults, Mode, get_defaults, load_defaults
 from handrail.policy.paths import (
@@ -55,7 +55,6 @@ from handrail.text.globs import Glob
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
-    from handrail.files.directory_index import DirectoryIndex
     from handrail.policy.shell_patterns import ShellPatterns
     from handrail.shell.sandbox.tracked_files import TrackedFiles
 
@@ -246,13 +245,11 @@ class RulePolicy:
         return places
 
     @cached_property
-    def _unreadable(self) -> DirectoryIndex[tuple[str, ...]]:
-        return self._suspected.index(self._roots)
-
-    @cached_property
-    def _suspected(self) -> ShellPatterns:
-        """Searches for files that may not be read unless git tracks them, which changes with every commit."""
-        return _search_files(lambda path: not self._built_in.has_secret_name(path) and self._is_readable_name(path))
+    def _secret_files(self) -> SecretFiles:
+        """Files that may not be read unless git tracks them, which changes with every commit."""
+        built_in = self._built_in
+        readable = lambda path: not built_in.has_secret_name(path) and self._is_readable_name(path)  # noqa: E731
+        return SecretFiles(self._roots, built_in, self.suspect_names, readable)
 
     @cached_property
     def _removing(self) -> ShellPatterns:
@@ -291,11 +288,14 @@ class RulePolicy:
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
-        return self._is_readable_name(path) and not self.is_other_name(path)
+        return self._is_readable_name(path) and not self.is_other_name(path) and not self._holds_secret(path)
 
     def is_other_name(self, path: str) -> bool:
         """Whether a file is a secret by another name on the disk."""
         return bool(self._hard_links.find(path))
+
+    def _holds_secret(self, path: str) -> bool:
+        return self._built_in.holds_secret(path) and not self._opening.file("read", path)
 
     def _is_readable_name(self, path: str) -> bool:
         secret = self._built_in.is_secret(path)
@@ -568,22 +568,23 @@ class RulePolicy:
         names of these.
         """
         names = self._list_unreadable_names()
-        return [*names, *self._hard_links.other_names(self._unreadable.directories, [*names, *self.credentials()])]
+        return [*names, *self._hard_links.other_names(self._secret_files.directories, [*names, *self.credentials()])]
 
     def _list_unreadable_names(self) -> list[str]:
         paths, hidden = self.denied_by_name(), dict[str, None]()
         with self._built_in.reading_git():
-            for here, names in self._unreadable.update().items():
+            for here, names in self._secret_files.find_names().items():
                 if not any(above in hidden for above in _list_parents(here)):
                     whole = (os.path.join(here, name) for name in names)
                     hidden |= dict.fromkeys(one for path in whole for one in self._list_names(path))
+            hidden |= dict.fromkeys(path for path in self._secret_files.find_contents() if self._holds_secret(path))
         return [*paths, *hidden]
 
     def _list_names(self, path: str) -> list[str]:
         """What may not be read of an entry: itself, and for a link the path that it leads to, unless git tracks it."""
         real = os.path.realpath(path) if os.path.islink(path) else path
         names = [] if self._is_readable_name(path) else [path]
-        if real != path and (not self._is_readable_name(real) or (names and not self._built_in.is_in_git(real))):
+        if real != path and (not self._is_readable_name(real) or (names and not self._built_in.is_public(real))):
             names.append(real)
         return names
 
@@ -591,10 +592,14 @@ class RulePolicy:
         """Whether a file is a secret by its name, unless git tracks it."""
         return self._built_in.has_secret_name(path)
 
+    def looks_secret(self, path: str, source: str | bytes) -> bool:
+        """Whether a file with such contents is hidden from a model that does not know them."""
+        return self._built_in.looks_secret(path, source)
+
     @property
     def searched_all(self) -> bool:
         """Whether the last search for files that may not be read reached all directories of the workspace."""
-        return self._unreadable.complete
+        return self._secret_files.complete
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
@@ -628,6 +633,8 @@ class RulePolicy:
         if action != "delete" and (file := self._ignored.find(path)):
             return Verdict("deny", "ignore file", f"{escape(access.target)} is hidden by an ignore file", escape(file))
         guard = self._built_in.find(action, path)
+        if guard is None and action == "write" and os.path.lexists(path):  # a change shows what stands around it
+            guard = self._built_in.find("read", path)
         if guard and guard.tier == "deny" and not (access.observed and not self._defaults.fixed):
             if self._opening.file(action, path) is None:
                 return Verdict(
@@ -637,6 +644,9 @@ class RulePolicy:
         if guard is None and action != "delete" and (secret := self._hard_links.find(path)):
             name = escape(self._shorten_path(secret))
             return Verdict("deny", "hidden files", f"{escape(access.target)} is another name of {name} on the disk")
+        if guard is None and action != "delete" and not access.observed and self._holds_secret(path):
+            why = f"{escape(access.target)} holds a private key or an access token"
+            return Verdict("deny", "secrets", why, "", self._suggest_rule(access))
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)

@@ -18,10 +18,12 @@ import os
 import posixpath
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from handrail.frozen import frozen
+from handrail.secrets.masking import has_only_certificates, has_secret
 from handrail.text.globs import Glob, Places, expand_braces
 
 _MAGIC = re.compile(r"[*?\[{\\]")
@@ -31,10 +33,39 @@ _MOST_KEPT = 50_000
 _MOST_HITS = 256
 _MOST_IN_DIRECTORY = 1000
 _NONE: frozenset[int] = frozenset()
+_MOST_SECRET_BYTES = 64 << 10
+"""Larger files are not searched for secrets."""
+_MOST_CERTIFICATE_BYTES = 1 << 20
+_FEWEST_SECRET_BYTES = 20
+_TICK = 100_000_000
+"""Nanoseconds: a file may change twice within this time and keep its stamp."""
 Identity = tuple[int, int]
 NameTest = Callable[[str], object]
 FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
 """Directories of version control and of packages, whose keys are everybody's."""
+_PACKAGES = frozenset(
+    {
+        *FOREIGN,
+        *("dist-packages", ".venv", "venv", ".tox", ".nox", ".eggs", "vendor", "bower_components", "Pods", ".yarn"),
+        *("target", "build", "_build", "dist", "out", "obj", ".next", ".nuxt", ".svelte-kit", ".angular", ".turbo"),
+        *(".cache", ".gradle", ".terraform", ".pnpm-store", ".parcel-cache", ".dart_tool", "elm-stuff", "DerivedData"),
+        *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "coverage", "htmlcov"),
+    }
+)
+"""Directories of installed packages, caches and build output, whose files nobody wrote here."""
+
+
+def is_in_packages(path: str, roots: Sequence[str]) -> bool:
+    """Whether a path below a root is in a tree of packages or build output."""
+    root = next((root for root in roots if is_within(root, path)), None)
+    if root is None:
+        return False
+    here = root.rstrip("/")
+    for name in path[len(here) + 1 :].split("/"):
+        here = f"{here}/{name}"
+        if name in _PACKAGES or os.path.lexists(f"{here}/pyvenv.cfg"):
+            return True
+    return False
 
 
 def pass_every_name(_: str) -> bool:
@@ -387,3 +418,42 @@ def _list_files(path: str) -> list[str]:
         return [os.path.join(path, name) for name in os.listdir(path)[:_MOST_IN_DIRECTORY]]
     except OSError:
         return []
+
+
+class SecretContents:
+    """Tells what is in small files, and reads each again only if it has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool], tuple[tuple[int, ...], bool]] = {}
+
+    def has_secret(self, path: str) -> bool:
+        """Whether there is a secret in the file at a path; links are not followed."""
+        return self._test(path, has_secret, _MOST_SECRET_BYTES)
+
+    def is_secret_text(self, raw: bytes) -> bool:
+        """The same for contents that are not in a file yet."""
+        return len(raw) <= _MOST_SECRET_BYTES and has_secret(raw)
+
+    def is_certificate(self, path: str) -> bool:
+        """Whether a file called `*.pem` holds certificates or public keys, and no private key."""
+        return path.endswith(".pem") and self._test(path, has_only_certificates, _MOST_CERTIFICATE_BYTES)
+
+    def _test(self, path: str, test: Callable[[bytes], bool], most: int) -> bool:
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISREG(status.st_mode) or not _FEWEST_SECRET_BYTES <= status.st_size <= most:
+                return False
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+            key = path, test is has_secret
+            known = self._known.get(key)
+            if known and known[0] == stamp:
+                return known[1]
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                found = test(file.read(most))
+        except (OSError, ValueError):
+            return False
+        if time.time_ns() - max(stamp[2:]) > _TICK:
+            if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+                self._known = {}
+            self._known[key] = stamp, found
+        return found

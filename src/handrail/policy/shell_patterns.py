@@ -9,10 +9,10 @@ import fnmatch
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from handrail.files.directory_index import DirectoryIndex, DirectoryStamp, Entry, read_entries
+from handrail.files.directory_index import DirectoryStamp, read_entries
 from handrail.frozen import frozen
 from handrail.policy.paths import FOREIGN
 
@@ -77,18 +77,6 @@ class ShellPatterns:
 
     def _shows(self, path: str, is_link: bool) -> bool:
         return self.readable(path) and not (is_link and not self.readable(os.path.realpath(path)))
-
-    def index(self, roots: Sequence[str]) -> DirectoryIndex[tuple[str, ...]]:
-        """An index of the entries below these directories that may not be read."""
-        return DirectoryIndex(roots, self._read)
-
-    def _read(self, directory: str, entries: list[Entry]) -> tuple[tuple[str, ...] | None, list[str]]:
-        refused = sorted(
-            name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link)
-        )
-        # Refused directories too: git may track some of the files in them.
-        folders = [name for name, is_folder, _ in entries if is_folder and name not in FOREIGN]
-        return tuple(refused) or None, folders
 
     def below(self, directory: str, *, hidden: bool = True) -> PatternMatches:
         """The first thing below a directory that may not be read, the nearest first."""

@@ -63,6 +63,9 @@ class StricterPolicy:
     def has_secret_name(self, path: str) -> bool:
         return self._first.has_secret_name(path)
 
+    def looks_secret(self, path: str, source: str | bytes) -> bool:
+        return self._first.looks_secret(path, source)
+
     @property
     def searched_all(self) -> bool:
         return all(one.searched_all for one in self._both)

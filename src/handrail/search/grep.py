@@ -63,6 +63,17 @@ _LABELS = {
 
 def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     """The page of what is found; raises `BadPattern`, `BadGlobPattern`, `UnknownType`."""
+    page = _search(query, tree, budget)
+    readable = tree.sight.readable
+    if readable is None or tree.is_file:
+        return page
+    # Secrets in files are looked for only in the files that would be shown.
+    files = [one for one in page.files if readable(tree.real(one.path))]
+    page.receipt.withheld += len(page.files) - len(files)
+    return ResultPage(files, page.more, page.receipt)
+
+
+def _search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     query.regex()  # a pattern that cannot be understood is refused before anything is opened
     names = NameFilter(query)
     program, why = ripgrep.find_program(), "rg_not_found"

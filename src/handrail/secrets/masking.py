@@ -55,6 +55,46 @@ _VALUE = re.compile(
     r"""|[\w-]*[ =](?!-)([^\s"'`$(;&|<>\[{]{4,})"""
 )
 
+_FEWEST_DIFFERENT = 10
+"""Different characters in a value that looks random."""
+_BEGINNING = 40
+"""Bytes of a value in which a telling word says that it is made up. In all of a long key, such a word may be chance."""
+_MADE_UP = re.compile(
+    rb"example|sample|xxxx|0000|1234|abcd|test|fake|dummy|your|placeholder|redacted|changeme|secret", re.IGNORECASE
+)
+_PRIVATE_KEY = (
+    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\\n|\s)*(?:[A-Z][\w-]*: [^\n]*\n\s*)*([\w+/=\s\\]{60,})"
+)
+_PUBLIC = re.compile(
+    rb"-----BEGIN (?:TRUSTED |X509 )?(?:CERTIFICATE|(?:[A-Z]+ )?PUBLIC KEY|X509 CRL|[A-Z0-9]+ PARAMETERS)"
+)
+_CERTAIN_SHAPES = tuple(
+    (mark, re.compile(pattern))
+    for mark, pattern in (
+        # The mark is found fast; group 1 of the pattern is the value.
+        (b"PRIVATE KEY", _PRIVATE_KEY),
+        (b"Private-Lines", rb"PuTTY-User-Key-File-\d[\s\S]*?Private-Lines: \d+\s+([\w+/=\s]{40,})"),
+        (b"AGE-SECRET-KEY-", rb"AGE-SECRET-KEY-1([0-9A-Z]{50,})"),
+        (b"AKIA", rb"(?<!\w)AKIA([0-9A-Z]{16})(?!\w)"),
+        (b"gh", rb"gh[pousr]_(\w{36,})"),
+        (b"github_pat_", rb"(?<!\w)github_pat_(\w{60,})"),
+        (b"glpat-", rb"(?<!\w)glpat-([\w-]{20,})"),
+        (b"sk-ant-", rb"(?<![\w-])sk-ant-([\w-]{40,})"),
+        (b"sk-proj-", rb"(?<![\w-])sk-proj-([\w-]{40,})"),
+        (b"T3BlbkFJ", rb"(?<![\w-])sk-(\w{20}T3BlbkFJ\w{20})"),
+        (b"k_live_", rb"(?<!\w)[sr]k_live_(\w{20,})"),
+        (b"AIza", rb"(?<!\w)AIza([\w-]{35})(?![\w-])"),
+        (b"xox", rb"(?<!\w)xox[abeoprs]-(\d[\w-]{20,})"),
+        (b"npm_", rb"(?<!\w)npm_([A-Za-z0-9]{36})(?!\w)"),
+        (b"hf_", rb"(?<!\w)hf_([A-Za-z]{34})(?!\w)"),
+        (b"pypi-AgEI", rb"(?<!\w)pypi-(AgEI[\w-]{50,})"),
+        (b"SG.", rb"(?<!\w)SG\.([\w-]{22}\.[\w-]{43})(?![\w-])"),
+        (b"dop_v1_", rb"(?<!\w)dop_v1_([0-9a-f]{64})"),
+        (b"shpat_", rb"(?<!\w)shpat_([0-9a-fA-F]{32})"),
+        (b"AccountKey=", rb"AccountKey=([\w+/=]{80,})"),
+    )
+)
+
 
 class Mask:
     """Hides secrets, each behind its own placeholder."""
@@ -145,3 +185,22 @@ def _is_unquoted_secret(text: str, at: int, group: int, value: str) -> bool:
     if name.startswith("--"):
         return True
     return group == 3 and (name.isupper() or (len(value) >= 8 and any(char.isdigit() for char in value)))
+
+
+def has_secret(raw: bytes) -> bool:
+    """Whether a file holds a private key or an access token.
+
+    Only shapes that nothing else has count, and values that look random: those in examples and tests are made up.
+    """
+    return any(
+        mark in raw and any(_looks_random(match[1]) for match in shape.finditer(raw)) for mark, shape in _CERTAIN_SHAPES
+    )
+
+
+def has_only_certificates(raw: bytes) -> bool:
+    """Whether a text holds certificates or public keys, and no private key."""
+    return b"PRIVATE" not in raw and _PUBLIC.search(raw) is not None
+
+
+def _looks_random(value: bytes) -> bool:
+    return len(set(value)) >= _FEWEST_DIFFERENT and not _MADE_UP.search(value[:_BEGINNING])

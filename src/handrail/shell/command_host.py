@@ -88,6 +88,8 @@ class HostOptions:
     """Tells which files are tracked, and is told what commands do to repositories."""
     has_secret_name: Callable[[str], bool] | None = None
     """Whether a path is hidden unless it is tracked."""
+    looks_secret: Callable[[str, str], bool] | None = None
+    """The same for a path and the place of its new contents: these may hold a secret as well."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
     credentials: Callable[[], Sequence[str]] | None = None
@@ -810,9 +812,10 @@ class CommandHost:
 
     def note_contents(self, files: Mapping[str, str]) -> None:
         """What a command leaves in files is no secret to the model: by path, where the contents can be read now."""
-        if self._options.tracked:
-            named = {path: source for path, source in files.items() if self.has_secret_name(path)}
-            self._options.tracked.note_contents(named)
+        looks_secret = self._options.looks_secret
+        if self._options.tracked and looks_secret:
+            known = {path: source for path, source in files.items() if looks_secret(path, source)}
+            self._options.tracked.note_contents(known)
 
     def _elsewhere(self) -> str:
         with self._lock:

@@ -104,6 +104,23 @@ class TrackedFiles:
             left = place.record.contents.get(path)
             return bool(left) and self._hash_file(path) in (left or ())
 
+    def list_untracked(self, directory: str, names: Sequence[str]) -> list[str]:
+        """Those of the files in a directory that the trusted commit does not have."""
+        with self._lock:
+            place = self._find_place(f"{directory}/.")
+            commit = place.record.trusted
+            below = _name_below(place.top, directory) if directory != place.top else ""
+            with self.reading():
+                here = self._look_up(place, commit, below, tree=True) if below else self._get_root(place, commit)
+                known = self._get_tree(place, here)
+            return [name for name in names if name not in known]
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """The commits whose files are no secrets."""
+        with self._lock:
+            return tuple(place.record.trusted for place in self._places.values())
+
     def is_published(self, directory: str) -> bool:
         """Whether a trusted commit has files in a directory, so that its name alone makes nothing in it a secret."""
         with self._lock:
@@ -169,6 +186,11 @@ class TrackedFiles:
             self._changing -= 1
             for place in self._places.values():
                 self._look(place)
+
+    def knows_contents(self, path: str, raw: bytes) -> bool:
+        """Whether the model left these contents in a file."""
+        with self._lock:
+            return hash_blob(raw, 40) in self._find_place(path).record.contents.get(path, ())
 
     def note_contents(self, files: Mapping[str, str | bytes]) -> None:
         """Remember what the model leaves in files with a secret's name: the contents, or where they can be read."""
@@ -239,17 +261,22 @@ class TrackedFiles:
             return ""
         parts = name.split("/")
         with self.reading():
-            here = self._roots.get(commit, "")
-            if not here:
-                here = self._roots[commit] = self._get_objects(place).read_root(commit)
+            here = self._get_root(place, commit)
             for number, part in enumerate(parts, 1):
-                entries = self._trees.get(here)
-                if entries is None:
-                    entries = self._read_tree(place, here)
-                is_tree, here = entries.get(part, (False, ""))
+                is_tree, here = self._get_tree(place, here).get(part, (False, ""))
                 if not here or is_tree != (tree or number < len(parts)):
                     return ""
         return here
+
+    def _get_root(self, place: _Place, commit: str) -> str:
+        """The id of a commit's tree; empty if there is none."""
+        if commit and not self._roots.get(commit):
+            self._roots[commit] = self._get_objects(place).read_root(commit)
+        return self._roots.get(commit, "")
+
+    def _get_tree(self, place: _Place, name: str) -> Tree:
+        entries = self._trees.get(name)
+        return self._read_tree(place, name) if entries is None else entries
 
     def _get_objects(self, place: _Place) -> _Objects:
         if place.top not in self._objects:
