@@ -105,9 +105,9 @@ class DirectoryIndex(Generic[T]):
             self._add([root for root in self._roots if root not in self._nodes])
             if self._watches is None and self._can_watch and len(self._nodes) >= _WATCHED_FROM:
                 self._watch_all()
-            return dict(self.kept())
+            return dict(self.list_results())
 
-    def kept(self) -> list[tuple[str, T]]:
+    def list_results(self) -> list[tuple[str, T]]:
         """The results of the last update, in the same order."""
         if self._sorted[0] != self.changes:
             self._sorted = self.changes, sorted(self._kept.items(), key=lambda one: one[0].count("/"))

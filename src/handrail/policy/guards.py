@@ -203,7 +203,7 @@ class BuiltInPaths:
         return self._get_rules("read")[1].suspects(directory)
 
 
-class _Listing(NamedTuple):
+class _SecretNames(NamedTuple):
     refused: tuple[str, ...]
     """Names that may not be read, unless git tracks them."""
     files: tuple[str, ...]
@@ -257,14 +257,14 @@ class SecretFiles:
 
     def _list_candidates(self) -> Iterator[str]:
         left = _MOST_READ
-        for here, listing in self._index.kept():
+        for here, listing in self._index.list_results():
             for name in self._built_in.list_untracked(here, listing.files) if listing.files else ():
                 if left <= 0:
                     return
                 left -= 1
                 yield os.path.join(here, name)
 
-    def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
+    def _read(self, directory: str, entries: list[Entry]) -> tuple[_SecretNames | None, list[str]]:
         test = self._suspect(directory, any(name in POLICY_NAMES for name, _, _ in entries))
         refused = [name for name, _, is_link in entries if self._is_refused(directory, name, is_link, test)]
         # Refused directories too: git may track some of the files in them.
@@ -272,7 +272,7 @@ class SecretFiles:
         files: tuple[str, ...] = ()
         if not is_in_packages(directory, self._roots):
             files = tuple(name for name, is_folder, is_link in entries if not (is_folder or is_link))
-        return (_Listing(tuple(sorted(refused)), files) if refused or files else None), folders
+        return (_SecretNames(tuple(sorted(refused)), files) if refused or files else None), folders
 
     def _is_refused(self, directory: str, name: str, is_link: bool, test: NameTest | None) -> bool:
         path = os.path.join(directory, name)
@@ -281,7 +281,7 @@ class SecretFiles:
         return is_link and not self._readable(os.path.realpath(path))
 
 
-_MOST_READ = 20_000
+_MOST_READ = 10_000
 """Files whose contents are looked at. In a repository only untracked ones count."""
 _PASSED_OVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
 _PLAIN_NAME = "directory"

@@ -240,7 +240,8 @@ class PathSet:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
         if key not in self._compiled:
             every = (*self._always, *open_)
-            lasts = (one for entry, places in every for one in entry.glob.last_expressions(places))
+            matching = ((entry, places) for entry, places in every if not entry.except_)
+            lasts = (one for entry, places in matching for one in entry.glob.last_expressions(places))
             spelled = (entry.glob.directory_expression(places) for entry, places in open_)
             self._compiled[key] = _join(lasts), _join(spelled)
         return _PatternsBelow(covered, open_, *self._compiled[key])
@@ -449,11 +450,11 @@ class SecretContents:
             if known and known[0] == stamp:
                 return known[1]
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                found = test(file.read(most))
+                is_so = test(file.read(most))
         except (OSError, ValueError):
             return False
         if time.time_ns() - max(stamp[2:]) > _TICK:
             if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
                 self._known = {}
-            self._known[key] = stamp, found
-        return found
+            self._known[key] = stamp, is_so
+        return is_so
