@@ -210,3 +210,17 @@ def test_certificates_are_no_secrets(session: Session, tmp_path: Path) -> None:
     _write(tmp_path / "work", "both.pem", f"{certificate}{key}")
     text = session.call("Bash", {"command": "find . -name '*.pem' -exec cat {} +"}).text
     assert text.count("BEGIN CERTIFICATE") == 2 and "PRIVATE" not in text
+
+
+def test_a_command_that_fails_names_the_hidden_files_once(session: Session, tmp_path: Path) -> None:
+    _write(tmp_path / "work", "server.py", "open('.env'); open('config/auth.json')\n")
+    _write(tmp_path / "work", ".env", "PASSWORD=canary\n")
+    _write(tmp_path / "work", "config/auth.json", "canary\n")
+    assert session.call("Bash", {"command": "true"}).notes == ()
+    failed = session.call("Bash", {"command": "python3 server.py"})
+    assert [note.code for note in failed.notes] == ["secrets_hidden"]
+    assert ".env, config/auth.json" in failed.text and "canary" not in failed.text
+    assert session.call("Bash", {"command": "python3 server.py"}).notes == ()
+    _write(tmp_path / "work", "terraform.tfvars", "canary\n")
+    (note,) = session.call("Bash", {"command": "python3 server.py"}).notes
+    assert "terraform.tfvars" in note.text and ".env" not in note.text

@@ -194,6 +194,8 @@ class CommandHost:
         self._hiding: HidingLayer | None = None
         self._git_exclude = GitExclude()
         self._has_listed = False
+        self._named_in_answers: set[str] = set()
+        """The hidden files that an answer has named."""
         self._starting = threading.local()
         """In the thread that starts a command: the paths that are hidden from it."""
         self._old_hiding: list[HidingLayer] = []
@@ -447,6 +449,16 @@ class CommandHost:
         if not self._has_listed:
             self._list_hidden()
         return self._options.searched_all()
+
+    def take_hidden_names(self) -> list[str]:
+        """The files of the workspace that commands cannot see; each is returned once in a session."""
+        if not self.boundary.namespaced or not self._options.hidden:
+            return []
+        home = os.path.realpath(self._roots[0]) if self._roots else "/"
+        names = [os.path.relpath(path, home) for path in self._list_inside()]
+        new = [name for name in names if name not in self._named_in_answers]
+        self._named_in_answers.update(new)
+        return new
 
     @property
     def unsearched(self) -> bool:

@@ -48,6 +48,7 @@ from handrail.tools.notes import (
     OutsideHidden,
     ProtectedChanged,
     ProtectedPutBack,
+    SecretsHidden,
     Survivors,
     Swept,
     TooMuchOutput,
@@ -384,9 +385,19 @@ def run_command(
             return Outcome("kept", facts, data, (note,))
     shown = show(done, limits, command_host)
     outcome = _describe_end(args, ctx, command_host, shown, ended, _number(seconds), watch())
-    path = _find_unseen(shown.facts, where, options.visible) if ended.exit_code != 0 else ""
-    notes = (*outcome.notes, OutsideHidden(path=escape(path))) if path else outcome.notes
-    return replace(outcome, notes=notes)
+    if ended.exit_code == 0:
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, *_list_hidden(shown.facts, where, options, command_host)))
+
+
+def _list_hidden(
+    shown: CommandFacts, where: str, options: CommandOptions, command_host: CommandHost
+) -> Iterator[NoteFacts]:
+    """Notes on the files that a command may have failed without."""
+    if path := _find_unseen(shown, where, options.visible):
+        yield OutsideHidden(path=escape(path))
+    if names := [escape(name) for name in command_host.take_hidden_names()]:
+        yield SecretsHidden(paths=_join_paths(names), first=names[0])
 
 
 def _number(seconds: float) -> float | int:

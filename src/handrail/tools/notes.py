@@ -202,6 +202,14 @@ class OutsideHidden(NoteFacts):
     path: str
 
 
+class SecretsHidden(NoteFacts):
+    """A command failed, and could not see these files; ``first`` is one of them."""
+
+    code = "secrets_hidden"
+    paths: str
+    first: str
+
+
 class NotSearched(NoteFacts):
     """The workspace has so many directories that not all were searched for secrets and protected files."""
 
