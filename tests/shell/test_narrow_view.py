@@ -339,3 +339,22 @@ def test_links_on_the_way_to_a_path(tmp_path: Path) -> None:
     assert trace_links(f"{top}/b/../b/x") == ({f"{top}/b": "a"}, f"{top}/a/x")
     assert trace_links(f"{top}/loop/x")[0] == {f"{top}/loop": "loop"}
     assert drop_nested(["/a/b", "/a-b", "/a", "/a/c/d", "/b"]) == ["/a", "/a-b", "/b"]
+
+
+def test_files_that_the_users_git_settings_include_are_visible(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    for directory in (home / "dotfiles", home / ".config/git", work):
+        directory.mkdir(parents=True)
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = a\n\tpath = ~/private\n"
+        '[includeIf "gitdir:~/work/"]\n\tpath = ~/dotfiles/work\n'
+        '[Include]\n\tPath = "dotfiles/more"\n\tpath = dotfiles\n',
+        encoding="utf-8",
+    )
+    (home / "dotfiles/work").write_text("[include]\n\tpath = nested\n[user]\n\temail = a@b\n", encoding="utf-8")
+    for name in ("private", "dotfiles/more", "dotfiles/nested", "dotfiles/other"):
+        (home / name).write_text("", encoding="utf-8")
+    trees = list_visible((), [str(work)], str(home), {"PATH": ""})
+    shown = {os.path.relpath(tree, home) for tree in trees if tree.startswith(f"{home}/")}
+    wanted = {".gitconfig", ".config/git", ".config/git/config", "dotfiles/work", "dotfiles/more", "dotfiles/nested"}
+    assert shown == wanted

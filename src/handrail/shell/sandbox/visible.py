@@ -21,7 +21,10 @@ _PARTS = ("lib", "lib64", "libexec", "share", "include", "pkg", "versions")
 """Of these, such a directory has at least one more."""
 _MOST_LINKS = 5_000
 """Programs on the search path that are links, and are followed."""
-_MOST_BYTES = 4096
+_MOST_BYTES = 64 << 10
+_MOST_INCLUDED = 50
+_SECTION = re.compile(r"^[ \t]*\[[ \t]*([\w.-]+)[^\n]*\]([^\[]*)", re.MULTILINE)
+_INCLUDED = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _WORK_TREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
@@ -87,9 +90,19 @@ def _expand(
 
 
 def _list_git_settings(home: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Git's own settings of the user: without a name and an address nobody can commit."""
-    yield os.path.join(home, ".gitconfig")
-    yield os.path.join(environ.get("XDG_CONFIG_HOME", "") or os.path.join(home, ".config"), "git")
+    """The user's git settings and the files that they include: without a name and an address nobody can commit."""
+    folder = os.path.join(environ.get("XDG_CONFIG_HOME", "") or os.path.join(home, ".config"), "git")
+    yield folder
+    waiting = [os.path.join(home, ".gitconfig"), os.path.join(folder, "config")]
+    for path in waiting:
+        yield path
+        for section, body in _SECTION.findall(_read(path)):
+            for included in _INCLUDED.findall(body) if section.lower().startswith("include") else ():
+                plain = included.strip('"')
+                plain = os.path.join(home, plain[2:]) if plain.startswith("~/") else plain
+                target = os.path.normpath(os.path.join(os.path.dirname(path), plain))
+                if os.path.isfile(target) and target not in waiting and len(waiting) < _MOST_INCLUDED:
+                    waiting.append(target)
 
 
 def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], bool]) -> list[str]:
