@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shlex
 import stat
 import threading
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from handrail.approval.ask_attached import Approvers
 from handrail.attach.agent_shell import AgentShell
-from handrail.attach.contracts import Contract, HookEvent, decide, rewrite, tell
+from handrail.attach.contracts import Contract, HookEvent, decide, tell
 from handrail.attach.sandboxes import read_limits
 from handrail.attach.wrapped import Ended, RegisteredCommand, Started, Unwrapped, find_signal
 from handrail.errors import JournalFailed, OutsideWorkspace, ToolError
@@ -39,13 +38,12 @@ _NUMBERS = itertools.count(1)
 class AttachedAgent:
     """A conversation of an agent in one project."""
 
-    def __init__(self, contract: Contract, root: str, pid: int, calls: str, launcher: str) -> None:
-        """``calls``: the place for the channels of its commands; ``launcher``: the program that wraps them."""
+    def __init__(self, contract: Contract, root: str, pid: int, calls: str) -> None:
+        """``calls``: the place for the channels of its commands."""
         self.pid = pid
         self.used = time.monotonic()
         self._contract = contract
         self._calls = calls
-        self._launcher = launcher
         self.session = Session(root, approve=self._approve)
         self.session.name_source(contract.name)
         self._origin = replace(self.session.origin, client=contract.name)
@@ -106,7 +104,7 @@ class AttachedAgent:
     def _before_command(self, event: HookEvent, command: str) -> bytes:
         """Register a command, or refuse it by its words."""
         workdir = self._locate(event.cwd)
-        if workdir is None or event.mode in self._contract.read_only_modes or event.arguments.get("tty"):
+        if workdir is None or event.mode in self._contract.read_only_modes:
             return b""
         arguments = {"command": command, "workdir": workdir}
         answer = b""
@@ -114,18 +112,15 @@ class AttachedAgent:
             judged = self.session.prepare("Bash", arguments)
             if judged.verdict.decision == "deny":
                 return self._refuse(event, judged)
-            if judged.verdict.decision == "ask" and self._contract.can_ask:
+            if judged.verdict.decision == "ask":
                 self._asked.add(event.call)
                 answer = decide("ask", f"handrail: {judged.verdict.why}")
         except ToolError as error:
             return decide("deny", f"handrail: {self._explain(error)}")
-        call = self._register(event, arguments)
-        if self._contract.wraps_after_decision:
-            return answer
-        words = shlex.join([self._launcher, "run", call.name, "--", command])
-        return rewrite({**event.arguments, self._contract.commands[event.tool]: words})
+        self._register(event, arguments)
+        return answer
 
-    def _register(self, event: HookEvent, arguments: dict[str, str]) -> RegisteredCommand:
+    def _register(self, event: HookEvent, arguments: dict[str, str]) -> None:
         is_job = bool(event.arguments.get("run_in_background"))
 
         def run(started: Started) -> Ended | Unwrapped:
@@ -135,7 +130,6 @@ class AttachedAgent:
         call = RegisteredCommand(self._calls, number, arguments["command"], self.pid, run)
         with self._lock:
             self._commands[event.call or str(number)] = call
-        return call
 
     def _refuse(self, event: HookEvent, judged: Judged) -> bytes:
         """Record a refusal, as the pipeline words it, and tell the model."""
@@ -207,14 +201,14 @@ class AttachedAgent:
             if one.verdict.decision == "deny":
                 result = self.session.call(tool, arguments, id=event.call)
                 return decide("deny", f"handrail: {_join_lines(result.text)}"), judged
-            if one.verdict.decision == "ask" and self._contract.can_ask:
+            if one.verdict.decision == "ask":
                 answer = decide("ask", f"handrail: {one.verdict.why}")
             judged.append(one)
         return answer, judged
 
     def _before_edit(self, event: HookEvent) -> bytes:
         """Save the files as they are, before the agent's tool changes them."""
-        answer, judged = self._judge_files(event, "Write", event.edited)
+        answer, judged = self._judge_files(event, "Write", [event.edited])
         images = [_read_image(path) for one in judged for path in one.written_paths]
         if not images or b'"deny"' in answer:
             return answer

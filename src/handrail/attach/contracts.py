@@ -1,12 +1,8 @@
-"""The hooks of each agent: what their input means, and how an answer is written.
-
-Claude Code's form is used by Codex too: a JSON object on stdin, and one on stdout.
-"""
+"""The hooks of each agent: what their input means, and how an answer is written."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
@@ -22,7 +18,6 @@ _KINDS: dict[str, Kind] = {
     "Stop": "stop",
     "SessionEnd": "end",
 }
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
 @frozen
@@ -31,14 +26,10 @@ class Contract:
 
     name: str
     """The agent, as the journal names it."""
-    wraps_after_decision: bool
-    """Whether its commands are wrapped when it has decided about them; else the hook rewrites the command."""
-    can_ask: bool
-    """Whether a hook can have the agent ask its person."""
     commands: Mapping[str, str]
     """The tools that run commands, each with the argument that holds the command."""
     edits: Mapping[str, str]
-    """The tools that change files, each with the argument that names the file, or holds a patch."""
+    """The tools that change files, each with the argument that names the file."""
     reads: Mapping[str, str] = field(default_factory=dict)
     """The tools that read one file, each with the argument that names it."""
     read_only_modes: Sequence[str] = ("plan",)
@@ -47,18 +38,9 @@ class Contract:
 CONTRACTS = {
     "claude": Contract(
         "claude-code",
-        wraps_after_decision=True,
-        can_ask=True,
         commands={"Bash": "command"},
         edits={"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
         reads={"Read": "file_path"},
-    ),
-    "codex": Contract(
-        "codex",
-        wraps_after_decision=False,
-        can_ask=False,
-        commands={"Bash": "command"},
-        edits={"apply_patch": "command"},
     ),
 }
 
@@ -107,12 +89,10 @@ class HookEvent:
         return command if isinstance(command, str) else None
 
     @property
-    def edited(self) -> list[str]:
-        """The files that the tool changes, as it names them."""
+    def edited(self) -> str:
+        """The file that the tool changes; empty for another tool."""
         named = self.arguments.get(self.contract.edits.get(self.tool, ""))
-        if not isinstance(named, str):
-            return []
-        return _PATCHED.findall(named) if self.tool == "apply_patch" else [named]
+        return named if isinstance(named, str) else ""
 
     @property
     def read(self) -> str:
@@ -124,11 +104,6 @@ class HookEvent:
 def decide(decision: Literal["deny", "ask"], why: str) -> bytes:
     """The answer of a hook that refuses a tool call, or has the person asked about it."""
     return _write({"permissionDecision": decision, "permissionDecisionReason": why})
-
-
-def rewrite(arguments: Mapping[str, Any]) -> bytes:
-    """The answer of a hook that lets a tool call run with other arguments."""
-    return _write({"permissionDecision": "allow", "updatedInput": dict(arguments)})
 
 
 def tell(line: str) -> bytes:

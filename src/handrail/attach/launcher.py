@@ -25,10 +25,9 @@ if [ -x "$python" ] && [ -f "$client/handrail_run.py" ]; then
     exec "$python" -I -S -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); import handrail_run
 handrail_run.main(sys.argv.pop(1), [sys.executable, "-P", "-m", "handrail", "service"])' "$client" {state} "$@"
 fi
-case $1 in
-    prefix) case ${{SHELL-}} in */bash | */zsh) exec "$SHELL" -c "$2" ;; *) exec bash -c "$2" ;; esac ;;
-    run) exec bash -c "$4" ;;
-esac
+if [ "$1" = prefix ]; then
+    case ${{SHELL-}} in */bash | */zsh) exec "$SHELL" -c "$2" ;; *) exec bash -c "$2" ;; esac
+fi
 """
 
 

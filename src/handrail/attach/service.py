@@ -120,7 +120,7 @@ class Service:
                 if user != os.getuid():
                     return
                 request = _read_request(connection)
-                answer = tell("handrail: this call is not recorded; `handrail doctor` shows why")
+                answer = tell(f"handrail: this call is not recorded; {self._directory}/service.log says why")
                 try:
                     answer = self._handle(pid, request)
                 finally:  # a fault of ours must not stop the agent
@@ -158,15 +158,14 @@ class Service:
             if known and known[0].pid == pid:
                 return known[0]
             root = given.get("CLAUDE_PROJECT_DIR") or event.cwd or "/"
-            launcher = os.path.join(self._directory, "handrail-run")
-            agent = AttachedAgent(CONTRACTS[name], root, pid, self._calls, launcher)
+            agent = AttachedAgent(CONTRACTS[name], root, pid, self._calls)
             self._agents[key] = agent, read_start(pid)
         if known:
             known[0].close()
         return agent
 
     def _note_failure(self, fault: BaseException | None) -> None:
-        """Write a fault down where `handrail doctor` finds it."""
+        """Write a fault of ours down."""
         path = os.path.join(self._directory, "service.log")
         with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
             if file.tell() < _MOST_LOG:

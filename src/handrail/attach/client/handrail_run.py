@@ -29,16 +29,14 @@ _NOT_REACHED = b"handrail: the helper cannot be reached; commands run without un
 
 
 def main(state: str, starts: list[str]) -> NoReturn:
-    """`hook AGENT`, `prefix TEXT` or `run ID -- COMMAND`; ``starts``: the words that start the helper."""
+    """`hook AGENT` or `prefix TEXT`; ``starts``: the words that start the helper."""
     directory = os.path.join(state, "attach")
     mode, *words = sys.argv[1:]
     if mode == "hook":
         os._exit(_hook(directory, words[0], starts))
-    if mode == "prefix":
-        text = words[0]
-        shell = "zsh" if "/snapshot-zsh-" in text[:1000] else "bash"
-        _run(directory, read_name(words[0]), text, [shell, "-c", text])
-    _run(directory, words[0], words[2], ["bash", "-c", words[2]])
+    text = words[0]
+    shell = "zsh" if "/snapshot-zsh-" in text[:1000] else "bash"
+    _run(directory, read_name(text), text, [shell, "-c", text])
 
 
 def read_name(text: str) -> str:
@@ -58,7 +56,7 @@ def name_command(command: str) -> str:
 
 def _hook(directory: str, agent: str, starts: list[str]) -> int:
     given = _read_all(0)
-    names = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR", "HANDRAIL_REQUIRED")
+    names = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR")
     facts = [agent, version(starts), *(f"{name}={os.environ[name]}" for name in names if name in os.environ)]
     request = "\0".join(facts).encode("utf-8", "surrogateescape") + b"\n" + given
     answer = _ask(directory, request, starts)
@@ -151,9 +149,6 @@ def _run(directory: str, name: str, text: str, unwrapped: list[str]) -> NoReturn
     calls = os.path.join(directory, "calls")
     call = _claim(calls, name)
     if call is None:
-        if os.path.exists(os.path.join(directory, "required")):
-            os.write(2, b"handrail: not run: the helper cannot be reached, and commands must run in drafts\n")
-            os._exit(126)
         _execute(unwrapped)
     os._exit(_Wrapped(call, text).run(unwrapped))
 
