@@ -91,8 +91,9 @@ class Helper:
     def start(self) -> None:
         words = [sys.executable, "-P", "-m", "handrail", "service"]
         environment = {**os.environ, "HANDRAIL_STATE": str(self.state)}
-        self.process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL)
         socket = self.state / "attach" / "socket"
+        socket.unlink(missing_ok=True)  # of a helper that was killed
+        self.process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL)
         while not socket.exists():
             assert self.process.poll() is None, "the helper did not start"
             os.sched_yield()
