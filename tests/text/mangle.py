@@ -26,14 +26,9 @@ from tests.text.samples import SAMPLES, Sample, cjk, go, python, typescript
 _OPPOSITES = (
     {"curly", "straight"},
     {"trailing blanks added", "trailing blanks lost"},
-    {"backslashes doubled", "backslashes halved"},
     {"every line followed by a blank one", "trailing blanks lost"},
     *({"blank lines lost", kind} for kind in ("tags around", "quotes around")),
-    *(
-        {"carriage returns", kind}
-        for kind in ("conflict marks", "tags around", "dots around", "fence", "URL", "URL, whole")
-    ),
-    *({"crlf", kind} for kind in ("carriage returns", "separators for line ends", "next line characters")),
+    *({"carriage returns", kind} for kind in ("tags around", "fence", "crlf")),
 )
 """Together they may leave old as it was, and only new mangled, or double its line ends: that is what is meant then."""
 NEVER_ALONE = {

@@ -5,14 +5,12 @@ Each takes the two texts of an edit and gives them back mangled, or None where i
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
-from urllib.parse import quote
 
 from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
@@ -249,20 +247,6 @@ def _odd_gutter(rng: Random, case: Case) -> Case | None:
     return replace(case, old=number(case.old), new=number(case.new) if rng.random() < 0.6 else case.new)
 
 
-def _hunk_header(rng: Random, case: Case) -> Case | None:
-    """A diff with its header, and at times a blank behind the signs."""
-    if not case.new or case.old.endswith("\n") or case.new.endswith("\n"):
-        return None
-    gap = rng.choice(["", " "])
-    first = len(case.before) + 1
-    head = rng.choice([f"@@ -{first},3 +{first},4 @@\n", "@@\n", ""])
-    texts = [
-        head + "\n".join(sign + gap + row for row in text.split("\n"))
-        for text, sign in ((case.old, "-"), (case.new, "+"))
-    ]
-    return replace(case, old=texts[0], new=texts[1])
-
-
 def _same_sign(rng: Random, case: Case) -> Case | None:
     sign = rng.choice(["-", "+", "- ", "+ ", "* ", "> ", ">", "| ", "$ ", ">>> ", "// ", "# ", "! "])
     old, new = ("\n".join(sign + row for row in text.split("\n")) for text in (case.old, case.new))
@@ -277,13 +261,6 @@ def _cat_a(rng: Random, case: Case) -> Case | None:
         return None
     old, new = (text.replace("\t", tabs).replace("\n", ends + "\n") for text in (case.old, case.new))
     return replace(case, old=old, new=new if rng.random() < 0.7 else case.new)
-
-
-def _colours(rng: Random, case: Case) -> Case | None:
-    esc = rng.choice(["\x1b[31m{}\x1b[0m", "\x1b[1;32m{}\x1b[m\x1b[K", "[31m{}[0m"])
-    old, new = ("\n".join(esc.format(row) if row.strip() else row for row in text.split("\n"))
-                for text in (case.old, case.new))  # fmt: skip
-    return replace(case, old=old, new=new if rng.random() < 0.5 else case.new)
 
 
 def _pointer(rng: Random, row: str) -> str:
@@ -386,24 +363,16 @@ RENDERED: dict[str, Mistake] = {
     "first line deeper": _first_deeper,
     "blank lines collapsed": _blank_runs,
     "carriage returns": _map({"\n": "\r"}),
-    "separators for line ends": _map({"\n": "\u2028"}),
-    "next line characters": _map({"\n": "\u0085"}),
     "byte order mark": _wrap([("\ufeff", ""), ("\ufeff", "\ufeff")]),
     "zero width in words": change_rows(_zero_width_word),
     "soft hyphens": change_rows(_soft_hyphens),
     "full width": _map(_WIDE, "fold"),
-    "ligatures": _map({"ffi": "ﬃ", "fi": "ﬁ", "fl": "ﬂ", "ff": "ﬀ"}),
     "ellipsis character": _map({"...": "…"}, "fold"),
-    "dash for two hyphens": _map({"--": "—"}, "fold"),
     "dash for hyphen": _map({" - ": " — "}, "fold"),
-    "arrows of a font": _map({"->": "→", "=>": "⇒", ">=": "≥", "<=": "≤", "!=": "≠"}),
     "forms mixed": _mixed_forms,
-    "backslashes doubled": _map({"\\": "\\\\"}),
     "backslashes halved": _map({"\\\\": "\\"}),
     "backslashes lost": _map({"\\": ""}),
-    "quote of Markdown": change_rows(lambda row: "> " + row, blank=True),
     "sign before lines": _same_sign,
-    "code marks": _wrap([("`", "`"), ("``", "``"), ("**", "**")]),
     "quotes around": _wrap([('"', '"'), ("'", "'"), ('"""', '"""'), ("'''\n", "\n'''"), ("“", "”")]),
     "tags around": _wrap(
         [("<old>", "</old>"), ("<search>\n", "\n</search>"), ("<![CDATA[", "]]>"), ("<code>", "</code>"),
@@ -411,26 +380,9 @@ RENDERED: dict[str, Mistake] = {
         [("<new>", "</new>"), ("<replace>\n", "\n</replace>"), ("<![CDATA[", "]]>"), ("<code>", "</code>"),
          ("<new_string>\n", "\n</new_string>"), ("<parameter name=\"new_string\">", "</parameter>")],
     ),
-    "conflict marks": _wrap([("<<<<<<< HEAD\n", "\n======="), ("<<<<<<< ours\n", "\n=======")],
-                            [("=======\n", "\n>>>>>>> new"), ("", "\n>>>>>>> theirs")]),
-    "dots around": _wrap([("...\n", "\n..."), ("// ...\n", "\n// ..."), ("# ... existing code ...\n", ""),
-                          ("", "\n# ... existing code ...")]),
-    "entities, twice": _texts(lambda text: html.escape(html.escape(text))),
     "entities of quotes": _map({"'": "&apos;", '"': "&quot;"}),
-    "hexadecimal entities of spaces": _map({"  ": "&nbsp;&nbsp;"}),
-    "URL": _texts(lambda text: quote(text, safe="\n ()=,")),
-    "URL, whole": _texts(quote),
-    "shell quotes": _map({"'": "'\\''"}),
-    "shell escapes": _texts(lambda text: re.sub(r"([$`\"])", r"\\\1", text)),
-    "Markdown escapes": _texts(lambda text: re.sub(r"([_*\[\]#])", r"\\\1", text)),
-    "braces doubled": _map({"{": "{{", "}": "}}"}),
-    "percent doubled": _map({"%": "%%"}),
-    "quotes doubled": _map({"'": "''"}),
     "other gutter": _odd_gutter,
-    "hunk header": _hunk_header,
     "as cat shows it": _cat_a,
-    "colours": _colours,
-    "literal break at the end": _wrap([("", "\\n")]),
     "part of the first and last line": _part,
     "blank before brackets": _map({"(": " ("}, "blanks"),
     "tabs inside": change_rows(lambda text: re.sub(r"(?<=\S) (?=\S)", "\t", text, count=2)),
@@ -442,7 +394,7 @@ SLIPS = frozenset(
         *("lines swapped", "lines joined", "line wrapped", "elision in a line", "comment lead lost", "comma"),
         *("semicolon", "quotes swapped", "quotes swapped throughout", "digits of another script", "pointer"),
         *("escape become a break", "backslashes halved", "backslashes lost", "blank before brackets"),
-        *("sign before lines", "colours", "other gutter", "as cat shows it", "quotes around", "first line deeper"),
+        *("sign before lines", "other gutter", "as cat shows it", "quotes around", "first line deeper"),
         *("last indent lost", "middle indent lost", "tags around", "byte order mark", "tabs inside"),
     ]
 )

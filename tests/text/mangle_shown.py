@@ -216,7 +216,6 @@ SHOWN: dict[str, Mistake] = {
     "wide blanks": _all_rows(lambda rng, row: lead_of(row).replace(" ", "\u3000") + row.lstrip(" \t")),
     "blanks of a typesetter": _swap({" ": "\u2002"}, {" ": "\u2009"}, {" ": "\u202f"}, {"  ": "\u2003"}),
     "tabs expanded to columns": _all_rows(lambda rng, row: row.expandtabs(rng.choice([2, 4, 8]))),
-    "one blank for an indentation": _all_rows(lambda rng, row: " " * bool(lead_of(row)) + row.lstrip(" \t")),
     "indentation doubled": _scaled(2),
     "indentation tripled": _scaled(3),
     "entities of an indentation": _all_rows(

@@ -87,7 +87,7 @@ def test_most_mistakes_are_forgiven() -> None:
     verdicts = Counter(
         outcome(case)[0]
         for case in drawn
-        if not case.refuse and (SLIPS | SHOWN.keys() | RECALLED.keys()).isdisjoint(case.kinds)
+        if not case.refuse and len(case.kinds) == 1 and (SLIPS | SHOWN.keys() | RECALLED.keys()).isdisjoint(case.kinds)
     )
     assert verdicts["right"] > 0.65 * verdicts.total(), verdicts
     assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
@@ -138,8 +138,6 @@ WITH = "def f():\n  with a() as b:\n    c()\n    d()\n  e()\n"
         ("a()\nb()\nc()\nd()", "a()\n...\nd()", "a()\n...", "a()\nb()\nc()"),
         # Curly quotes are quotes: the escape in them is the code's own.
         ("\ta(1)\n\tb()\n", "\\ta(1)\n\\tb()\n", "\\ta(1)\n\\tc(”x\\ty”)\n\\tb()\n", "\ta(1)\n\tc(”x\\ty”)\n\tb()\n"),
-        # Lines below dots that are spelled as in a URL are spelled so themselves.
-        ("a,1\nb,2\n", "%23 ...\na,1\nb,2", "%23 ...\na,1\n%22c%22\nb,2", 'a,1\n"c"\nb,2\n'),
     ],
 )
 def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, right: str) -> None:
@@ -159,19 +157,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("x\n```py\na\n```\ny\n", "```py\nx\n```py\na\n```\n```", "```py\nb\n```", ToolError),
         # Is a line of the new text indented with the model's tab, or with one of the file's?
         ("\ta\n    b\n\tc\n    d\n", "\ta\n\tb", "\ta\n\te\n\tb", UnsureIndent),
-        # Has the new text lost its last line ending, or the blank line before it? Whatever sign that line has.
-        *(
-            (
-                "a\n\nb\n",
-                "".join(sign(row) + "\n" for row in ("a", "")),
-                "\n".join(sign(row) for row in ("c", "")),
-                ToolError,
-            )
-            for sign in (lambda row: ">" + row, lambda row: row + "$", lambda row: row + "␊")
-        ),
-        ("a\n\nb\n", "\ufeffa\n\ufeff\n", "\ufeffc\n\ufeff", ToolError),
-        # Is the blank behind the sign its own, or the line number's?
-        ("   a\n   b\n", "-      1\t   a\n-      2\t   b", "+    c\n+      2\t   b", UnsureIndent),
         # Are the blanks before the numbers those of a shift, which the new text has too?
         ("a\nb\n", "            1: a\n            2: b", "            c\n            d", ToolError),
         ("a:\n    b\n", "    1: a:\n    2:     b", "    a:\n        c", ToolError),
@@ -183,8 +168,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("  a {\n    b\n  }\n  c {\n", "a {\n    b\n  }\nc {\n", "d {\n    b\n  }\n  c {\n", ToolError),
         # Are the dots the file's own, at another place?
         ("a()\nb()\nc()\n...\nd()\n", "a()\nb()\n...\nc()  ", "a()\nb()\n...\ne()", ToolError),
-        # Was the entity the file's own?
-        ('<a b="c">&nbsp;\n', "<a b=&quot;c&quot;>&nbsp；", "<a b=&quot;d&quot;>&nbsp;", ToolError),
         # One line of the old text has lost its indentation: has the new one too?
         ("a:\n  b:\n    # c\n    - d\n", "  b:\n# c\n    - d\n", "  - e\n- f\n  # g\n", UnsureIndent),
         # The only line is too deep: so is the one that opens a block, or the one in it?
@@ -193,8 +176,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("a b\nc d\n", "a      b\nc d", "a      b\ne      f\nc d", UnsureIndent),
         # One end of the last line was sent as it is and one escaped: does its blank line go?
         ("a\nb\n\nc\n", "a\\\\nb\\\\n\\n", "a\\\\nd\\n", ToolError),
-        # Are the backslashes signs for line ends, or the new text's own?
-        ("a\nb\n", "a \\\\nb", "a \\\nc", ToolError),
         # Is the sequence of colours, spoilt by a character of no width, a part of the new line?
         ("ab cd\n", "\x1b[31ma\u200bb cd\x1b[m", "\x1b[31ma\u200bb cd\x1b[m\n\x1b[3\u200b1me\x1b[m", ToolError),
         # Whose are the numbers?
@@ -236,8 +217,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("ab\ncd ef\ngh\n", "\ncd  ef\n", "2\ncd  ef\n", ToolError),
         # Are the fences the file's, and to go?
         ("```py\na = 1\nb\n```\n", "```py\na\t=\t1\nb\n```", "a\t=\t1\nc", UnsureIndent),
-        # Is the only line too deep, in a file that hardly shows its unit?
-        ("a b\nc\n  d\n  e\n", "  a  b", "  if f:\n    a  b", UnsureIndent),
         # Do the dots stand for other lines?
         ("  a\n  ...\n  b\nc\n", "  a\n...\n  b", "  a\n...\n  b\n  d", UnsureIndent),
         # Is the first line where the old text has it, or where it is to be?
@@ -246,24 +225,16 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ('    a = "&lt;b"\n', "&nbsp;&nbsp;a = &quot;&amp;lt;b&quot;", '&nbsp;&nbsp;a = "&lt;b"\nc', ToolError),
         # Whose is the blank behind the number?
         (" a\nb\n", "1:&nbsp; a\n2: b", "1:&nbsp; a\n&nbsp;c\n2: b", ToolError),
-        # A line below the opened block, deeper than that block was.
-        ("try:\n  a = 1\nb\n", "1|try:\n2|  a = 1", "try:\n    a = 2", UnsureIndent),
         # Blanks for the file's tabs, or a level deeper?
         ("f {\n\t\ta  &\n}\n", "a &amp;", "a &amp;\n    b", ToolError),
         # Braces are doubled all of them, or none.
         ("a {}\n", "a {}}", "a {}}b", ToolError),
-        # All lines of the new text have an arrow.
-        ("a b\nc d\n", "→ a b\n→ c d", "-> a b\n-> c e", ToolError),
         # Kept lines lost the indentation that the old text, with its numbers, has.
         ("f {\n\t\ta\n\t\tb\n\t}\n", "2 | \t\ta\n3 | \t\tb", "a\nc", ToolError),
         # Pictures of blanks, spelled as in a URL.
         ("  a b\n", "%C2%B7%C2%B7a b", "%C2%B7%C2%B7a b%0A%C2%B7%C2%B7c%C2%B7d", ToolError),
         # Which blanks of another line are tabs?
         ("8\tab\t3\n", "8 ab 3", "print(c, d e)", UnsureIndent),
-        # Several levels deeper, below no line that opens them.
-        ("a b\nif c:\n  d\n", "1|a b\n2|if c:", "    a b\nif c:", ToolError),
-        # The texts are exchanged.
-        ("a\nb\n", "<new>a</new>", "<old>c</old>", ToolError),
         # A string has escapes; and these are in the new text alone.
         ("ab = 1\n", "'ab = 1'", "'\\tab = 1'", ToolError),
         # Which fence is the file's?
@@ -282,8 +253,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ),
         # Are all lines twice as deep, or shifted?
         ("a\n\n  b\n  c\n\n      d\n", "    b\n    c", "    b\n        c", UnsureIndent),
-        # Is the first line alone too deep?
-        ("a\n  b\ncd e\nf\n", "    b\ncd  e", "    b\n    cd  e", UnsureIndent),
         # One blank for any indentation.
         ("a\n  b\nc\n", "a \n b\nc", "a\n b\nc\nif d:\n e", UnsureIndent),
         ("  a\n\n    b\n  # c 6\n", " b\n# c 6", " b\n # c 7", UnsureIndent),
@@ -296,20 +265,11 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("- a\nbb: c\n\nbb: c\nbb: c\n", "\n\nbb: c\n\nbb: c", "\n\nd\n\ne\n\nf", ToolError),
         # The old text was escaped and has the sign for a carriage return: so has the new one.
         ("ab\ncd\n", "ab\\r\\ncd", "ef\\r\ncd", ToolError),
-        # The first line lost the blank that is a sign of context.
-        ("\t// a b\n\tc d\n\te\n", "// a  b\n\tc d\n\te", "// a b\n \tc d", ToolError),
     ],
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
     with pytest.raises(error):
         plan_edit(text, old, new)
-
-
-@pytest.mark.parametrize("row", ["b = 1", "c()"])
-def test_a_fence_around_a_changed_line_beside_one_of_the_file_is_no_part_of_it(row: str) -> None:
-    text = "a\n\n```py\nb = 1\nc()\n```\n\nd\n"
-    plan = plan_edit(text, f"```py\n{row}\n```", f"```py\n{row}  # e\n```", prose=True)
-    assert spliced(text, plan) == text.replace(row, f"{row}  # e")
 
 
 def test_blank_lines_do_not_tell_that_only_the_first_line_lost_its_indentation() -> None:
@@ -339,23 +299,11 @@ def test_a_sign_at_the_end_of_the_text_is_the_end_of_its_last_line(sign: str, cl
         assert spliced(text, plan_edit(text, old, new)) == "a\n\nx y\ne\n"
 
 
-def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:
-    text = "a = 1\nb = 2\n"
-    old, new = "-src/a.py:1:a = 1\n-src/a.py:2:b = 2", "+src/a.py:1:a = 1\n+src/a.py:2:b = 3"
-    assert spliced(text, plan_edit(text, old, new)) == "a = 1\nb = 3\n"
-
-
 @pytest.mark.parametrize(
     ("text", "old", "new"),
     [
         # The lines that were left out are indented with tabs.
         ("f() {\n\ta()\n// b\n}\n", "f() {\n...\n// b\n}", "f() {\n...\n// b\nif c:\n  d()\n}"),
-        # Which of two lines goes, that only their indentation tells apart?
-        (
-            "f {\n\t\tif a {\n\t\t\tif a {\n\t\t\t\tb()\n\t\t\t\tc()\n",
-            "if a {\n    13\t\t\t\tif a {\n    14\t\t\t\t\tb()\n    15\t\t\t\t\tc()",
-            "if a {\n    13\t\t\t\t\tb()\n    14\t\t\t\t\tc()",
-        ),
     ],
 )
 def test_what_the_shown_lines_do_not_tell_is_refused(text: str, old: str, new: str) -> None:

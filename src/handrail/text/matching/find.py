@@ -25,10 +25,9 @@ inside a "\\r\\n", and three cases are not simply literal:
 Deleting whole lines also deletes their line ending. The answer names whatever is not literal.
 
 Otherwise lines are compared as loosely as `inner_blanks`, and must match exactly one place: a second place is a refusal
-even if it matches worse. The texts are also tried in other *variants* (line numbers, signs of a diff, fences, escapes,
-entities, normal forms, blank edges, an elided middle), then with blank lines more or fewer between the lines, then as a
-part of lines. A variant counts only if its old text, spoilt by the same habit again, is what was sent. No level ignores
-a letter, a digit or an operator of code.
+even if it matches worse. The texts are also tried with one *habit* undone (line numbers, signs of a diff, a fence,
+escapes, entities; see `habits.py`), without blank edges, with an elided middle, with blank lines more or fewer between
+the lines, and as a part of a line. No level ignores a letter, a digit or an operator of code.
 """
 
 from __future__ import annotations

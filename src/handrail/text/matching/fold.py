@@ -6,7 +6,7 @@ marks to their ASCII forms, and drops characters that have no width.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from handrail.text.matching.budget import spend
 
@@ -18,7 +18,7 @@ _SAME = {
     "'": "‘’‚‛′＇",
     '"': "“”„‟″＂「」『』",
     " ": "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
-    "": "\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f",
+    "": "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff\u00ad\ufe0e\ufe0f",
     "...": "…",
     ".": "。．",
     ",": "，、",
@@ -45,20 +45,17 @@ _SAME = {
     "&": "＆",
     "@": "＠",
 }
-LINE_SEPARATORS = "\u0085\u2028\u2029"
+_LINE_SEPARATORS = "\u0085\u2028\u2029"
 """Characters that end a line for Python's `str.split`, and not in a file."""
 _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
-_NO_BLANK = str.maketrans(LINE_SEPARATORS, "\ufdd0\ufdd1\ufdd2")
+_NO_BLANK = str.maketrans(_LINE_SEPARATORS, "\ufdd0\ufdd1\ufdd2")
 ZERO_WIDTH = _SAME[""]
 ODD_BLANKS = _SAME[" "]
 CONTROL_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f"
 """Control characters that count as blanks for Python's `str.split`."""
-WIDE_FORMS = {plain for plain, chars in _SAME.items() if any("\uff01" <= char <= "\uff5e" for char in chars)} - {
-    *"\"'-"
-}
-"""The plain forms of characters of full width, apart from those that have other typographic forms."""
 _NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
+_LEAD = " \t" + ODD_BLANKS + ZERO_WIDTH
 _BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 
 
@@ -67,9 +64,12 @@ def fold(text: str) -> str:
     return text if text.isascii() else text.translate(_TRANSLATION)
 
 
-def drop_zero_width(text: str) -> str:
-    """Without characters of no width."""
-    return text.translate(_NO_WIDTH)
+def drop_lead_of_no_width(text: str) -> str:
+    """A line without the characters of no width in its indentation."""
+    if text.isascii():
+        return text
+    head = len(text) - len(text.lstrip(_LEAD))
+    return text[:head].translate(_NO_WIDTH) + text[head:]
 
 
 def squeeze(text: str) -> str:
@@ -105,22 +105,15 @@ def _is_blank(char: str) -> bool:
     return (_TABLE.get(char, char) or " ").isspace()
 
 
-def list_folded(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield the plain form of each typographic character of ``text`` that can be seen, and whether ``other``, which
-    is equal once folded, has the plain form there."""
-    if text.isascii():
-        return
-    text, other = text.strip(), other.strip()
-    folded, begins = squeeze_with_offsets(text)
-    folded_other, others = squeeze_with_offsets(other)
-    if folded != folded_other:
-        return
-    last = -1
-    for here, there in zip(begins[:-1], others[:-1], strict=True):
-        plain = _TABLE.get(text[here], "")
-        if here != last and plain.strip():
-            yield plain, other[there] not in _TABLE
-        last = here
+def compare_typography(theirs: str, ours: str) -> tuple[set[str], set[str]]:
+    """The plain forms of what is typographic in ``theirs`` alone, and of what is so in ``ours`` too."""
+    if theirs.isascii():
+        return set(), set()
+    odd = set(theirs) & _TABLE.keys()
+    return (
+        {_TABLE[char] for char in odd if theirs.count(char) > ours.count(char)},
+        {_TABLE[char] for char in odd if char in ours},
+    )
 
 
 def fold_some(text: str, plain_forms: Collection[str]) -> str:

@@ -9,49 +9,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
 
 from handrail.text import lines
 from handrail.text.matching.fold import (
-    ODD_BLANKS,
-    WIDE_FORMS,
-    ZERO_WIDTH,
+    compare_typography,
     find_plain_forms,
     fold,
     fold_some,
-    list_folded,
     remove_blanks,
     squeeze,
     squeeze_with_offsets,
 )
 from handrail.text.matching.indentation import (
-    IndentMap,
     MixedTypography,
     TooRepetitive,
     Unsure,
     get_plain_indent,
     has_lost_indent,
     indent_of,
+    is_explained,
+    map_indents,
 )
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
-_RUN = re.compile(r"(?<=\S) {2,}(?=[^\s#/])")
+_RUN = re.compile(r"(?<=\S)(?: {2,}|\t)(?=[^\s#/])")
 """Blanks between words; those before a comment are no slip."""
-_BLOCK = re.compile(r"\s*(?:(?:async )?(?:def|for|with)|if|elif|else|while|try|except|finally|class)\b.*:\s*(?:#.*)?$")
 _ALIKE = 0.5
 _MOST_PAIRS = 60_000
 """Pairs of equal lines or words that a comparison may have."""
 _MOST_CHARS = 1000
 """Characters of two lines that are compared letter by letter."""
-Code = tuple[str, int, int, int, int]
-_STREWN = {**dict.fromkeys(ODD_BLANKS, " "), **dict.fromkeys(ZERO_WIDTH, "")}
-"""Characters that a model strews into a text, and what they stand for."""
 _QUOTES = ("'", '"')
-_WIDE = re.compile("[\uff01-\uff5e]")
+Code = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,144 +62,67 @@ def merge(
     file: Sequence[str],
     evidence: Sequence[tuple[str, str]] = (),
     beside: tuple[str, str] = ("", ""),
+    codes: list[Code] | None = None,
 ) -> list[MergedRow]:
     """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
 
     ``evidence`` are matched lines of the model's and the file's, if there are more than these; ``beside`` are the lines
-    above and below them, blank ones aside.
+    above and below them, blank ones aside; ``codes`` say what becomes of each line, where that is known.
     """
-    if _may_be_twin(ours, old, new):
-        raise Unsure
-    if not evidence:
+    kinds = [{*"".join(map(indent_of, rows))} for rows in (new, file)] if evidence else [set(), set()]
+    if kinds[1] and not kinds[0] <= kinds[1]:
+        raise Unsure  # the lines that were left out may be indented in another way
+    if not evidence and any(map(str.strip, ours)):
         old, new = _complete_first_lines(ours, old, new)
-    indents = IndentMap(old, ours, new, file, evidence)
-    if indents.same and len(new) > 1 and (_has_lost_all(ours, new) or _is_shifted(ours, new)):
-        raise Unsure
-    if not (indents.same or indents.flat or indents.bare) and _has_empty_block(new):
-        raise Unsure
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     pairs = evidence or list(zip(old, ours, strict=True))
-    rows, *others = (
-        _merge_along(ours, old, new, indents, codes, beside, pairs)
-        for codes in _align(old, new, list(ours) != list(old))
-    )
-    texts = _list_texts(rows, ours)
-    if any(_list_texts(other, ours) != texts for other in others):
+    aligned = [codes] if codes else _align(old, new, list(ours) != list(old))
+    ways = [_Merge(ours, old, new, file, way, pairs, beside).run() for way in aligned]
+    texts = [[ours[row.at] if row.text is None else row.text for row in rows] for rows in ways]
+    if any(other != texts[0] for other in texts[1:]):
         raise Unsure
-    fresh = [number for number, row in enumerate(rows) if row.text is not None]
-    is_flat = bool(evidence) and not any(indent_of(theirs) for theirs, _ in evidence)
-    is_proven = not is_flat and (indents.same or (indents.is_explained and len(old) > 1))
-    if not is_proven and has_lost_indent(texts, fresh):
-        raise Unsure  # some lines of the old text lost their indentation, and so may some of the new one
-    if _deepens_block(rows, ours):
+    if _is_implausible(ways[0], texts[0], ours, pairs, beside[0]):
         raise Unsure
-    first = next((number for number, text in enumerate(texts) if text.strip()), -1)
-    if first in fresh and _leaves_block(beside[0], ours, texts[first]):
-        raise Unsure
-    return rows
+    return ways[0]
 
 
-def _deepens_block(rows: Sequence[MergedRow], ours: Sequence[str]) -> bool:
-    """Whether the first line of a block that a kept line opens is new, and deeper than the one that it had."""
-    filled = [row for row in rows if (ours[row.at] if row.text is None else row.text).strip()]
-    for above, below in pairwise(filled):
-        if above.text is not None or below.text is None or not ours[above.at].rstrip().endswith((":", "{")):
-            continue
-        was = next((row for row in ours[above.at + 1 :] if row.strip()), "")
-        if len(indent_of(ours[above.at])) < len(indent_of(was)) < len(indent_of(below.text)):
-            return True
-    return False
-
-
-def _leaves_block(above: str, ours: Sequence[str], first: str) -> bool:
-    """Whether the block that the line above opens has no line any more once ``first`` is the first one below it."""
-    was = next((row for row in ours if row.strip()), "")
-    return has_lost_indent([above, first], {1}) and not has_lost_indent([above, was], {1})
-
-
-def _may_be_twin(ours: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the first line, quoted without its indentation, may be another one below that is only deeper or less
-    deep, and of which the edit leaves fewer."""
-    if not ours or not new or not indent_of(ours[0]) or indent_of(old[0]) or old[0].strip() != new[0].strip():
+def _is_implausible(
+    rows: Sequence[MergedRow], texts: Sequence[str], ours: Sequence[str], pairs: Sequence[tuple[str, str]], above: str
+) -> bool:
+    """Whether a block would be opened without a line in it, and no shift of several lines shows that this is meant."""
+    first, was = (next((row for row in one if row.strip()), "") for one in (texts, ours))
+    if first != was and has_lost_indent([above, first], {1}) and not has_lost_indent([above, was], {1}):
+        return True
+    indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
+    is_shown = len(indents) > 1 and any(a for a, _ in indents)
+    if all(a == b for a, b in indents) or (is_shown and is_explained(indents)):
         return False
-    first = old[0].strip()
-    depths = {indent_of(there) for row, there in zip(old, ours, strict=True) if row.strip() == first}
-    return len(depths) > 1 and sum(row.strip() == first for row in new) < sum(row.strip() == first for row in old)
-
-
-def _has_lost_all(ours: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether no new line is indented, or all are by one blank, though the edit keeps one that is so in the file."""
-    depths = {indent_of(row) for row in new if row.strip()} - {""}
-    if depths and depths != {" "}:
-        return False
-    indented = {row.strip() for row in ours if row.strip() and indent_of(row) not in ("", *depths)}
-    others = {row.strip() for row in ours if row.strip() and indent_of(row) in ("", *depths)}
-    return not (indented - others).isdisjoint(map(str.strip, new))
-
-
-def _is_shifted(ours: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the first line and all others that the edit keeps are deeper or less deep than in the file, by the same
-    blanks, and some lines are new: an edit that only moves lines means that."""
-    first, kept = new[0].strip(), Counter(row.strip() for row in ours)
-    if not first or not ours or first != ours[0].strip():
-        return False
-    pairs = [(row, next(one for one in ours if one.strip() == row.strip())) for row in new if kept[row.strip()] == 1]
-    pairs = [(indent_of(row), indent_of(there)) for row, there in pairs if row.strip()]
-    if len(pairs) == sum(bool(row.strip()) for row in new) or not pairs:
-        return False
-    less = {there.removesuffix(here) if there.endswith(here) else "" for here, there in pairs}
-    more = {here.removesuffix(there) if here.endswith(there) else "" for here, there in pairs}
-    return any(len(by) == 1 and by != {""} for by in (less, more))
-
-
-def _has_empty_block(new: Sequence[str]) -> bool:
-    """Whether a line of Python that opens a block has none deeper below it: its own indentation is a slip."""
-    rows = [fold(row) for row in new if row.strip()]
-    return any(_BLOCK.match(row) and len(indent_of(below)) <= len(indent_of(row)) for row, below in pairwise(rows))
+    return has_lost_indent(texts, [number for number, row in enumerate(rows) if row.text is not None])
 
 
 def _complete_first_lines(
     ours: Sequence[str], old: Sequence[str], new: Sequence[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Both texts with the indentation of their first line, if they were copied from its first letter on: all further
-    lines are indented as the file is, and the new text shows that indentation was not dropped throughout."""
-    missing = indent_of(ours[0]) if ours else ""
-    further = [(a, b) for a, b in zip(old[1:], ours[1:], strict=False) if b.strip()]
-    if not (missing and old[0].strip() and not indent_of(old[0]) and further and new and new[0].strip()):
+    """Both texts with a first line indented like the others, if both have less or more there, such as none.
+
+    All further lines must be indented as the file is, or one of them be as deep in the file as the first line; and the
+    first line of the new text must be a version of the old one.
+    """
+    (theirs, there), *pairs = [(get_plain_indent(a), indent_of(b)) for a, b in zip(old, ours, strict=True) if b.strip()]
+    known = {b: a for a, b in pairs}
+    if any(a for a, _ in pairs) and all(a == b for a, b in pairs):
+        known[there] = there
+    is_cut = there.endswith(theirs) or theirs.endswith(there)
+    if not is_cut or known.get(there, theirs) == theirs or not is_explained([*pairs, (known[there], there)]):
         return old, new
-    if indent_of(new[0]) or any(get_plain_indent(a) != indent_of(b) for a, b in further):
-        return old, new
-    if not any(get_plain_indent(row) for row in new[1:] if row.strip()):
+    if not new or not old[0].strip() or not new[0].strip() or not any(map(indent_of, new[1:])):
         return old, new
     first = new[0].strip()
-    if first != old[0].strip() and (first in map(str.strip, old) or not are_alike(old[0].strip(), first)):
+    if get_plain_indent(new[0]) != theirs or (
+        first != old[0].strip() and (first in map(str.strip, old) or not are_alike(old[0].strip(), first))
+    ):
         return old, new  # another line is the first one now
-    return [missing + old[0], *old[1:]], [missing + new[0], *new[1:]]
-
-
-def _merge_along(
-    ours: Sequence[str],
-    old: Sequence[str],
-    new: Sequence[str],
-    indents: IndentMap,
-    codes: Sequence[Code],
-    beside: tuple[str, str],
-    pairs: Sequence[tuple[str, str]],
-) -> list[MergedRow]:
-    one = _Merge(ours, old, new, indents, _pair_kept(codes), beside, pairs)
-    rows: list[MergedRow] = []
-    for code, i1, i2, j1, j2 in codes:
-        if code == "equal":
-            rows += [one.keep(i1 + k, j1 + k) for k in range(i2 - i1)]
-        elif i2 - i1 == j2 - j1:
-            rows += [one.change(i1 + k, j1 + k, range(i1, i2)) for k in range(i2 - i1)]
-        else:
-            rows += [one.add(j, i1, i2) for j in range(j1, j2)]
-    return rows
-
-
-def _list_texts(rows: Sequence[MergedRow], ours: Sequence[str]) -> list[str]:
-    return [ours[row.at] if row.text is None else row.text for row in rows]
+    return [known[there] + old[0].lstrip(), *old[1:]], [known[there] + new[0].lstrip(), *new[1:]]
 
 
 def _flip(codes: Sequence[Code], old: int, new: int) -> list[Code]:
@@ -221,10 +137,10 @@ def _align(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[
     ways = [_get_codes(*pair) for pair in texts]
     if all_ways:
         ways += [_flip(_get_codes(a[::-1], b[::-1]), len(a), len(b)) for a, b in texts]
-    most = max(map(_count_kept, ways))
+    most = max(len(_pair_kept(way)) for way in ways)
     different: dict[tuple[tuple[int, int], ...], list[Code]] = {}
     for way in ways:
-        if _count_kept(way) == most:
+        if len(_pair_kept(way)) == most:
             different.setdefault(tuple(_pair_kept(way)), way)
     return list(different.values())
 
@@ -246,11 +162,8 @@ def _compare(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     if len(old) + len(new) > lines.COMPARED:
         codes = lines.get_opcodes(old, new)
         for _, i1, i2, j1, j2 in codes:
-            if (
-                i2 - i1 + j2 - j1 > lines.COMPARED
-                and not {*old[i1:i2]}.isdisjoint(new[j1:j2])
-                and old[i1:i2] != new[j1:j2]
-            ):
+            is_long = i2 - i1 + j2 - j1 > lines.COMPARED and old[i1:i2] != new[j1:j2]
+            if is_long and not {*old[i1:i2]}.isdisjoint(new[j1:j2]):
                 raise TooRepetitive
         return codes
     here, there = Counter(old), Counter(new)
@@ -264,190 +177,193 @@ def _pair_kept(codes: Sequence[Code]) -> list[tuple[int, int]]:
     return [(i1 + k, j1 + k) for code, i1, i2, j1, _ in codes if code == "equal" for k in range(i2 - i1)]
 
 
-def _count_kept(codes: Sequence[Code]) -> int:
-    return sum(i2 - i1 for code, i1, i2, _, _ in codes if code == "equal")
-
-
 class _Merge:
-    """Merges line by line."""
+    """Merges line by line, for one way to align the two texts."""
 
     def __init__(
         self,
         ours: Sequence[str],
         old: Sequence[str],
         new: Sequence[str],
-        indents: IndentMap,
-        aligned: Sequence[tuple[int, int]],
-        beside: tuple[str, str],
+        file: Sequence[str],
+        codes: Sequence[Code],
         pairs: Sequence[tuple[str, str]],
+        beside: tuple[str, str],
     ) -> None:
-        self._ours, self._old, self._new, self._indents = ours, old, new, indents
         self._rows = [beside[0], *ours, beside[1]]
         """The lines of the file with those above and below them."""
-        self._as_file = indents.is_indented_as_file(new, aligned)
-        # The model strews blanks at line ends: they are no part of what it means.
-        self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in pairs)
-        self._sloppy = any(a.strip() != b.strip() for a, b in pairs)
-        # So do odd blanks, tabs between words and characters of no width.
-        self._surplus = _list_surplus(pairs)
-        self._own = {char for char in self._surplus if any(chr(char) in a and chr(char) in b for a, b in pairs)}
-        """Those that other lines of the file have as well."""
-        leads = [(indent_of(a), indent_of(b)) for a, b in pairs if not a.isascii()]
-        self._lead_surplus = {ord(char): " " for a, b in leads for char in {*a} - {*b} if char in ODD_BLANKS}
-        self._leads = {char for a, _ in pairs for char in indent_of(a)}
-        self._expands = any("\t" in b.strip() and "\t" not in a.strip() for a, b in pairs)
-        """Whether the old text has blanks for tabs between words."""
-        if self._sloppy and any("\t" in new[j].strip() and "\t" not in ours[i].strip() for i, j in aligned):
-            self._surplus[ord("\t")] = " "
-        self._runs = {run for a, b in pairs for run in _list_runs(a, b)}
-        self._folded, self._kept = _compare_typography(pairs)
-        self._is_plain = bool(_compare_typography([(b, a) for a, b in pairs])[0])
-        """Whether the old text is plain where the file has typographic characters."""
-        fresh = {*range(len(new))} - {j for _, j in aligned}
-        self._lost = indents.bare and has_lost_indent([fold(row) for row in new], fresh)
+        self._ours, self._old, self._new, self._codes = ours, old, new, codes
+        self._style = _Style(pairs)
+        indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
+        self._same = all(a == b for a, b in indents)
+        self._flat = not any(a for a, _ in indents) and len({b for _, b in indents}) > 1
+        """All indentation was lost, though the file has several depths."""
+        kept = [(i, j) for i, j in _pair_kept(codes) if new[j].strip()]
+        if self._same and kept and self._moves_all(kept):
+            raise Unsure
+        leads = [{*"".join(map(indent_of, rows))} for rows in (new, old)]
+        if leads[0] - leads[1] - {*" \t"}:
+            raise Unsure  # how many blanks does an odd one stand for?
+        wanted = {*self._list_new_indents()}
+        literal = {indent: indent for indent in wanted}
+        as_file = True if self._same else self._is_indented_as_file(indents, kept)
+        self._map = literal if as_file else self._map_indents(indents, wanted, file)
+        if as_file is None and self._map != literal:
+            raise Unsure
+        self._as_file = bool(as_file)
 
-    def keep(self, i: int, j: int) -> MergedRow:
+    def _map_indents(self, indents: Sequence[tuple[str, str]], wanted: set[str], file: Sequence[str]) -> dict[str, str]:
+        return {} if self._flat else map_indents(indents, wanted, file)
+
+    def _moves_all(self, kept: Sequence[tuple[int, int]]) -> bool:
+        """Whether every kept line is at another depth, and lines come or go: the depth may be a slip, then."""
+        sizes = {sum(bool(row.strip()) for row in rows) for rows in (self._old, self._new)}
+        return sizes != {len(kept)} and all(indent_of(self._new[j]) != indent_of(self._ours[i]) for i, j in kept)
+
+    def _is_indented_as_file(self, indents: Sequence[tuple[str, str]], kept: Sequence[tuple[int, int]]) -> bool | None:
+        """Whether the new text is indented as the file is, although the old text is not; None if nothing tells."""
+        new = [get_plain_indent(row) for row in self._new if row.strip()]
+        leads = [
+            (get_plain_indent(self._new[j]), get_plain_indent(self._old[i]), indent_of(self._ours[i])) for i, j in kept
+        ]
+        like_old, like_file = (any(n == (a, b)[side] for n, a, b in leads if a != b) for side in (0, 1))
+        old, file = ({pair[side] for pair in indents} for side in (0, 1))
+        if not new or (self._flat and not any(new)):
+            return False
+        least = [min(depths, key=len) for depths in (new, old, file)]
+        if like_old and like_file:
+            if least[0] != least[1] or least[1] == least[2]:
+                raise Unsure
+            return False
+        if like_file and any(n != b for n, _, b in leads) and not is_explained(indents):
+            raise Unsure  # a line that moves may be a slip, as a matched line is
+        if like_old:
+            return False
+        # Are some lines where the old text has them, and the file does not?
+        is_torn = not {*new} & old <= file or new[0] == indents[0][0] != indents[0][1]
+        if like_file and is_torn:
+            raise Unsure
+        if like_file:
+            return True
+        kinds = [{*"".join(depths)} for depths in (new, old, file)]
+        if (kinds[0] <= kinds[1]) != (kinds[0] <= kinds[2]):
+            as_file = kinds[0] <= kinds[2]
+        elif least[1] == least[2] or least[0] not in least[1:]:
+            return None
+        else:
+            as_file = least[0] == least[2]
+        return None if as_file and is_torn else as_file
+
+    def _list_new_indents(self) -> list[str]:
+        """The indentations of the lines that no line of the file stands for."""
+        found = []
+        for code, i1, i2, j1, j2 in self._codes:
+            for j in range(j1, j2):
+                i = i1 + j - j1 if i2 - i1 == j2 - j1 else None
+                indent = get_plain_indent(self._new[j])
+                if self._new[j].strip() and (i is None or indent != get_plain_indent(self._old[i]) or code != "equal"):
+                    found.append(indent)
+        return found
+
+    def run(self) -> list[MergedRow]:
+        rows: list[MergedRow] = []
+        for code, i1, i2, j1, j2 in self._codes:
+            if code == "equal":
+                rows += [self._keep(i1 + k, j1 + k) for k in range(i2 - i1)]
+            elif i2 - i1 == j2 - j1 and self._is_line_by_line(range(i1, i2), j1):
+                rows += [self._replace(i1 + k, j1 + k) for k in range(i2 - i1)]
+            else:
+                rows += [self._add(j, i1, i2) for j in range(j1, j2)]
+        return rows
+
+    def _is_line_by_line(self, block: range, j: int) -> bool:
+        """Whether each line of a changed block stands for one of the file: all are at one depth, or alike."""
+        if not self._same and any(not self._ours[i].strip() for i in block):
+            return False
+        if self._same or len({indent_of(self._ours[i]) for i in block if self._ours[i].strip()}) < 2:
+            return True
+        return all(are_alike(self._old[i].strip(), self._new[j + k].strip()) for k, i in enumerate(block))
+
+    def _keep(self, i: int, j: int) -> MergedRow:
         """A line with the same words in old and new: the file's, unless its white space was changed on purpose."""
         ours, old, new = self._ours[i], self._old[i], self._new[j]
         if new == old or not new.strip():
             return MergedRow(i)
-        if self._indents.first_lost and i and not j and indent_of(ours) != indent_of(self._ours[0]):
-            raise Unsure  # it is the first line now: did it lose its indentation too, or move to the first one's?
-        if new.strip() == old.strip() and not self._may_move(i, j):
-            raise Unsure
-        if ours == old:
-            return MergedRow(i, self._place(new, i))
-        # Blanks inside of a line that the model did not get right are nothing that it means.
-        plain = remove_blanks if self._sloppy else str.strip
-        unchanged = plain(new) in (plain(old), plain(ours))
-        if self._is_plain and remove_blanks(new) not in (remove_blanks(old), remove_blanks(ours)):
-            raise MixedTypography  # the line differs in that alone, and the old text does so elsewhere by mistake
-        if self._as_file or self._indents.same:
-            return MergedRow(i) if unchanged and get_plain_indent(new) == indent_of(ours) else self._replace(i, j)
-        if unchanged:
-            return (
-                MergedRow(i)
-                if get_plain_indent(new) == get_plain_indent(old)
-                else MergedRow(i, self._find_indent(new, i) + ours.lstrip())
-            )
-        return self._replace(i, j)
+        body = ours.strip()
+        if new.strip() != old.strip():
+            if ours.strip() == old.strip():
+                body = self._style.restyle(new.strip())
+            elif remove_blanks(fold(new)) != remove_blanks(fold(old)) or not self._style.sloppy:
+                raise Unsure
+        text = self._find_indent(new, i) + body + self._find_trail(i, j)
+        return MergedRow(i, None if text == ours else text)
 
-    def _may_move(self, i: int, j: int) -> bool:
-        """Whether a kept line may be meant to go to another depth: not where that may be a slip of one line."""
-        indent = get_plain_indent(self._new[j])
-        if indent in (get_plain_indent(self._old[i]), indent_of(self._ours[i])):
-            return True
-        unit = self._indents.unit
-        if self._indents.same and unit not in ("", "\t") and len(indent) > len(indent_of(self._ours[i])) + len(unit):
-            above = next((row for row in reversed(self._new[:j]) if row.strip()), self._rows[0])
-            if len(indent) > len(get_plain_indent(above)) + len(unit):
-                return False  # several levels deeper, below no line that opens them
-        fits = self._indents.is_on_grid(indent) or not self._indents.is_on_grid(get_plain_indent(self._old[i]))
-        return fits and (self._indents.same or self._indents.is_explained or self._indents.first_lost)
-
-    def change(self, i: int, j: int, block: range) -> MergedRow:
-        """A line that stands for one line of the file, in a block of as many lines as before."""
-        depths = {indent_of(self._ours[k]) for k in block if self._ours[k].strip()}
-        if not self._indents.same and len(depths) > 1 and not are_alike(self._old[i].strip(), self._new[j].strip()):
-            return self.add(j, block.start, block.stop)  # not that line, but another in its place
-        return self._replace(i, j)
+    def _find_trail(self, i: int, j: int) -> str:
+        """The blanks at the end of a line that stands for line ``i``."""
+        ours, old, new = (row[len(row.rstrip()) :] for row in (self._ours[i], self._old[i], self._new[j]))
+        return ours if old == new or old != ours else new
 
     def _replace(self, i: int, j: int) -> MergedRow:
-        placed = self._place(self._new[j], i)
-        trails = [row[len(row.rstrip()) :] for row in (self._ours[i], self._old[i], self._new[j])]
-        if trails[1] and trails[1] == trails[2] and placed.strip():  # the edit keeps them, as the file has them
-            placed = placed.rstrip() + trails[0]
+        """A line that stands for one line of the file."""
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
-        if ours == old:
-            if self._sloppy and "\t" in ours and "\t" not in new and "  " in new:
-                raise Unsure  # the old text has blanks for tabs elsewhere
-            self._refuse_runs(new)
-            return MergedRow(i, placed)
-        if "\t" in ours and "\t" not in old and not are_alike(old, new):
-            raise Unsure  # which blanks of the new line stand for a tab?
-        changed = _carry_change(ours, old, new, lambda part: self._restyle("." + part)[1:])
-        if "\t" not in old and changed.count("\t") != ours.count("\t"):
-            raise Unsure  # a tab of the file would become blanks
-        if self._runs and {*_RUN.findall(changed)} - {*_RUN.findall(ours)}:
-            raise Unsure  # some of the blanks that stand for one would come into the file
-        return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
+        if not new:
+            return MergedRow(i, "")
+        is_plain = ours == old and not self._style.sloppy
+        body = self._style.restyle(new) if is_plain else _carry_change(ours, old, new, self._style)
+        return MergedRow(i, self._find_indent(self._new[j], i) + body + self._find_trail(i, j))
 
-    def add(self, j: int, i1: int, i2: int) -> MergedRow:
+    def _add(self, j: int, i1: int, i2: int) -> MergedRow:
         """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
-        near = max(0, i1 - 1) if i1 == i2 else i1
-        self._refuse_runs(self._new[j])
-        if self._indents.flat and not self._as_file and self._new[j].strip():
-            around = {indent_of(row) for row in self._rows[i1 : i2 + 2] if row.strip()}
-            if len(around) != 1 or not self._indents.bare or self._lost:
+        near, row = max(0, i1 - 1) if i1 == i2 else i1, self._new[j]
+        if not row.strip():
+            return MergedRow(near, "" if self._style.trims or not self._same else row)
+        body = self._style.restyle(row.lstrip())
+        body = body.rstrip() if self._style.trims else body
+        if self._flat and not self._as_file:
+            around = {indent_of(one) for one in self._rows[i1 : i2 + 2] if one.strip()}
+            if len(around) != 1 or any(map(indent_of, self._new)):
                 raise Unsure
-            return MergedRow(near, around.pop() + self._restyle(self._new[j].strip()))
-        return MergedRow(near, self._place(self._new[j], None))
+            return MergedRow(near, around.pop() + body)
+        return MergedRow(near, self._map[get_plain_indent(row)] + body)
 
-    def _place(self, line: str, counterpart: int | None) -> str:
-        line = line.rstrip() if self._trims else line
-        if not line.isascii() and any(char in ODD_BLANKS and char not in self._leads for char in indent_of(line)):
-            raise Unsure  # no matched line shows how many blanks such a character replaces
-        line = self._restyle(line)
-        if self._indents.same:
-            if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
-                raise Unsure  # the lines that were left out may be indented in another way
-            return line
-        return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
+    def _find_indent(self, line: str, i: int) -> str:
+        """The file's indentation for a line that stands for line ``i``."""
+        indent = get_plain_indent(line)
+        if self._as_file:
+            return indent
+        if indent == get_plain_indent(self._old[i]):
+            return indent_of(self._ours[i])
+        if self._flat:
+            raise Unsure
+        return self._map[indent]
 
-    def _refuse_runs(self, line: str) -> None:
-        if (self._runs or self._expands) and _RUN.search(fold(line)):
-            raise Unsure  # several blanks stand for one, or for a tab, in the old text
 
-    def _restyle(self, text: str) -> str:
-        """``text`` without strewn characters, and with quotes and dashes as the file writes those of the old text;
-        raises `Unsure` if it has both."""
-        if self._surplus or self._lead_surplus:
-            lead = indent_of(text)
-            body = text[len(lead) :]
-            if any(chr(char) in body for char in self._own):
-                raise MixedTypography
-            text = lead.translate(self._surplus | self._lead_surplus | {ord("\t"): "\t"}) + body.translate(
-                self._surplus
-            )
-        if not self._folded or text.isascii():
-            return text
+class _Style:
+    """What the matched lines show of the model's blanks and typography, beside the file's."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self.trims = any(a != a.rstrip() and b == b.rstrip() for a, b in pairs)
+        """Whether the model strews blanks at line ends."""
+        self.sloppy = any(fold(a).strip() != fold(b).strip() and squeeze(a) == squeeze(b) for a, b in pairs)
+        """Whether blanks between words differ."""
+        self._folded, self._kept = set[str](), set[str]()
+        for theirs, there in pairs:
+            folded, kept = compare_typography(theirs, there)
+            self._folded |= folded
+            self._kept |= kept
+        for forms in (self._folded, self._kept):
+            forms.update(() if forms.isdisjoint(_QUOTES) else _QUOTES)  # both kinds of quotes go together
+
+    def restyle(self, text: str) -> str:
+        """New text with quotes, dashes and blanks as the file writes those of the old text; raises `Unsure`."""
+        if self.sloppy and _RUN.search(fold(text).strip()):
+            raise Unsure
+        self.refuse_mixed(text)
+        return fold_some(text, self._folded) if self._folded and not text.isascii() else text
+
+    def refuse_mixed(self, text: str) -> None:
         if find_plain_forms(text) & self._folded & self._kept:
             raise MixedTypography
-        return fold_some(text, self._folded)
-
-    def _find_indent(self, line: str, counterpart: int | None) -> str:
-        """The file's indentation for a line, which may stand for one of the file's."""
-        indent = get_plain_indent(line)
-        moves = bool(indent) if counterpart is None else indent != get_plain_indent(self._old[counterpart])
-        if moves and self._indents.is_lossy:
-            raise Unsure
-        if self._as_file is None or (self._lost and counterpart is None):
-            raise Unsure
-        if self._as_file:
-            stays = counterpart is not None and indent == get_plain_indent(self._old[counterpart])
-            if stays and counterpart is not None and indent != indent_of(self._ours[counterpart]):
-                raise Unsure  # it is where the old text has it, and not the file
-            fits = self._indents.is_on_grid(indent) or (counterpart is None and self._indents.is_known(indent))
-            if not stays and (self._indents.is_torn(indent) or not fits):
-                raise Unsure
-            stays = stays or counterpart is None or indent == indent_of(self._ours[counterpart])
-            if not stays and not self._indents.is_explained:
-                raise Unsure
-            if not self._indents.is_usual(indent) or (
-                self._indents.two_kinds and self._indents.map_indent(indent) != indent
-            ):
-                raise Unsure
-            return indent
-        if (
-            counterpart is not None
-            and self._ours[counterpart].strip()
-            and indent == get_plain_indent(self._old[counterpart])
-        ):
-            return indent_of(self._ours[counterpart])
-        depth = self._indents.map_indent(indent)
-        if self._indents.first_lost and counterpart == 0 and depth != indent_of(self._ours[0]):
-            raise Unsure  # only the old text has lost it, so this should be where the file has it
-        return depth
 
 
 def are_alike(old: str, new: str) -> bool:
@@ -461,43 +377,13 @@ def are_alike(old: str, new: str) -> bool:
     return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
 
 
-def _list_runs(old: str, ours: str) -> list[str]:
-    """The runs of blanks inside a line of the old text, if the matched one of the file has none."""
-    return [] if _RUN.search(ours) else _RUN.findall(fold(old))
-
-
-def _list_surplus(pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """The characters that lines of the old text have and the matched ones of the file lack, and what each stands for:
-    odd blanks, tabs between words, and characters of no width."""
-    surplus = dict[int, str]()
-    for theirs, there in pairs:
-        if not theirs.isascii():
-            surplus.update(
-                {ord(char): plain for char, plain in _STREWN.items() if char in theirs and char not in there}
-            )
-        if "\t" in theirs.strip() and "\t" not in there.strip():
-            surplus[ord("\t")] = " "
-    return surplus
-
-
-def _compare_typography(pairs: Sequence[tuple[str, str]]) -> tuple[set[str], set[str]]:
-    """The plain forms that the file has where the old text is typographic, and those that it has so itself; both
-    kinds of quotes go together, and so do characters of full width."""
-    folded, kept = set[str](), set[str]()
-    for theirs, there in pairs:
-        for plain, is_plain in list_folded(theirs, there):
-            (folded if is_plain else kept).update(_QUOTES if plain in _QUOTES else (plain,))
-    if folded and any(_WIDE.search(theirs) for theirs, _ in pairs):
-        folded |= WIDE_FORMS
-    return folded, kept
-
-
-def _carry_change(ours: str, old: str, new: str, restyle: Callable[[str], str] = str) -> str:
+def _carry_change(ours: str, old: str, new: str, style: _Style) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
     folded, begins_old = squeeze_with_offsets(old)
     folded_ours, begins_ours = squeeze_with_offsets(ours)
-    if folded != folded_ours:
+    if folded != folded_ours or ("\t" in ours) > ("\t" in old):
         raise Unsure
+    style.refuse_mixed(new)
     place = {begin: number for number, begin in reversed(list(enumerate(begins_old)))}
     before, after = _WORD.findall(old), _WORD.findall(new)
     starts = [0]
@@ -509,6 +395,7 @@ def _carry_change(ours: str, old: str, new: str, restyle: Callable[[str], str] =
             continue
         if starts[i1] not in place or starts[i2] not in place:
             raise Unsure
-        parts += [ours[last : begins_ours[place[starts[i1]]]], restyle("".join(after[j1:j2]))]
+        fresh = style.restyle("." + "".join(after[j1:j2]) + ".")[1:-1]
+        parts += [ours[last : begins_ours[place[starts[i1]]]], fresh]
         last = begins_ours[place[starts[i2]]]
     return "".join([*parts, ours[last:]])

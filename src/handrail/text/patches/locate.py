@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
 from handrail.frozen import frozen
@@ -21,9 +21,9 @@ from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.budget import spend
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
 from handrail.text.matching.fold import fold, squeeze
+from handrail.text.matching.habits import list_variants
 from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
-from handrail.text.matching.line_marks import remove_line_numbers
-from handrail.text.matching.merge import MergedRow, merge
+from handrail.text.matching.merge import Code, MergedRow, merge
 from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.matching.places import find_filled_beside
@@ -267,10 +267,8 @@ class _PatchedText:
             return False
         if find_applied_around(self.text, old + "\n", new + "\n"):
             return True
-        bare = [[text for sign, text in rows if sign != "+"] for _, rows in remove_line_numbers(hunk.rows)]
-        is_there = any(
-            self._find_windows(level, rows) for rows in (hunk.old, *bare) for level in ("exact", "punctuation")
-        )
+        bare = [one.old for one in (hunk, *_undo_habits(hunk))]
+        is_there = any(self._find_windows(level, rows) for rows in bare for level in ("exact", "punctuation"))
         return not is_there and find_applied_instead(self.text, old, new) is not None
 
     def fit(self, hunk: PatchHunk, number: int) -> _Fit:
@@ -284,12 +282,13 @@ class _PatchedText:
                 if fit and (tried is hunk or not any(self._lacks_line(hunk, tried, at) for at in fit.places)):
                     return fit
         # Where a blank may be the gutter's or the line's own, the nearest reading wins, not the first one.
-        bare = [(first, replace(hunk, rows=rows)) for first, rows in remove_line_numbers(hunk.rows)]
+        bare = list(_undo_habits(hunk))
         for level in _LEVELS:
-            for first, tried in bare:
+            for tried in bare:
                 if fit := self._fit_at(tried, level, scopes, 0, number):
-                    self._refuse_other_number(fit, first, number)
-                    return replace(fit, places=[first - 1]) if first - 1 in fit.places else fit
+                    if len(everywhere := self._find_windows("punctuation", tried.old)) > 1:
+                        raise _report_ambiguous(everywhere, number)
+                    return fit
         raise self._explain_missing(hunk, number)
 
     def _lacks_line(self, hunk: PatchHunk, trimmed: PatchHunk, at: int) -> bool:
@@ -309,12 +308,6 @@ class _PatchedText:
             and not all(map(str.strip, near))
             for sent, edge, near in sides
         )
-
-    def _refuse_other_number(self, fit: _Fit, first: int, number: int) -> None:
-        """Refuse places of a hunk with line numbers that are not where the numbers say, if it fits there as well."""
-        there = self._find_windows("punctuation", fit.hunk.old)
-        if first - 1 in there and first - 1 not in fit.places:
-            raise _report_ambiguous(sorted({*fit.places, first - 1}), number)
 
     def _fit_at(
         self, hunk: PatchHunk, level: str, scopes: Sequence[tuple[int, int]], head: int, number: int
@@ -509,7 +502,7 @@ class _PatchedText:
         if _removes_other_depth(hunk, ours):
             raise Unsure
         beside = find_filled_beside(self.bodies, at, at + len(ours))
-        return merge(ours, hunk.old, hunk.new, self.bodies, beside=beside)
+        return merge(ours, hunk.old, hunk.new, self.bodies, beside=beside, codes=_get_codes(hunk))
 
     def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""
@@ -599,6 +592,31 @@ def _take_signed(hunk: PatchHunk) -> list[MergedRow]:
             lines.append(MergedRow(at))
         at += sign != "+"
     return lines
+
+
+def _get_codes(hunk: PatchHunk) -> list[Code]:
+    """What its signs say about its old and its new lines."""
+    codes, i, j = list[Code](), 0, 0
+    for is_kept, run in groupby(hunk.rows, key=lambda row: row[0] == " "):
+        signs = [sign for sign, _ in run]
+        start, i, j = (i, j), i + len(signs) - signs.count("+"), j + len(signs) - signs.count("-")
+        codes.append(("equal" if is_kept else "replace", start[0], i, start[1], j))
+    return codes
+
+
+def _undo_habits(hunk: PatchHunk) -> Iterator[PatchHunk]:
+    """The hunk with a habit undone that spoils each line by itself.
+
+    Added lines without line numbers may have a blank behind their sign, so an odd number of blanks tells nothing.
+    """
+    sides = [[number for number, (sign, _) in enumerate(hunk.rows) if sign != mark] for mark in "+-"]
+    for one in list_variants("\n".join(hunk.old), "\n".join(hunk.new)):
+        texts = [text.split("\n") for text in (one.old, one.new)]
+        if all(len(text) == len(side) for text, side in zip(texts, sides, strict=True)):
+            rows = dict(zip(sides[0], texts[0], strict=True)) | dict(zip(sides[1], texts[1], strict=True))
+            added = [text for number, (sign, text) in enumerate(hunk.rows) if sign == "+" and rows[number] == text]
+            if not added or any((len(text) - len(text.lstrip(" "))) % 2 == 0 for text in added):
+                yield replace(hunk, rows=tuple((sign, rows[number]) for number, (sign, _) in enumerate(hunk.rows)))
 
 
 def _list_variants(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from handrail.text.matching import variants
-from handrail.text.matching.habits import Repair
-from handrail.text.matching.variants import list_variants
+from handrail.text.matching import habits
+from handrail.text.matching.habits import HABITS, Habit, list_variants
 
 
 def meant(old: str, new: str, name: str) -> set[tuple[str, str]]:
-    return {(one.old, one.new) for group in list_variants(old, new) for one in group if one.names == (name,)}
+    return {(one.old, one.new) for one in list_variants(old, new) if one.name == name}
 
 
-def test_the_texts_as_they_are_come_first() -> None:
-    first = next(list_variants("a", "b"))
-    assert [(one.names, one.old, one.new) for one in first] == [((), "a", "b")]
+def test_a_text_without_a_habit_has_no_variant() -> None:
+    assert not list(list_variants("a", "b"))
+
+
+def test_there_are_few_habits_and_each_is_named_once() -> None:
+    names = [habit.name for habit in HABITS]
+    assert len(names) == len({*names}) <= 17
 
 
 @pytest.mark.parametrize("form", ["{:>6}\t", "{:>6}→", "{:>4} | ", "{}: ", "{}|", "{:05}| "])
@@ -40,7 +45,7 @@ def test_numbers_that_do_not_ascend_are_data() -> None:
 def test_a_fence_goes_with_its_break() -> None:
     assert meant("```py\nx\n```", "y\n", "code fence") == {("x\n", "y\n")}
     assert meant("```py\nx\n```", "```py\ny\n```\n", "code fence") == {("x\n", "y\n")}
-    assert meant("~~~\nx\n\n~~~\n", "~~~\n\n~~~", "code fence") == {("x\n\n", "\n")}
+    assert not meant("~~~\nx\n\n~~~\n", "~~~\n\n~~~", "code fence")  # whose is the blank line?
 
 
 def test_a_fence_that_only_begins_in_new_is_not_undone() -> None:
@@ -60,11 +65,6 @@ def test_escapes_are_undone_in_new_only_if_it_has_them_throughout() -> None:
     assert meant(old, bare.replace("a:", "b:"), "escapes") == {(bare, bare.replace("a:", "b:"))}
 
 
-def test_a_break_inside_of_a_string_is_the_codes_own() -> None:
-    old, new = 'a()\\nprint("x\\n")', 'b()\\nprint("x\\n")'
-    assert meant(old, new, "escaped line breaks") == {('a()\nprint("x\\n")', 'b()\nprint("x\\n")')}
-
-
 def test_a_text_that_says_both_has_no_reading() -> None:
     assert not meant('x = \\"a\\"\\ny = \\"b\\"', 'x = "a"\ny = \\"b\\"', "escapes")
 
@@ -72,30 +72,10 @@ def test_a_text_that_says_both_has_no_reading() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "bare", "undone"),
     [
-        ("quotation signs", "> a\n>\n> b", "> a\n>\n> c", "a\n\nb", "a\n\nc"),
-        ("colours", "\x1b[31ma = 1\x1b[0m", "a = 2", "a = 1", "a = 2"),
         ("signs for line ends", "a$\nb$\n", "a$\nc$\n", "a\nb\n", "a\nc\n"),
-        ("line separators", "a\u2028b", "a\u2028c", "a\nb", "a\nc"),
         ("tags", "<old>a = 1</old>", "<new>a = 2</new>", "a = 1", "a = 2"),
-        ("tags", "<<<<<<< HEAD\na\n=======", "=======\nb\n>>>>>>> new", "a\n", "b\n"),
-        ("quotes around", "`a = 1`", "`a = 2`", "a = 1", "a = 2"),
-        ("quotes around", "a = 1\\n", "a = 2\\n", "a = 1", "a = 2"),
-        ("dots around", "# ...\na\n# ...", "# ...\nb\n# ...", "a\n", "b\n"),
-        ("codes of a URL", "a%20%3D%20%C3%A9", "a%20%3D%20b", "a = é", "a = b"),
         ("composed characters", "e\u0301 \u00e9", "e\u0301 \u00e9 x", "\u00e9 \u00e9", "\u00e9 \u00e9 x"),
-        ("ligatures", "ﬁle of ﬂags", "ﬁle of ﬂag", "file of flags", "file of flag"),
-        ("arrows", "a ≥ b → c", "a ≥ b → d", "a >= b -> c", "a >= b -> d"),
-        ("long dashes", "a — b", "a — c", "a -- b", "a -- c"),
-        ("doubled backslashes", "a \\\\d b", "a \\\\d c", "a \\d b", "a \\d c"),
-        ("doubled braces", "f({{a}})", "f({{b}})", "f({a})", "f({b})"),
-        ("doubled percent signs", "%%s a", "%%s b", "%s a", "%s b"),
-        ("doubled quotes", "''a''", "''b''", "'a'", "'b'"),
-        ("quotes of a shell", "it'\\''s a", "it'\\''s b", "it's a", "it's b"),
-        ("escapes of a shell", "\\$a \\`b\\`", "\\$a \\`c\\`", "$a `b`", "$a `c`"),
-        ("escapes of Markdown", "\\_a\\_ \\*b", "\\_a\\_ \\*c", "_a_ *b", "_a_ *c"),
         ("line numbers", "[7] a\n[8] b", "[7] a\n[8] c", "a\nb", "a\nc"),
-        ("diff signs", "@@ -1 +1 @@\n-a", "@@ -1 +1 @@\n+b", "a", "b"),
-        ("tags", "<![CDATA[a\nb\n]]>", "<![CDATA[\nb\n]]>", "a\nb\n", "\nb\n"),
     ],
 )
 def test_a_habit_goes_from_both_texts(name: str, old: str, new: str, bare: str, undone: str) -> None:
@@ -107,14 +87,8 @@ def test_a_habit_goes_from_both_texts(name: str, old: str, new: str, bare: str, 
     [
         ("entities", "a &lt; b < c"),
         ("code points", "\\u00e9 é"),
-        ("codes of a URL", "a%20b c"),
-        ("doubled backslashes", "\\\\d \\s"),
-        ("doubled braces", "{{a}} {b}"),
-        ("doubled quotes", "''a'' 'b'"),
         ("escaped slashes", "a\\/b/c"),
         ("escapes", 'a\\n"b\\n'),
-        ("arrows", "a → b -> c"),
-        ("line separators", "a\u2028b\nc"),
         ("line numbers", "7: a\n    8: b\n9: c"),
     ],
 )
@@ -134,15 +108,9 @@ def test_a_new_text_that_shows_more_of_a_habit_than_the_old_one_has_no_reading(n
     assert meant(old, old, name)
 
 
-def test_where_backslashes_are_escaped_no_reading_leaves_one_before_a_line_break() -> None:
-    readings = [one for group in list_variants("a\\nb\\n", "a\\nlog(&quot;x\\\\n&quot;)\\n") for one in group]
-    assert any(one.old == "a\nb\n" for one in readings)
-    assert not any("\\\n" in one.new for one in readings)
-
-
 def test_a_repair_whose_habit_does_not_give_back_what_was_sent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def step(old: str, new: str) -> list[Repair]:
-        return [Repair("good", "x", lambda bare: bare + "!"), Repair("bad", "x", lambda bare: bare)]
-
-    monkeypatch.setattr(variants, "_STEPS", (("made up", step, lambda _: True),))
+    undo, spoil = (lambda pattern, text: pattern.sub("", text)), (lambda pattern, bare, sent: bare + "!")
+    shouts = Habit("made up", (re.compile("!"),), undo, spoil)
+    monkeypatch.setattr(habits, "HABITS", (shouts,))
     assert meant("good!", "x", "made up") == {("good", "x")}
+    assert not meant("ba!d", "x", "made up")
