@@ -30,7 +30,9 @@ def test_tabs_take_the_width_that_explains_the_lines() -> None:
 
 
 def test_another_unit_is_told_by_two_depths() -> None:
-    assert depth(["a", "  b"], ["a", "    b"], "    ") == "        "
+    assert depth(["a", "  b"], ["a", "    b"], "      ") == "            "
+    with pytest.raises(Unsure):  # one level deeper than the model's line, or where the file has that line
+        depth(["a", "  b"], ["a", "    b"], "    ")
     assert depth(["    a", "        b"], ["  a", "    b"], "            ") == "      "
 
 

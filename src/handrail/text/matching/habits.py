@@ -67,10 +67,12 @@ def _number(pattern: Pattern, bare: str, sent: str) -> str:
     """Lines numbered one after the other, in one column; the first of several may lack its number."""
     rows = sent.split("\n")
     matches = [pattern.match(row) for row in rows]
-    found = [match for match in matches if match]
-    numbers = [int(match[1]) for match in found]
+    numbered = [match for match in matches if match]
+    numbers = [int(match[1]) for match in numbered]
     missing = [at for at, row in enumerate(rows) if row.strip() and not matches[at]]
-    columns = [match.span(1) for match in found[matches[0] is not None and found[0].start() == found[0].start(1) :]]
+    columns = [
+        match.span(1) for match in numbered[matches[0] is not None and numbered[0].start() == numbered[0].start(1) :]
+    ]
     in_column = len({start for start, _ in columns}) < 2 or len({end for _, end in columns}) < 2
     counts_up = all(after - before == 1 for before, after in pairwise(numbers))
     is_whole = (not missing or (missing == [0] and len(numbers) > 1)) and not pattern.search(bare)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -193,7 +193,7 @@ class _Merge:
         self._rows = [beside[0], *ours, beside[1]]
         """The lines of the file with those above and below them."""
         self._ours, self._old, self._new, self._codes = ours, old, new, codes
-        self._style = _Style(pairs)
+        self._style = _ModelStyle(pairs)
         indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
         self._same = all(a == b for a, b in indents)
         self._flat = not any(a for a, _ in indents) and len({b for _, b in indents}) > 1
@@ -204,16 +204,16 @@ class _Merge:
         leads = [{*"".join(map(indent_of, rows))} for rows in (new, old)]
         if leads[0] - leads[1] - {*" \t"}:
             raise Unsure  # how many blanks does an odd one stand for?
-        wanted = {*self._list_new_indents()}
-        literal = {indent: indent for indent in wanted}
         as_file = True if self._same else self._is_indented_as_file(indents, kept)
+        wanted = {*self._list_new_indents(all_changed=as_file is None)}
+        literal = {indent: indent for indent in wanted}
         self._map = literal if as_file else self._map_indents(indents, wanted, file)
         if as_file is None and self._map != literal:
             raise Unsure
         self._as_file = bool(as_file)
 
     def _map_indents(self, indents: Sequence[tuple[str, str]], wanted: set[str], file: Sequence[str]) -> dict[str, str]:
-        return {} if self._flat else map_indents(indents, wanted, file)
+        return {} if self._flat or not wanted else map_indents(indents, wanted, file)
 
     def _moves_all(self, kept: Sequence[tuple[int, int]]) -> bool:
         """Whether every kept line is at another depth, and lines come or go: the depth may be a slip, then."""
@@ -254,16 +254,15 @@ class _Merge:
             as_file = least[0] == least[2]
         return None if as_file and is_torn else as_file
 
-    def _list_new_indents(self) -> list[str]:
-        """The indentations of the lines that no line of the file stands for."""
-        found = []
+    def _list_new_indents(self, all_changed: bool) -> Iterator[str]:
+        """Yield the indentations of lines that no line of the file stands for, or that are at another depth."""
         for code, i1, i2, j1, j2 in self._codes:
+            is_paired = i2 - i1 == j2 - j1 and (code == "equal" or self._is_line_by_line(range(i1, i2), j1))
             for j in range(j1, j2):
-                i = i1 + j - j1 if i2 - i1 == j2 - j1 else None
                 indent = get_plain_indent(self._new[j])
-                if self._new[j].strip() and (i is None or indent != get_plain_indent(self._old[i]) or code != "equal"):
-                    found.append(indent)
-        return found
+                stays = is_paired and indent == get_plain_indent(self._old[i1 + j - j1])
+                if self._new[j].strip() and (not stays or (all_changed and code != "equal")):
+                    yield indent
 
     def run(self) -> list[MergedRow]:
         rows: list[MergedRow] = []
@@ -310,7 +309,9 @@ class _Merge:
             return MergedRow(i, "")
         is_plain = ours == old and not self._style.sloppy
         body = self._style.restyle(new) if is_plain else _carry_change(ours, old, new, self._style)
-        return MergedRow(i, self._find_indent(self._new[j], i) + body + self._find_trail(i, j))
+        trail = "" if self._style.trims else self._new[j][len(self._new[j].rstrip()) :]
+        trail = trail if self._old[i] == self._old[i].rstrip() else self._find_trail(i, j)
+        return MergedRow(i, self._find_indent(self._new[j], i) + body + trail)
 
     def _add(self, j: int, i1: int, i2: int) -> MergedRow:
         """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
@@ -338,7 +339,7 @@ class _Merge:
         return self._map[indent]
 
 
-class _Style:
+class _ModelStyle:
     """What the matched lines show of the model's blanks and typography, beside the file's."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -377,7 +378,7 @@ def are_alike(old: str, new: str) -> bool:
     return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
 
 
-def _carry_change(ours: str, old: str, new: str, style: _Style) -> str:
+def _carry_change(ours: str, old: str, new: str, style: _ModelStyle) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
     folded, begins_old = squeeze_with_offsets(old)
     folded_ours, begins_ours = squeeze_with_offsets(ours)
