@@ -15,8 +15,9 @@ from handrail.model import Result
 Make = Callable[..., Session]
 EMPTY = "System reminder: File exists but has empty contents"
 LONG = (
-    "\n\n[The answer was cut here: it is too long. Read less at a time with offset and limit. If single lines are very"
-    " long, format the file first (JSON with jq, other files with a formatter of their kind), then read the result.]"
+    "\n\n[The answer was cut here: it is too long.{next} Read less at a time with offset and limit. If single lines are"
+    " very long, format the file first (JSON with jq, other files with a formatter of their kind), then read the"
+    " result.]"
 )
 BEFORE_EDIT = (
     "You must read the file before editing. This tool will error if you attempt an edit without reading the file first."
@@ -207,13 +208,19 @@ def test_s0_13_an_empty_file_is_said_to_be_empty(agent: Session, file: File, tex
     assert _read(agent, file("blank.txt", "\n")).text == "     1\t"
 
 
+def _cut(rows: str, following: int | None) -> str:
+    """An answer of 80,000 characters that names the offset to go on with."""
+    end = LONG.format(next=f" Go on with offset={following}." if following else "")
+    return rows[: 80_000 - len(end)] + end
+
+
 def test_s0_14_an_answer_of_4_characters_times_20000_tokens_is_cut_and_says_how_to_go_on(
     agent: Session, file: File
 ) -> None:
     path = file("a.jsonl", ("x" * 992 + "\n") * 100)
     rows = "\n".join(f"{number:>6}\t" + "x" * 992 for number in range(1, 101))
     result = _read(agent, path)
-    assert result.text == rows[: 4 * 20_000 - len(LONG)] + LONG
+    assert result.text == _cut(rows, 79)
     assert (len(result.text), result.status) == (80_000, "partial")
     assert [note.code for note in result.notes] == ["answer_cut"]
 
@@ -225,7 +232,7 @@ def test_s0_14_the_cut_begins_at_the_limit_itself(agent: Session, file: File, le
     result = _read(agent, file("a.txt", "\n".join(lines)))
     rows = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, start=1))
     assert len(rows) == length
-    assert result.text == (rows[: 80_000 - len(LONG)] + LONG if cut else rows)
+    assert result.text == (_cut(rows, 79) if cut else rows)
     assert result.status == ("partial" if cut else "ok")
 
 
@@ -236,7 +243,7 @@ def test_s0_14_one_endless_line_is_cut_there_too(agent: Session, file: File, hea
     number = head.count("\n") + 1
     rows = [f"     1\t{head[:-1]}"] if head else []
     rows += [f"{f'{number}.{part}':>6}\t" + "x" * 5000 for part in range(1, 21)]
-    assert result.text == "\n".join(rows)[: 80_000 - len(LONG)] + LONG
+    assert result.text == _cut("\n".join(rows), 1 if head else None)
 
 
 def test_s0_15_write_takes_a_path_and_content_and_makes_directories(agent: Session, tmp_path: Path) -> None:

@@ -282,7 +282,6 @@ _OF_OTHER_TOOLS = {
     "no_such_cell",
     "no_such_job",
     "not_all_searched",
-    "not_counted",
     "other_count",
     "past_column",
     "search_timed_out",

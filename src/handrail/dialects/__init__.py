@@ -248,7 +248,7 @@ class Dialect:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
         self._renderer: Renderer = RENDERERS[table.get("renderer", "text")]
         self.templates = DialectTemplates(
-            self._folder.messages, table.get("gutter", "{number:>6}\t"), table.get("said_add", {})
+            self._folder.messages, table.get("gutter", "{number:>6}\t"), table.get("said_add", {}), self.find_name
         )
 
     @cached_property
@@ -269,6 +269,19 @@ class Dialect:
         if entry is None:
             raise UnknownTool(tool=name, known=list(self.entries))
         return entry
+
+    def find_name(self, fact: str) -> str | None:
+        """What the dialect calls a tool (`tool_ID`) or an argument (`arg_ID_NAME`); None if it has none."""
+        kind, _, wanted = fact.partition("_")
+        for name, entry in self.entries.items():
+            if kind == "tool" and entry.id == wanted:
+                return str(name)
+            if kind == "arg" and wanted.startswith(f"{entry.id}_"):
+                ours = wanted.removeprefix(f"{entry.id}_")
+                theirs = next((theirs for theirs, inner in entry.rename.items() if inner == ours), ours)
+                if theirs in self.spec(name).schema["properties"]:
+                    return theirs
+        return None
 
     def with_tools(self, own: Sequence[AnyTool]) -> Dialect:
         """This dialect with further tools of the host's own; raises `ValueError` for a name that is taken."""

@@ -22,7 +22,7 @@ from handrail.dialects.folder import (
     read_folder,
 )
 from handrail.dialects.renderers import RENDERERS
-from handrail.dialects.templates import facts_in
+from handrail.dialects.templates import NAMED, facts_in
 from handrail.text.toml_lines import Key, find_lines
 from handrail.tools.tool import AnyTool
 
@@ -214,7 +214,8 @@ class _FolderCheck:
             except ValueError as error:
                 report.add(way, f"{key}: {error}")
                 continue
-            for fact in sorted({fact for fact, _ in named}.difference(facts)) if facts is not ANY else ():
+            unknown = {fact for fact, _ in named if not fact.startswith(NAMED)}.difference(facts)
+            for fact in sorted(unknown) if facts is not ANY else ():
                 report.add(way, f"{key}: unknown fact {{{fact}}}: {suggest(fact, facts)}")
             for fact, form in named:
                 if not _is_format(form):

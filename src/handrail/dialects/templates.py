@@ -3,7 +3,8 @@
 `{name}` is a fact, with Python's format codes; `{count:n line}` gives "1 line" or "2 lines". `[[ ... ]]` is left out
 unless every fact in it is there: a missing, empty or false one drops the passage. `[[name? ... ]]` tests a fact without
 printing it, and `[[!name? ... ]]` is printed if that fact is not there. Names of files are escaped, so that a name
-cannot forge structure.
+cannot forge structure. `{tool_grep}` is what the dialect calls the tool with the id `grep`, and `{arg_grep_offset}`
+what it calls the argument `offset` of that tool; where the dialect has none, the fact is missing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import string
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +22,7 @@ from handrail.tools.notes import NoteFacts
 _OPTIONAL = re.compile(r"\[\[(?:(!?)(\w+)\?)?(.*?)\]\]", re.DOTALL)
 _ABSENT = (None, "", False)
 _NAMES = {"path", "root", "roots", "nearest", "known", "tool"}
+NAMED = ("tool_", "arg_")
 _REASONS = {"why", "kind"}
 """Facts that are words of ours, which a dialect in another language translates under `[reasons]`."""
 
@@ -42,17 +44,24 @@ class DialectTemplates:
     """The templates of one dialect, and its layout of numbered lines."""
 
     def __init__(
-        self, messages: Mapping[str, str], gutter: str, add: Mapping[str, int] | None = None, notes: str = ""
+        self,
+        messages: Mapping[str, str],
+        gutter: str,
+        add: Mapping[str, int] | None = None,
+        find_name: Callable[[str], str | None] | None = None,
+        notes: str = "",
     ) -> None:
         self.messages = messages
         self.notes = notes
+        self._find_name = find_name
+        """Finds the dialect's name of a tool or an argument."""
         self._gutter = gutter
         self._add = add or {}
         """Added to a fact that is a number before it is printed: `next = -1` if the dialect counts from 0."""
 
     def with_notes(self, notes: str) -> DialectTemplates:
         """The same templates for one answer with these notes."""
-        return DialectTemplates(self.messages, self._gutter, self._add, notes)
+        return DialectTemplates(self.messages, self._gutter, self._add, self._find_name, notes)
 
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
         """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
@@ -85,6 +94,8 @@ class DialectTemplates:
                 value = getattr(facts, name)
             elif name == "notes":
                 value = self.notes
+            elif self._find_name and name.startswith(NAMED):
+                value = self._find_name(name)
             else:
                 continue
             value = _make_printable(name, value)

@@ -17,7 +17,7 @@
       |                                     bad_notebook  no_such_cell  already_applied  garbled  repetitive
       |                                     bad_anchor  too_much_work
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
-      |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
+      |- ReplaceError search and replace:   other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
       |- CommandError commands:             bad_command  patch_not_alone  timeout_too_long  no_such_job  too_many_jobs
       |                                      stdin_closed  bad_filter  slow_filter  no_sandbox
@@ -70,7 +70,6 @@ from handrail.errors.changes import (
     ManyMatches,
     NoMatch,
     NoSuchCell,
-    NotCounted,
     NothingToChange,
     OtherCount,
     PatchError,
@@ -192,7 +191,6 @@ __all__ = [
     "NoSandbox",
     "NoSuchCell",
     "NoSuchJob",
-    "NotCounted",
     "NotDirectory",
     "NotFound",
     "NotRegular",

@@ -215,12 +215,6 @@ class ReplaceError(ToolError):
     """The occurrences cannot be replaced as asked."""
 
 
-class NotCounted(ReplaceError):
-    """The call names neither the number of occurrences nor their ids."""
-
-    code = "not_counted"
-
-
 class OtherCount(ReplaceError):
     code = "other_count"
     count: int

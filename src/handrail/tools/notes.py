@@ -68,6 +68,8 @@ class PagesStopped(NoteFacts):
 class AnswerCut(NoteFacts):
     code = "answer_cut"
     count: int
+    next: int | None = None
+    """The line to continue with."""
 
 
 class MoreEntries(NoteFacts):

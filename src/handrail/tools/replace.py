@@ -17,7 +17,6 @@ from handrail.errors import (
     BinaryFile,
     CannotEncode,
     EmptyMatch,
-    NotCounted,
     NotFound,
     NothingToChange,
     NotRegular,
@@ -84,9 +83,14 @@ class Args(Arguments):
     include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     _sought: _Sought | None = None
 
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing is to be changed: a dry run, which a call without `expected` and `only` is, too."""
+        return self.dry_run or (self.expected is None and self.only is None)
+
     def check(self) -> None:
-        if self.offset and not self.dry_run:
-            raise ValueError("offset is only for dry_run; to replace some occurrences, list their ids in only")
+        if self.offset and not self.only_looks:
+            raise ValueError("offset is only for a dry run; to replace some occurrences, list their ids in only")
         if self.only is not None and not self.only:
             raise ValueError("only is empty: give ids, or leave it out")
 
@@ -255,10 +259,8 @@ class _Hunt:
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """The files that will be changed. A dry run changes none."""
-    if args.dry_run:
+    if args.only_looks:
         return []
-    if args.expected is None and args.only is None:
-        raise NotCounted()
     hunt = _search_files(args, ctx)
     paths = {place.path: hunt.real[place.path] for place in hunt.choose()}
     args.__dict__["_sought"] = _Sought(paths, hunt.receipt)
@@ -315,7 +317,7 @@ def _list_files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    if args.dry_run:
+    if args.only_looks:
         hunt = _search_files(args, ctx)
         return _build_outcome("found", args, hunt, hunt.choose(), ctx.limits)
     assert args._sought is not None, "seek comes first"
@@ -367,7 +369,7 @@ def _build_outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], 
     counts = Counter(place.path for place in chosen)
     receipt, called = hunt.receipt, hunt.ids()
     notes: list[NoteFacts] = []
-    if more and args.dry_run:
+    if more and args.only_looks:
         left = len(chosen) - following
         notes.append(MoreOccurrences(next=following, remaining=left, total=len(chosen)))
     if receipt.unreadable:
@@ -387,7 +389,7 @@ def _build_outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], 
         occurrences=listed,
         total=len(chosen),
         replaced=len(chosen) if kind == "done" else 0,
-        dry_run=args.dry_run,
+        dry_run=args.only_looks,
         next_offset=following if more else None,
         receipt=receipt.data(),
     )

@@ -19,6 +19,8 @@ from handrail.tools.tool import Context, Outcome, Templates
 
 _GUTTER = 7
 """The characters of the gutter, which count as part of the answer."""
+_NOTE = 400
+"""Room for the note at the end of an answer that is cut."""
 _NO_LINES = (
     "System reminder: no lines were read because `limit` was 0. The file was not inspected and may have contents; "
     "retry with `limit` >= 1 to read it."
@@ -90,7 +92,9 @@ def _read_rows(args: read.Args, ctx: Context[Limits], first: int) -> Outcome[Fac
     ctx.mark_seen(file, rows[0].row.number, rows[-1].row.number)
     facts = CutPageFacts(**asdict(about), rows=rows, most=limits.answer_chars)
     data = read.page_data(file, about, page, rows, more=True)
-    return Outcome("page", facts, data, (AnswerCut(count=ends[-1] - 1 - limits.answer_chars),))
+    following = rows[bisect_right(ends, limits.answer_chars - _NOTE)].row.number
+    count = ends[-1] - 1 - limits.answer_chars
+    return Outcome("page", facts, data, (AnswerCut(count=count, next=following if following > first else None),))
 
 
 def _split_rows(page: Sequence[PageLine], size: int, most: int) -> list[ShownRow]:
