@@ -28,6 +28,15 @@ def test_a_new_project_is_told_how_to_start(project: Path) -> None:
     assert b"handrail demo" in completed.stdout
 
 
+def test_attached_agents_are_named(project: Path, tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
+    assert b"Attached" not in handrail(cwd=project, variables=home).stdout
+    assert handrail("attach", "claude", cwd=project, variables=home).returncode == 0
+    assert handrail(cwd=project, variables=home).stdout.startswith(b"Attached: Claude Code\n\nNothing is recorded")
+    assert handrail("detach", "claude", cwd=project, variables=home).returncode == 0
+    assert b"Attached" not in handrail(cwd=project, variables=home).stdout
+
+
 def test_the_changes_of_today_are_counted_for_each_session(project: Path) -> None:
     call(project, "Write", "file_path=a.txt", "content=one")
     call(project, "Write", "file_path=../outside.txt", "content=one")

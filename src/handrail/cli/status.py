@@ -1,4 +1,4 @@
-"""`handrail` alone: what changed in this project today, what is waiting, and the next useful command."""
+"""`handrail` alone: attached agents, what changed in this project today, what is waiting, the next useful command."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def show_status() -> int:
 
     project = os.path.realpath(".")
     path = get_default_path(find_state())
+    attached = _list_attached()
     if not os.path.exists(path):
-        write(_START)
+        write("\n".join([*attached, _START]))
         return 0
     try:
         with JournalReader(path) as reader:
@@ -49,8 +50,15 @@ def show_status() -> int:
     if calls:
         lines += ["", "  handrail undo   undo the newest change", "  handrail log    every call with its number"]
         lines += ["  handrail web    the same as a page in your browser, with diffs"]
-    write("\n".join(lines) + "\n")
+    write("\n".join([*attached, *lines]) + "\n")
     return 0
+
+
+def _list_attached() -> list[str]:
+    from handrail.cli.attached_clients import list_attached
+
+    names = list_attached()
+    return [f"Attached: {', '.join(names)}", ""] if names else []
 
 
 def _describe_today(reader: JournalReader, calls: list[CallRow]) -> list[str]:
