@@ -253,10 +253,11 @@ def test_a_chat_is_rewound_past_commands_of_which_the_journal_has_no_file(sessio
     assert describe(str(workspace), times=True) == before
 
 
-def test_protected_files_that_a_command_creates_are_put_back(session: Session, workspace: Path) -> None:
+def test_protected_files_are_not_kept_where_nobody_can_be_asked(session: Session, workspace: Path) -> None:
     result = session.call("Bash", {"command": opaque("open('handrail.' + 'toml', 'w'); open('ok', 'w')")})
-    assert "protected_put_back" in [note.code for note in result.notes]
-    assert (workspace / "ok").exists()
+    assert "changes_dropped" in [note.code for note in result.notes]
+    assert "handrail.toml" in result.text
+    assert not (workspace / "ok").exists()
     assert not (workspace / "handrail.toml").exists()
 
 

@@ -59,7 +59,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dkkkkd", "write", ".cursor/rules/x.md", {}),
     ("dkkkkd", "write", ".vscode/tasks.json", {}),
     ("dkaaad", "write", ".vscode/extensions.json", {}),
-    ("dkaaad", "write", ".github/workflows/ci.yml", {}),
+    ("dkkkkd", "write", ".github/workflows/ci.yml", {}),
     ("dkaaad", "write", "AGENTS.md", {}),
 ]  # fmt: skip
 

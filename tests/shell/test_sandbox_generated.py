@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from handrail import Answer, Session, Settings
-from handrail.model import Result
+from handrail.model import Question, Result
 from handrail.policy.modes import Mode
 from tests import sizes
 from tests.shell.own_places import BOUNDARIES
@@ -180,8 +180,8 @@ def test_a_command_that_a_person_approved_changes_protected_files(work: Path, sa
     assert (work / ".mcp.json").read_text(encoding="utf-8") == "wanted"
 
 
-@pytest.mark.parametrize("sandbox", BOUNDARIES)
-def test_what_is_put_back_is_said_and_its_contents_are_kept(work: Path, sandbox: str) -> None:
+def test_what_is_put_back_is_said_and_its_contents_are_kept(work: Path) -> None:
+    sandbox = "landlock"  # without drafts
     _make_tree(work)
     (work / "attack.py").write_text("open('.envrc', 'w').write('evil')\n", encoding="utf-8")
     with _session(work, sandbox, mode="accept-edits") as session:
@@ -192,8 +192,13 @@ def test_what_is_put_back_is_said_and_its_contents_are_kept(work: Path, sandbox:
         assert [path.read_text(encoding="utf-8") for path in kept] == ["evil"]
 
 
-@pytest.mark.parametrize("sandbox", BOUNDARIES)
-def test_git_works_as_ever_with_files_that_it_brings_from_branches(work: Path, sandbox: str) -> None:
+def test_git_works_as_ever_with_files_that_it_brings_from_branches(work: Path) -> None:
+    asked: list[Question] = []
+
+    def accept(question: Question) -> bool:
+        asked.append(question)
+        return True
+
     person = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
 
     def git(*words: str) -> None:
@@ -209,16 +214,19 @@ def test_git_works_as_ever_with_files_that_it_brings_from_branches(work: Path, s
     git("add", ".")
     git("commit", "-qm", "two")
     git("checkout", "-q", "main")
-    with _session(work, sandbox, mode="accept-edits") as session:
-        result = _bash(session, "git checkout -q other")
-        assert result.ok and result.data["put_back"] == [], result.text
+    with _session(work, "namespaces", mode="accept-edits", approve=accept) as session:
+        assert _bash(session, "git checkout -q other").ok
         assert (work / ".mcp.json").read_text(encoding="utf-8") == "other"
-        assert _bash(session, "git checkout -q main").data["put_back"] == []
+        assert _bash(session, "git checkout -q main").ok
         assert not (work / ".gitlab-ci.yml").exists()
+        assert len(asked) == 2
+        git("rm", "-q", ".mcp.json")
+        git("commit", "-qm", "three")
+        git("branch", "-qf", "other")
         script = "git init -q new && git clone -q . copy && git worktree add -q tree other && git status -s"
         (work / "work.sh").write_text(script, encoding="utf-8")
         result = _bash(session, "bash work.sh")
-        assert result.ok and result.data["put_back"] == [], result.text
+        assert result.ok and len(asked) == 2, result.text
         assert (work / "new/.git/config").exists() and (work / "copy/.git/config").exists()
         assert (work / "tree/.git").exists()
 

@@ -34,6 +34,8 @@ from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
+from handrail.shell.sandbox.git_internals import judge_repositories
+from handrail.shell.sandbox.installation import find_installation
 from handrail.shell.sandbox.tracked_files import DraftRepository
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
@@ -239,27 +241,16 @@ class DraftChanges:
         size = sum(entry.size for entry in sides if entry and entry.type == "file")
         return size >> 20 if size >= _MUCH_COPIED else 0
 
-    def judged_changes(self) -> Iterator[DraftChange]:
-        """The changes that a policy judges one by one; those inside a repository count as one of its directory.
-
-        Git's hooks and settings are read-only for commands, or put back.
-        """
-        repositories = set[str]()
-        for change in self.changes:
-            path = f"/{change.path}/" if change.is_directory and change.before is None else f"/{change.path}"
-            above, inside, _ = path.partition("/.git/")  # a new repository is one too
-            if not inside:
-                yield change
-            elif above not in repositories:
-                repositories.add(above)
-                entry = change.before or change.after  # its directory is changed, whatever happened in it
-                yield DraftChange(above.strip("/") or ".", entry, entry)
-
     def describe_for_person(self, asked: Sequence[Access]) -> ObservedChanges:
         """The changes as they are shown to the person who decides on them."""
+        named = {access.target for access in asked}
         with ChangeReader(self.draft.directory) as reader:
             pairs = zip(self.changes, self.diffs, strict=False)
             proposed = [_propose(reader, change, line) for change, line in pairs]
+            # Beyond what is shown of every command: what the person is asked about.
+            more = [change for change in self.changes[len(self.diffs) :] if change.path in named][:MOST_COMPARED]
+            further = [replace(_propose(reader, change, reader.diff(change)), parts=False) for change in more]
+        proposed = sorted([*proposed, *further], key=lambda one: one.path not in named)
         return ObservedChanges(proposed, asked, len(self.changes) - len(proposed))
 
     def unified(self, shows: Callable[[str], bool] = lambda _: True) -> str:
@@ -359,8 +350,8 @@ class CallDraft:
         draft = host.create_draft() if host.drafts_of else None
         return cls(draft, approved, services, progress) if draft else None
 
-    def settle(self) -> bool:
-        """Look at the changes, judge them, and keep or drop them; returns whether a person has approved all of them.
+    def settle(self) -> None:
+        """Look at the changes, judge them, and keep or drop them.
 
         Changes that nobody wants are dropped with the draft; those that could not be kept stay in it, under the name
         `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be. After an error
@@ -380,7 +371,7 @@ class CallDraft:
                 if self._judge_workspace() != "deny":
                     changes.keep_times()
                 self._is_settled = True
-                return False
+                return
             if changes.writes_files and self.open_draft.directory.is_disk_full():
                 raise OSError(errno.ENOSPC, "the disk is full, and a file may be half written")
             consent = self._approve(changes)
@@ -403,9 +394,6 @@ class CallDraft:
                 raise
             self.not_kept = describe_failure(error)
             self._leave()
-        else:
-            return consent is not None
-        return False
 
     def _require_same_in_git(self, changes: DraftChanges, hidden: Sequence[str]) -> None:
         """Raise `Denied` if the index or new commits drop or change a path that the command could not see."""
@@ -422,8 +410,9 @@ class CallDraft:
 
     def _drop_own_caches(self) -> None:
         """Leave out what Python compiled of Handrail's own packages: it would be run instead of their sources."""
-        guard, directory = self._services.command_host().protected_files, self.open_draft.directory
-        for path in guard.installation.list_caches(directory.upper, directory.info.workspace) if guard else ():
+        directory = self.open_draft.directory
+        workspace = directory.info.workspace
+        for path in find_installation((workspace,)).list_caches(directory.upper, workspace):
             if os.path.isdir(path) and not os.path.islink(path):
                 remove_tree(path)
             else:
@@ -450,7 +439,7 @@ class CallDraft:
         if self.approved.by_person or (verdict.decision == "allow" and not protected):
             return None
         if verdict.decision == "allow":
-            why = f"{escape(protected[0].target)} is protected: a command changes it only with your approval"
+            why = f"{escape(protected[0].target)} may decide which programs git runs, so it is asked about every time"
             verdict = Verdict("ask", "protected", why)
         if len(accesses) > MOST_NAMED:  # as rules they would be too many to read
             verdict = replace(verdict, allow="")
@@ -489,33 +478,23 @@ class CallDraft:
         return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision
 
     def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
-        """The accesses that the changes are judged by, and whether these are of protected files.
+        """The accesses that the changes are judged by, and whether a person has to approve them in any case.
 
-        Protected files are left out where git did its ordinary work, and where nobody can be asked: these are put back.
-        So are files with the name of a secret that git took from a branch.
+        Git's everyday work inside a repository counts as one change of the directory around it.
         """
-        host = self._services.command_host()
-        guard = host.protected_files
-        can_ask = self._services.approvals.can_ask
-        can_undo = changes.can_undo
-        switched = any(change.path.endswith(".git/HEAD") for change in changes.changes)
-        with ChangeReader(self.open_draft.directory) as reader:
-            for change in changes.judged_changes():
-                access = self._access(change, can_undo)
-                if change.after and change.after.type == "file" and host.has_secret_name(access.path):
-                    raw = reader.read_after(change, MOST_COMPARED_BYTES)
-                    if guard and raw is not None and guard.is_of_git(access.path, raw):
-                        continue
-                protected = guard is not None and guard.is_protected(access.path)
-                if guard and protected:
-                    raw = None if change.after is None else reader.read_after(change, MOST_COMPARED_BYTES) or b""
-                    by_git = switched if change.after is None else change.after.type == "file"
-                    if by_git and guard.is_of_git(access.path, raw):
-                        continue
-                    own = guard.installation.contains(access.path)
-                    if not (can_ask or own) and self._judge([access]).decision != "deny":
-                        continue
-                yield access, protected
+        can_undo, directory = changes.can_undo, self.open_draft.directory
+        has_rules = hasattr(self._services.approvals.policy, "protects")
+        with ChangeReader(directory) as reader:
+            in_git = judge_repositories(changes.changes, reader, directory.info.workspace)
+        tops = set[str]()
+        for change in changes.changes:
+            top = in_git.everyday.get(change.path)
+            if top is None:
+                yield self._access(change, can_undo), has_rules and change.path in in_git.unusual
+            elif top not in tops:
+                tops.add(top)
+                entry = change.before or change.after  # the directory is changed, whatever happened in it
+                yield self._access(DraftChange(top, entry, entry), can_undo), False
 
     def _access(self, change: DraftChange, can_undo: bool) -> Access:
         """The access that a change is judged by. To lose old contents for good counts as a deletion."""
@@ -543,7 +522,9 @@ class CallDraft:
         if in_git:
             host.begin_changes(in_git)
         try:
-            changes.keep()
+            with self._services.accepting() as accepted:
+                accepted += (os.path.join(workspace, change.path) for change in changes.changes)
+                changes.keep()
         except BaseException:
             if self.open_draft.directory.state != "kept":  # else it has come after the last step
                 self._progress.token = token and replace(token, withdrawn=True)

@@ -102,7 +102,6 @@ def open_command_host(
         own=own.state,
         config=own.config,
         drafts=state if settings.drafts else "",
-        state=state,
         limits=ResourceLimits(processes=settings.most_processes),
     )
     return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
     from handrail.policy.judge import RulePolicy
+    from handrail.policy.protected import FirstIgnores
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
@@ -608,7 +609,15 @@ class Session:
             loopback=lambda: self.settings.network != "off",
             filtered=lambda: self.command_host().filters,
             tracked=self.tracked_files,
+            ignores=self._first_ignores,
         )
+
+    @cached_property
+    def _first_ignores(self) -> FirstIgnores:
+        """What git ignored when the session began."""
+        from handrail.policy.protected import FirstIgnores
+
+        return FirstIgnores([os.path.realpath(root.path) for root in self.workspace.roots if not root.alias])
 
     @cached_property
     def tracked_files(self) -> TrackedFiles:

@@ -29,6 +29,7 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import NameTest, PathPattern, PathSet, SecretContents, escape_glob, is_in_packages, is_within
+from handrail.policy.protected import FirstIgnores, ProtectedPaths, list_protected_names
 from handrail.policy.repository_paths import list_named_by_git
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
@@ -38,21 +39,33 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.files.directory_index import Entry
     from handrail.shell.parser.script import Script
+    from handrail.shell.sandbox.installation import Installation
     from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 
 @lru_cache(1)
 def load_built_in_rules() -> tuple[Rule, ...]:
     """The built-in rules, each with its name as its text."""
-    tables = {**secret_path_rules(), **load_defaults()["rules"]}
+    rules = load_defaults()["rules"]
+    protected = {**rules["protected"], "path": list_protected_names()}
+    tables = {**secret_path_rules(), **rules, "protected": protected}
     return tuple(replace(from_table(table), text=name) for name, table in tables.items())
 
 
 class BuiltInPaths:
     """The built-in rules about paths, compiled when they are first asked."""
 
-    def __init__(self, roots: Sequence[str], home: str, tracked: TrackedFiles | None = None) -> None:
-        """``tracked``: the files that git tracks, which are no secrets by their names."""
+    def __init__(
+        self,
+        roots: Sequence[str],
+        home: str,
+        tracked: TrackedFiles | None = None,
+        ignores: FirstIgnores | None = None,
+    ) -> None:
+        """``tracked``: the files that git tracks, which are no secrets by their names.
+
+        ``ignores``: what git ignored when the session began.
+        """
         self._roots = roots
         self._home = home
         self._tracked = tracked
@@ -60,7 +73,7 @@ class BuiltInPaths:
         self._named: set[str] = set()
         """Paths that have a secret's name: of many secrets each is asked about before every command."""
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
-        self._for_commands: PathSet | None = None
+        self.protected = ProtectedPaths(roots, home, ignores)
 
     @cached_property
     def _named_by_git(self) -> list[str]:
@@ -69,12 +82,19 @@ class BuiltInPaths:
     @cached_property
     def _protected(self) -> Rule:
         """The rule about protected paths, with Handrail's own installation if that is in the workspace."""
-        from handrail.shell.sandbox.installation import find_installation  # slow to import
-
         rule = next(rule for rule in load_built_in_rules() if rule.text == "protected")
-        own = find_installation(tuple(self._roots))
+        own = self._installation
         texts = [*map(escape_glob, own.paths), *(f"{escape_glob(place)}/{name}" for place, name in own.patterns)]
         return replace(rule, paths=(*rule.paths, *map(PathPattern, texts)))
+
+    @cached_property
+    def _installation(self) -> Installation:
+        from handrail.shell.sandbox.installation import find_installation  # slow to import
+
+        return find_installation(tuple(self._roots))
+
+    def _is_own(self, path: str) -> bool:
+        return bool(self._installation) and self._installation.contains(path)
 
     def _get_rules(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
@@ -97,8 +117,19 @@ class BuiltInPaths:
         matching = [rules[number] for number in paths.find(path)]
         if any(rule.text in secret_path_rules() for rule in matching) and self.is_public(path):
             matching = [rule for rule in matching if rule.text not in secret_path_rules()]
-        if action != "read" and any(is_within(top, path) for top in self._named_by_git):
-            matching.append(self._protected)
+        return matching if action == "read" else self._refine_protected(matching, path)
+
+    def _refine_protected(self, matching: list[Rule], path: str) -> list[Rule]:
+        """Add the rule about protected paths where more than a name decides, and drop it inside dependencies."""
+        named = [rule for rule in matching if rule.text == self._protected.text]
+        if named and self.protected.is_dependency(path) and not self._is_own(path):
+            return [rule for rule in matching if rule not in named]
+        if not _MAY_STEER.search(path) and not self._named_by_git:  # nearly every path
+            return matching
+        more = self.protected
+        by_git = any(is_within(top, path) for top in self._named_by_git)
+        if not named and (by_git or (not matching and more.is_new_entry(path)) or more.steers_git(path)):
+            return [*matching, self._protected]
         return matching
 
     @cached_property
@@ -109,12 +140,8 @@ class BuiltInPaths:
         return [os.path.join(self._home, text) for text in plain if not set(text) & set("*?[{")]
 
     def protects(self, path: str) -> bool:
-        """Whether a command may change this only if a person has approved it."""
-        if self._for_commands is None:
-            texts = load_defaults()["commands"]["protected"]
-            paths = (*self._protected.paths, *(PathPattern(text) for text in texts))
-            self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
-        return bool(self._for_commands.find(path)) or any(is_within(top, path) for top in self._named_by_git)
+        """Whether a person has to approve a change of this."""
+        return any(rule.text == self._protected.text for rule in self.all("write", path))
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
@@ -284,6 +311,8 @@ class SecretFiles:
 _MOST_READ = 10_000
 """Files whose contents are looked at. In a repository only untracked ones count."""
 _PASSED_OVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_MAY_STEER = re.compile(r"/\.|/(?:HEAD|objects|refs|commondir|config|config\.worktree|hooks|info)(?:/|$)")
+"""A dot name, or a name inside a repository."""
 _PLAIN_NAME = "directory"
 """A name that no rule is about."""
 _MOST_KEPT = 50_000
@@ -394,7 +423,6 @@ _NAMES = (
     "conversations",
     "mcp-http-token",
     "mcp-installs.json",
-    "made-commits",
 )
 """Names in the state directory, for a workspace inside it."""
 _RULE = "Handrail's own files"

@@ -55,6 +55,7 @@ from handrail.text.globs import Glob
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
+    from handrail.policy.protected import FirstIgnores
     from handrail.policy.shell_patterns import ShellPatterns
     from handrail.shell.sandbox.tracked_files import TrackedFiles
 
@@ -167,11 +168,13 @@ class RulePolicy:
         loopback: Callable[[], bool] = lambda: True,
         filtered: Callable[[], bool] = lambda: False,
         tracked: TrackedFiles | None = None,
+        ignores: FirstIgnores | None = None,
     ) -> None:
         """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there.
 
         ``filtered``: they can have a proxy there which reaches allowed hosts alone. ``tracked``: the files that git
-        tracks; by default nothing is remembered of them for later sessions.
+        tracks; by default nothing is remembered of them for later sessions. ``ignores``: what git ignored when the
+        session began; by default now.
         """
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
@@ -197,7 +200,7 @@ class RulePolicy:
         self._allow = self._set([] if self._defaults.fixed else counted, deep=False)
         self._opening = self._set(exact, deep=False)
         self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
-        self._built_in = BuiltInPaths(self._roots, self._home, tracked)
+        self._built_in = BuiltInPaths(self._roots, self._home, tracked, ignores)
         self._commands = [rule for rule in load_built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
         self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
@@ -650,7 +653,7 @@ class RulePolicy:
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)
-        if guard:
+        if guard and not access.deferred:  # in a draft the change itself is judged, and shown
             return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
         if action == "delete" and any(is_within(path, root) for root in self._roots):
             return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or contains it")

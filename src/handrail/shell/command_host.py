@@ -106,8 +106,6 @@ class HostOptions:
     """Where the user's settings and rules are: not for commands either."""
     drafts: str = ""
     """The state directory, if commands may run in drafts of the workspace."""
-    state: str = ""
-    """The state directory, to remember the commits of commands."""
     log_bytes: int = 4 << 30
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
@@ -140,8 +138,8 @@ class CommandOptions:
     """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
     streams: CommandStreams | None = None
     """The streams, the environment and the script of a command that another agent runs."""
-    on_end: Callable[[], bool] | None = None
-    """Called when it has ended, before protected files are put back; returns whether their changes were approved."""
+    on_end: Callable[[], None] | None = None
+    """Called when it has ended."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -187,8 +185,6 @@ class CommandHost:
         self._guard: ProtectedFiles | None = None
         self._watched: WatchedJobs | None = None
         self._put_back: dict[str, list[PutBack]] = {}
-        self._jobs_ran = False
-        """Whether a job may have changed references since they were last looked at."""
         self._services = LocalServices(options.permits_port)
         self._proxies: dict[str, FilterProxy] = {}
         self._hiding: HidingLayer | None = None
@@ -250,7 +246,7 @@ class CommandHost:
                 own = (*options.own, *options.config)
                 missing = self._create_missing(own)
                 if options.protects or missing:
-                    self._guard = ProtectedFiles(self._roots, options.protects, missing, options.state)
+                    self._guard = ProtectedFiles(self._roots, options.protects, missing)
                     self._watched = WatchedJobs(self._guard, self._place_removed)
                 store = self._open_store()
                 places = {store.path, store.layers_directory} if store else ()
@@ -482,9 +478,7 @@ class CommandHost:
         """
         level = _choose_protection(command, given, keep)
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
-        before = guard.find(own=given.draft is None) if guard else None
-        if not given.reads:
-            self._note_refs(by_command=False)
+        before = guard.find(own=True) if guard else None
         if self._services.refused:  # by a job, meanwhile
             self._services.take_refused()
         changes = not given.draft and not given.reads
@@ -496,7 +490,6 @@ class CommandHost:
             if changes:
                 self.end_changes()
             raise
-        approved = False
         ended: CommandEnd | None = None
         try:
             if on_start:
@@ -506,22 +499,19 @@ class CommandHost:
                 self._changing.append(run)
                 changes = False
             if ended is not None and given.on_end:
-                approved = given.on_end()
+                given.on_end()
         except BaseException:
             run.end("cancelled")
             raise
         finally:
             if guard and before:
                 mounted = before.mounted(level) if self.boundary.namespaced else []
-                done = guard.put_back(before, mounted, self._place_removed, approved)
+                done = guard.put_back(before, mounted, self._place_removed)
                 self._put_back[run.order.log] = done
                 if ended is None and self._watched:
                     self._watched.watch(run, before, mounted)
             elif given.approved and self._watched:
                 self._watched.accept_all()
-            if not given.reads:
-                self._note_refs(by_command=True)
-                self._jobs_ran = self._jobs_ran or ended is None
             if ended is not None and given.ports:
                 self._services.withdraw(given.ports)
             if changes:
@@ -529,13 +519,6 @@ class CommandHost:
         if ended is not None:
             self._over(run)
         return run, ended
-
-    def _note_refs(self, by_command: bool) -> None:
-        """Look which branches and tags are new: a command's, as long as one runs, and else somebody's."""
-        guard = self.protected_files
-        if guard:
-            guard.note_refs(by_command or self._jobs_ran)
-            self._jobs_ran = any(job.running for job in self.jobs.list())
 
     def run_own(
         self,
@@ -629,8 +612,6 @@ class CommandHost:
     ) -> Job:
         """A command in the background."""
         started = list[Job]()
-        self._note_refs(by_command=False)
-        self._jobs_ran = True
 
         def start(order: CommandOrder) -> Run:
             started.append(self.jobs.start(order, timeout))
@@ -880,8 +861,6 @@ class CommandHost:
             self._watched.check()
         if over:
             return
-        if self._guard and self._jobs_ran:
-            self._guard.note_refs(by_command=True)
         with self._lock:
             for thread in self._dropping:
                 thread.join()
@@ -913,12 +892,11 @@ def _choose_protection(command: str, given: CommandOptions, keep: bool) -> Prote
 
     ``keep``: it may run on in the background, where the files are only compared now and then.
     """
-    if given.approved:
+    if given.approved or given.draft:  # in a draft every change is judged before it is kept
         return "nothing"
     if given.git_settings and not keep:
         return "hooks"
-    # In a draft the changes of protected files are seen, and asked about.
-    return "repositories" if given.reads or given.draft or _GIT.search(command) else "everything"
+    return "repositories" if given.reads or _GIT.search(command) else "everything"
 
 
 def _over() -> BadCommand:

@@ -143,8 +143,8 @@ class CommandDraft(Protocol):
     def notes(self) -> Sequence[NoteFacts]:
         """Notes on how its changes were kept."""
 
-    def settle(self) -> bool:
-        """The command has ended: judge its changes, keep or drop them; returns whether a person approved them."""
+    def settle(self) -> None:
+        """The command has ended: judge its changes, and keep or drop them."""
 
 
 class CommandCopy(Protocol):

@@ -4,33 +4,26 @@ A boundary that mounts makes the files that exist read-only. A name that does no
 creating it, and Landlock cannot take a part out of a writable tree at all. So protected files are compared after the
 command: created ones are moved out of the tree, changed and deleted ones are restored.
 
-Git creates such files in ordinary work. These pass: settings that run no program, sample hooks, and contents of a
-branch or tag that no command made (so that `git checkout` works).
+This serves commands that work on the workspace itself: background jobs, and all commands where there are no drafts. In
+repositories, settings that run no program and sample hooks pass.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import secrets
 import shutil
 import stat
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.files.directory_index import DirectoryIndex, Entry
-from handrail.programs import get_program, make_search_path
 from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
-from handrail.shell.sandbox.environment import scrub_environment
-from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.sandbox.git_internals import are_harmless_settings
 from handrail.shell.sandbox.installation import Installation, find_installation
-from handrail.shell.sandbox.ref_history import RefHistory
 from handrail.system_calls import DIRECTORY, copy_contents, open_beneath
 from handrail.workspace import is_temporary_name
 
@@ -45,21 +38,6 @@ _GIT_FILES = ("config", "config.worktree", "commondir", "info/attributes")
 _HG_FILES = ("hgrc", "hgrc-not-shared")
 _NOISE = frozenset({"workspace.xml", "shelf", "usage.statistics.xml", "tasks.xml"})
 """Files in `.idea` that an editor writes by itself all the time."""
-_HARMLESS = re.compile(
-    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
-    r"|sparsecheckout|sparsecheckoutcone)"
-    r"|index\.sparse|remote\..*\.(?:url|pushurl|fetch|tagopt)|branch\..*\.(?:remote|merge|rebase|pushremote)"
-    r"|user\.(?:name|email)|submodule\.(?:.*\.)?(?:url|active)|extensions\.(?:objectformat|refstorage|worktreeconfig)"
-    r"|lfs\.repositoryformatversion|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|remote\.pushdefault"
-    r"|fetch\.prune|remote\..*\.(?:prune|promisor|partialclonefilter)|branch\..*\.description|init\.defaultbranch",
-    re.DOTALL,
-)
-"""Settings of a repository by which git runs nothing."""
-_HELPER = re.compile(r"[\w+.-]+::")
-"""The beginning of an address for which git runs a program: `ext::sh`."""
-_REMOVABLE = re.compile(r"(?:branch|remote|submodule)\..*\.", re.DOTALL)
-"""Settings that go with a branch, a remote or a submodule. Others may be there to protect, such as `core.hooksPath`."""
-
 Change = Literal["created", "changed", "deleted"]
 
 
@@ -122,20 +100,14 @@ class ProtectedFiles:
         roots: Sequence[str],
         protects: Callable[[str], bool] | None,
         also: Sequence[str] = (),
-        state: str = "",
     ) -> None:
-        """``protects``: whether policy protects a path. ``also``: further paths, wherever they are.
-
-        ``state``: the state directory, which remembers the commits of commands.
-        """
+        """``protects``: whether policy protects a path. ``also``: further paths, wherever they are."""
         self.installation = find_installation(tuple(roots)) if protects else Installation()
         self._roots = [os.path.realpath(root) for root in roots]
         self._protects = protects or (lambda _: False)
         self._also = [path.rstrip("/") for path in also]
         self._index = DirectoryIndex(self._roots, self._read)
         self._saved: dict[str, _Saved] = {}
-        self._histories: dict[str, RefHistory] | None = None
-        self._state = state
         self._latest = Snapshot()
         self._looked = 0.0
 
@@ -161,7 +133,6 @@ class ProtectedFiles:
     def find(self, own: bool = False) -> Snapshot:
         """The protected files as they are now. ``own``: with Handrail's own installation, for work outside a draft."""
         snapshot = Snapshot(own=own)
-        self._get_histories()
         for here, listing in self._index.update().items():
             if listing.git:
                 self._add_repository(here, snapshot)
@@ -175,24 +146,6 @@ class ProtectedFiles:
         self._saved = snapshot.files  # nothing of directories that are gone
         self._latest, self._looked = snapshot, time.monotonic()
         return snapshot
-
-    def note_refs(self, by_command: bool) -> None:
-        """Look at the branches and tags before and after each command."""
-        for history in self._get_histories().values():
-            history.note(by_command)
-
-    def _get_histories(self) -> dict[str, RefHistory]:
-        if self._histories is None:
-            self._histories = {root: RefHistory(root, self._state) for root in self._roots}
-            self.note_refs(by_command=False)
-        return self._histories
-
-    def _list_tips(self, path: str) -> tuple[str, list[str]]:
-        """The repository around a path, and the commits whose contents may come back there."""
-        for root, history in self._get_histories().items():
-            if is_inside(path, root) and (tips := history.list_trusted()):
-                return root, tips
-        return "", []
 
     def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
         """The protected entries of a directory, and the directories to go on with."""
@@ -287,14 +240,6 @@ class ProtectedFiles:
 
     # After the command
 
-    def is_of_git(self, path: str, raw: bytes | None) -> bool:
-        """Whether new contents of a protected file are those of a branch or tag; None: whether one is without it."""
-        root, tips = self._list_tips(path)
-        if not tips:
-            return False
-        blobs = _list_blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
-        return ("" if raw is None else _hash_blob(raw, len(tips[0]))) in blobs
-
     def renew(self, before: Snapshot, paths: Sequence[str]) -> None:
         """Take some files of a snapshot as they are now."""
         now = self.find(before.own)
@@ -304,13 +249,11 @@ class ProtectedFiles:
                 before.files[path] = now.files[path]
         before.folders |= {path for path in now.folders if any(is_inside(one, path) for one in paths)}
 
-    def put_back(
-        self, before: Snapshot, mounted: Sequence[str], keep: Callable[[str], str], approved: bool = False
-    ) -> list[PutBack]:
+    def put_back(self, before: Snapshot, mounted: Sequence[str], keep: Callable[[str], str]) -> list[PutBack]:
         """Undo what a command did to protected files.
 
         ``mounted``: what was read-only for it, so that others have changed that. ``keep``: a place for a file that is
-        taken out of the tree, by its name. ``approved``: a person has seen the changes, but not those of repositories.
+        taken out of the tree, by its name.
         """
         now = self.find(before.own)
         done: list[PutBack] = []
@@ -318,10 +261,9 @@ class ProtectedFiles:
         done += [
             self._remove(path, before, keep)
             for path in created
-            if not any(is_inside(path, top) for top in mounted)
-            and not self._passes(path, None, now.files[path], approved)
+            if not any(is_inside(path, top) for top in mounted) and not self._passes(path, None, now.files[path])
         ]
-        folders = [path for path in now.folders - before.folders if not approved and not _find_repository(path)]
+        folders = [path for path in now.folders - before.folders if not _find_repository(path)]
         done += [PutBack(path, "created") for path in sorted(folders, reverse=True) if _remove_empty(path)]
         for path, old in before.files.items():
             new = now.files.get(path)
@@ -329,21 +271,20 @@ class ProtectedFiles:
                 continue
             if new is not None and new.raw is not None and (new.raw, new.mode) == (old.raw, old.mode):
                 continue
-            if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new, approved):
+            if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new):
                 continue
             done.append(self._restore(path, old, new, keep))
         return done
 
-    def _passes(self, path: str, old: _Saved | None, new: _Saved | None, approved: bool) -> bool:
-        """Whether a change is git's ordinary work, or approved."""
-        if approved and not _find_repository(path):
-            return True
+    def _passes(self, path: str, old: _Saved | None, new: _Saved | None) -> bool:
+        """Whether a change is git's ordinary work."""
         if new is None and not os.path.isdir(self._find_ordinary_parent(path)):
             return True  # the directory around it is gone as a whole
         repository = _find_repository(path)
-        if repository:  # git deletes such files only with the whole repository
-            return path.endswith(".sample") if new is None else self._is_harmless(path, repository, old, new)
-        return self._is_of_git(path, new)
+        if not repository:
+            return False
+        # Git deletes such files only with the whole repository.
+        return path.endswith(".sample") if new is None else self._is_harmless(path, repository, old, new)
 
     def _find_ordinary_parent(self, path: str) -> str:
         """The directory that contains a protected file, or the protected directory that the file is part of."""
@@ -368,22 +309,8 @@ class ProtectedFiles:
         if name == "commondir":
             return "/worktrees/" in repository and new.raw.strip() == b"../.."
         if name in ("config", "config.worktree"):
-            before, after = set(_parse_settings(old.raw if old and old.raw else b"")), set(_parse_settings(new.raw))
-            added = all(_HARMLESS.fullmatch(key) and not _HELPER.match(value) for key, value in after - before)
-            return added and all(_HARMLESS.fullmatch(key) or _REMOVABLE.match(key) for key, _ in before - after)
+            return are_harmless_settings(old.raw if old and old.raw else b"", new.raw)
         return False
-
-    def _is_of_git(self, path: str, new: _Saved | None) -> bool:
-        """Whether the contents, or their absence, are those of a branch or tag that no command made."""
-        root, tips = self._list_tips(path)
-        if not tips:
-            return False
-        name = os.path.relpath(path, _work_tree(path, root))
-        if new is None:
-            return _list_blobs(root, ["HEAD"], name) == {""} and "" in _list_blobs(root, tips, name)
-        if new.raw is None or stat.S_ISLNK(new.mode):
-            return False
-        return _hash_blob(new.raw, len(tips[0])) in _list_blobs(root, tips, name)
 
     def _remove(self, path: str, before: Snapshot, keep: Callable[[str], str]) -> PutBack:
         try:
@@ -484,14 +411,6 @@ def _find_repository(path: str) -> str:
     return ""
 
 
-def _work_tree(path: str, root: str) -> str:
-    """The directory of the repository around a path: a clone or a further work tree has the names of the first one."""
-    above = os.path.dirname(path)
-    while above != root and not os.path.lexists(os.path.join(above, ".git")):
-        above = os.path.dirname(above)
-    return above
-
-
 def _read_contents(path: str, mode: int, size: int) -> bytes | None:
     try:
         if stat.S_ISLNK(mode):
@@ -550,53 +469,3 @@ def _write(name: str, parent: int, old: _Saved) -> None:
             file.write(old.raw)
             os.fchmod(fd, stat.S_IMODE(old.mode))
     os.replace(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)
-
-
-# Git
-
-
-def _make_environment() -> dict[str, str]:
-    return with_settings({}, scrub_environment())
-
-
-def _list_blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
-    """The names of the objects that ``name`` stands for in these commits; empty for none."""
-    if "\n" in name:
-        return set()
-    asked = "".join(f"{tip}:{name}\n" for tip in tips)
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words, and settings that run nothing
-            [get_program("git"), "-c", "safe.directory=*", "cat-file", "--batch-check"],
-            cwd=root,
-            env={**_make_environment(), "PATH": make_search_path()},
-            input=os.fsencode(asked),
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return set()
-    lines = [line.split() for line in done.stdout.decode("utf-8", "replace").splitlines()]
-    return {line[0] if line[1:2] == ["blob"] else "" for line in lines if line}
-
-
-def _hash_blob(raw: bytes, length: int) -> str:
-    kind = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
-    kind.update(b"blob %d\0" % len(raw) + raw)
-    return kind.hexdigest()
-
-
-def _parse_settings(raw: bytes) -> list[tuple[str, str]]:
-    """The settings in a file of git's; one that git cannot read has a setting that is not harmless."""
-    if not raw.strip():
-        return []
-    with tempfile.NamedTemporaryFile(prefix="handrail-config-") as file:
-        file.write(raw)
-        file.flush()
-        code, listed = run_git(
-            ["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", _make_environment()
-        )
-    if code:
-        return [("unreadable", "")]
-    entries = [entry.partition("\n") for entry in os.fsdecode(listed).split("\0") if entry]
-    return [(key, value) for key, _, value in entries]
