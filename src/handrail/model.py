@@ -75,6 +75,8 @@ class Access:
     its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
+    undoable: bool = False
+    """Of a destructive command: it discards files of the workspace, and nothing else."""
     possible: bool = False
     """Of a use of the network: it is no network program by nature, but runs code that may use it."""
     hosts: str = ""

@@ -67,10 +67,10 @@ class Injector:
     def wrap(self, patch: pytest.MonkeyPatch) -> None:
         settle = CallDraft.settle
 
-        def watched(draft: CallDraft) -> bool:
+        def watched(draft: CallDraft) -> None:
             sys.setprofile(self.watch)
             try:
-                return settle(draft)
+                settle(draft)
             finally:
                 sys.setprofile(None)
 

@@ -151,7 +151,7 @@ ATTACKS = {
     "own strategy": "mkdir .git/rebase-merge; echo evil >.git/rebase-merge/strategy",
     "other repository": "mkdir sub; echo 'gitdir: ../evil' >sub/.git",
     "nested repository": "git init -q sub; git -C sub config core.fsmonitor evil",
-    "in dependencies": "mkdir -p node_modules/x; git init -q node_modules/x; git -C node_modules/x config core.pager evil",
+    "in dependencies": "git init -q node_modules/x; git -C node_modules/x config core.pager evil",
     "repository without a name": "mkdir -p b/objects b/refs; echo ref: refs/heads/main >b/HEAD; "
     "printf '[core]\\nbare = true\\nfsmonitor = evil\\n' >b/config",
     "module": "mkdir -p .git/modules/x/hooks; echo ref: refs/heads/m >.git/modules/x/HEAD; "

@@ -74,7 +74,14 @@ def _get_kind(access: Access) -> str:
         return "fetch" if access.fetches else "network"
     if access.action == "call":
         return "call"
-    return "doubt" if access.doubt else access.tier or "ordinary"
+    if access.doubt:
+        return "doubt"
+    return "ordinary" if _is_undone_by_draft(access) else access.tier or "ordinary"
+
+
+def _is_undone_by_draft(access: Access) -> bool:
+    """Whether a command only discards files that an undo of its draft restores."""
+    return access.deferred and access.undoable
 
 
 def _list_parents(path: str) -> Iterator[str]:
@@ -532,7 +539,7 @@ class RulePolicy:
         for path in (self._removing if delete else self._writing).all_below(directory):
             if not path.whole:
                 return not delete, worst
-            one = Access(access.action, self._shorten_path(path.path), path.path)
+            one = Access(access.action, self._shorten_path(path.path), path.path, deferred=access.deferred)
             verdict = self._find_refusal(one) if delete else self._may_change(access, one)
             if verdict and (worst is None or STRICT[verdict.decision] > STRICT[worst.decision]):
                 worst = verdict
@@ -653,7 +660,9 @@ class RulePolicy:
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)
-        if guard and not access.deferred:  # in a draft the change itself is judged, and shown
+        if access.deferred:  # in a draft the change itself is judged, and shown
+            return None
+        if guard:
             return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
         if action == "delete" and any(is_within(path, root) for root in self._roots):
             return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or contains it")
@@ -714,7 +723,7 @@ class RulePolicy:
             guard = next((r for r in self._commands if r.speaks_of_command(parse_access(access))), None)
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
-            if access.tier == "destructive":
+            if access.tier == "destructive" and not _is_undone_by_draft(access):
                 return self._judge_destructive(access)
         what = _get_kind(access)
         if self._defaults.fixed and self._defaults.tiers[what] == "deny" and not access.deferred:
@@ -723,6 +732,8 @@ class RulePolicy:
         verdict = describe_rule(rule, access) if rule else self._judge_by_mode(what, access)
         if access.deferred and not rule:
             verdict = _DEFERRED
+        if access.deferred and self._offline():  # it can destroy nothing but the draft
+            access = replace(access, unproven=" ".join(kind for kind in access.unproven.split() if kind != "destroy"))
         return take_stricter(
             verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked)
         )

@@ -218,6 +218,7 @@ def accesses(args: Args) -> list[Access]:
         doubt="; ".join(effects.doubts),
         unproven=" ".join(sorted(effects.unproven)),
         place=place,
+        undoable=all(one.undoable for one in effects.commands if one.tier == "destructive"),
         mentions=tuple(
             name if name.kind == "name" else name._replace(path=_make_relative(args.workdir, name.path))
             for one in effects.commands
@@ -234,6 +235,7 @@ def accesses(args: Args) -> list[Access]:
             doubt=one.doubt,
             unproven=" ".join(sorted(one.unproven)),
             place=place,
+            undoable=one.undoable,
             script=one.script,
         )
         for one in effects.commands

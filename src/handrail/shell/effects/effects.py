@@ -55,6 +55,7 @@ from handrail.shell.effects.interpret import (
     PRINTERS,
     NetworkUse,
     describe_unknown,
+    discards_files,
     find_harm,
     find_visibility,
     fork_bomb,
@@ -119,6 +120,8 @@ class CommandEffect:
     """Actions on files that cannot be named, or on more than files."""
     mentions: tuple[Mention, ...] = ()
     """Paths that its words name, if it is not known what it does with them."""
+    undoable: bool = False
+    """Of a destructive command: it discards files of the workspace, and nothing else."""
     script: Script | None = field(default=None, compare=False, repr=False)
     """The command alone, with the commands that it runs."""
 
@@ -291,6 +294,7 @@ class _Judge:
             find_effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args
         ):
             destructive = destructive or "it gives a harmless name to something destructive"
+        undoable = bool(destructive) and not refused and base is not None and discards_files(base, args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         self.variables.see(run)
@@ -299,7 +303,16 @@ class _Judge:
         alone = isolate_command(run, text, self.script)
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
-            text, _get_fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone
+            text,
+            _get_fixed_words(run),
+            ruling.tier,
+            ruling.why,
+            ruling.doubt,
+            complete,
+            unproven,
+            named,
+            undoable,
+            alone,
         )
 
     def _judge_words(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:

@@ -403,6 +403,32 @@ def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[st
     return ""
 
 
+_DISCARDING = (
+    "reset",
+    "clean",
+    "stash",
+    "filter-branch",
+    "filter-repo",
+    "reflog",
+    "gc",
+    "prune",
+    "update-ref",
+    "checkout",
+    "switch",
+)
+_RUNS_ARGUMENT = re.compile(r"--upload-pack|--receive-pack|ext::")
+
+
+def discards_files(base: str, args: Sequence[Arg]) -> bool:
+    """Whether the harm of a command is to files of the workspace alone, which an undo of its draft restores."""
+    texts = [value.text for arg in args for value in arg.values or ()]
+    if base == "git":
+        return find_verb(args)[0] in _DISCARDING and not any(map(_RUNS_ARGUMENT.match, texts))
+    if base == "rm" and any(posixpath.normpath(text) in (".", "..") for text in texts):
+        return False  # the workspace itself
+    return base in ("rm", "find") and not any(text.startswith(("/", "~", "..")) for text in texts)
+
+
 def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
     if verb == "clean" and _has_any("-n --dry-run", [text for text in rest if text != ANY]):
