@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long check sizes hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/mypy tests
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/sizes.py --quiet
+
+# Statements of each package beside its budget in pyproject.toml.
+sizes: $(READY)
+	$(BIN)/python scripts/sizes.py
 
 # The hooks of .pre-commit-config.yaml: format, lint and types before each commit.
 hooks: $(READY)
