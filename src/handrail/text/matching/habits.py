@@ -189,7 +189,8 @@ def _around(*marks: str) -> tuple[Pattern, ...]:
 
 _FOREIGN = (re.compile(r"[^\x00-\x7f]"),)
 # Where the blank behind a number may be the gutter's or the line's own, both are tried.
-_MARKS = (r"\t", "→", r" \| ?", r"\| ", r"\|", " │ ?", "│ ?", ": ", ":", r"\. ", r"\) ", "- ", "> ", "  ", " ")
+_SIGNS = (r"\|", "│", ":", r"\.", r"\)", "-", ">")
+_MARKS = (r"\t", "→", r" \| ?", " │ ?", *(sign + blank for sign in _SIGNS for blank in (" ", "")), "  ", " ")
 _GUTTERS = (
     *(rf"^ *[Ll]?(\d{{1,9}})(?:{mark}|{mark.strip(' ?')}$)" for mark in _MARKS),
     r"^[\w./\\][\w./\\-]*[:-](\d{1,9})[:-]",
@@ -253,16 +254,16 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
         return []  # is the blank line at the end the habit's, or one that the edit removes?
     if undone == new:
         return [] if habit.undo is _unwrap and new.lstrip()[:3] == olds[0].lstrip()[:3] else [new]
-    rows, others = ({row for row in text.split("\n") if row.strip()} for text in (new, undone))
-    old, bare = (set(text.split("\n")) for text in olds)
+    rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
     untouched, mended = not rows.isdisjoint(bare - old), not bare.isdisjoint(others - rows)
     if untouched and not (mended and habit.added_lines_lack_it):
-        is_spoilt = habit.undo is _unescape and any(map(pattern.search, rows - bare))
+        is_spoilt = habit.spoil in (_escape, _number) and any(map(pattern.search, rows - bare))
         return [] if mended or is_spoilt else [new]
     if not habit.added_lines_lack_it and habit.spoil(pattern, undone, new) != new:
         return []
-    if habit.spoil is _sign and any(row[0] == " " and row not in old for row in rows):
-        return []  # what is context in one text is so in both
+    sent = set(olds[0].split("\n"))
+    if habit.spoil is _sign and any(row[:1] in (" ", "-") and row not in sent for row in new.split("\n")):
+        return []  # what is context or removed in one text is so in both
     if new.isascii() and olds[1].isascii() and not undone.isascii():
         return []  # this may be spelled so in the file
     return [] if _tears_string(undone) and not _tears_string(olds[1]) else [undone]

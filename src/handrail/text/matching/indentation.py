@@ -93,7 +93,7 @@ def map_indents(pairs: Pairs, new: Collection[str], file: Sequence[str]) -> dict
         unit = find_indent_unit(file)
         fits = [_is_on_grid({**known, **result}, known, unit) for result in results]
         results = results[:1] if fits[0] and not any(fits[1:]) else []
-    if len(results) != 1:
+    if len(results) != 1 or (len(known) == 1 and not _has_whole_steps(results[0], known, find_indent_unit(file))):
         raise Unsure
     return results[0]
 
@@ -118,6 +118,13 @@ def _is_on_grid(levels: dict[str, str], known: dict[str, str], unit: str) -> boo
     path = sorted(levels, key=lambda indent: len(indent.expandtabs(8)))
     steps = [(a, b) for a, b in pairwise(path) if a not in known or b not in known]
     return bool(unit) and all(levels[b] == levels[a] + unit for a, b in steps)
+
+
+def _has_whole_steps(result: dict[str, str], known: dict[str, str], unit: str) -> bool:
+    """Whether each new level is some units away from the one that is known, which says nothing of the model's unit."""
+    return not unit or all(
+        (len(image) - len(there)) % len(unit) == 0 for image in result.values() for there in known.values()
+    )
 
 
 def _shift(pairs: Pairs) -> Iterator[Explanation]:

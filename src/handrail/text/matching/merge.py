@@ -113,7 +113,7 @@ def _complete_first_lines(
     if any(a for a, _ in pairs) and all(a == b for a, b in pairs):
         known[there] = there
     is_cut = there.endswith(theirs) or theirs.endswith(there)
-    if not is_cut or known.get(there, theirs) == theirs or not is_explained([*pairs, (known[there], there)]):
+    if not is_cut or theirs in (there, known.get(there, theirs)) or not is_explained([*pairs, (known[there], there)]):
         return old, new
     if not new or not old[0].strip() or not new[0].strip() or not any(map(indent_of, new[1:])):
         return old, new
@@ -210,6 +210,9 @@ class _Merge:
         self._map = literal if as_file else self._map_indents(indents, wanted, file)
         if as_file is None and self._map != literal:
             raise Unsure
+        foreign = {*"".join(self._map.values())}.difference(*(b for _, b in indents))
+        if not self._same and foreign.difference(*map(indent_of, file)):
+            raise Unsure  # the file is indented in another way
         self._as_file = bool(as_file)
 
     def _map_indents(self, indents: Sequence[tuple[str, str]], wanted: set[str], file: Sequence[str]) -> dict[str, str]:
@@ -252,7 +255,8 @@ class _Merge:
             return None
         else:
             as_file = least[0] == least[2]
-        return None if as_file and is_torn else as_file
+        slips = {a for a, b in indents if a != b}
+        return None if as_file and (is_torn or not slips.isdisjoint(new)) else as_file
 
     def _list_new_indents(self, all_changed: bool) -> Iterator[str]:
         """Yield the indentations of lines that no line of the file stands for, or that are at another depth."""
