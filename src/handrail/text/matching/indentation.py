@@ -77,8 +77,8 @@ def has_lost_indent(rows: Sequence[str], fresh: Collection[int]) -> bool:
 def map_indents(pairs: Pairs, new: Collection[str], file: Sequence[str]) -> dict[str, str]:
     """The file's indentation for each of the indentations ``new``; raises `Unsure`.
 
-    ``pairs`` are the indentations of the matched lines: the model's and the file's. Where explanations disagree, only a
-    shift that leads to levels one unit of the ``file`` apart is right.
+    ``pairs`` are the indentations of the matched lines: the model's and the file's. Where explanations disagree, or
+    all these lines are at one depth, only a shift that leads to levels one unit of the ``file`` apart is right.
     """
     known = dict(pairs)
     if len(known) == 1 and any(len(a) > len(b) and b in new for a, b in pairs):
@@ -89,11 +89,11 @@ def map_indents(pairs: Pairs, new: Collection[str], file: Sequence[str]) -> dict
         result = {indent: image for indent, image in images if image is not None and _is_usual(image, known)}
         if len(result) == len(new) and result not in results:
             results.append(result)
-    if len(results) > 1:
+    if len(results) > 1 or (results and len(known) == 1):
         unit = find_indent_unit(file)
         fits = [_is_on_grid({**known, **result}, known, unit) for result in results]
         results = results[:1] if fits[0] and not any(fits[1:]) else []
-    if len(results) != 1 or (len(known) == 1 and not _has_whole_steps(results[0], known, find_indent_unit(file))):
+    if len(results) != 1:
         raise Unsure
     return results[0]
 
@@ -117,14 +117,7 @@ def _is_on_grid(levels: dict[str, str], known: dict[str, str], unit: str) -> boo
     """Whether each level that is new is one unit away from the next one."""
     path = sorted(levels, key=lambda indent: len(indent.expandtabs(8)))
     steps = [(a, b) for a, b in pairwise(path) if a not in known or b not in known]
-    return bool(unit) and all(levels[b] == levels[a] + unit for a, b in steps)
-
-
-def _has_whole_steps(result: dict[str, str], known: dict[str, str], unit: str) -> bool:
-    """Whether each new level is some units away from the one that is known, which says nothing of the model's unit."""
-    return not unit or all(
-        (len(image) - len(there)) % len(unit) == 0 for image in result.values() for there in known.values()
-    )
+    return all(unit and levels[b] == levels[a] + unit for a, b in steps)
 
 
 def _shift(pairs: Pairs) -> Iterator[Explanation]:

@@ -211,7 +211,7 @@ class _Merge:
         if as_file is None and self._map != literal:
             raise Unsure
         foreign = {*"".join(self._map.values())}.difference(*(b for _, b in indents))
-        if not self._same and foreign.difference(*map(indent_of, file)):
+        if not self._same and foreign and foreign.difference(*map(indent_of, file)):
             raise Unsure  # the file is indented in another way
         self._as_file = bool(as_file)
 
