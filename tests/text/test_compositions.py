@@ -265,6 +265,18 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("- a\nbb: c\n\nbb: c\nbb: c\n", "\n\nbb: c\n\nbb: c", "\n\nd\n\ne\n\nf", ToolError),
         # The old text was escaped and has the sign for a carriage return: so has the new one.
         ("ab\ncd\n", "ab\\r\\ncd", "ef\\r\ncd", ToolError),
+        # Lines at one depth, off by half a unit or by more than a shift: how deep is the block?
+        ("a\nif b:\n    c\n", "  a\n", "  if d:\n    a\n", UnsureIndent),
+        (
+            "if b:\n    c\n    d\n",
+            "             c\n             d",
+            "             if e:\n                     c\n             d",
+            UnsureIndent,
+        ),
+        # Tabs for some blanks, in a file without tabs.
+        ("if b:\n        c\n        d\n    e\n", "    c\n\td\ne", "        c\n\t\tf\n        g", UnsureIndent),
+        # Does the new text have the sign of a diff, or an item of a list?
+        ("- ab\n- cd\n", "- - cd\n", "- cds\n", ToolError),
     ],
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
