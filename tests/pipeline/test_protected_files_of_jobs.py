@@ -132,7 +132,10 @@ def test_what_a_job_does_to_protected_files_is_put_back_when_it_ends(
 
 
 def test_the_answer_says_what_a_job_did(session: Session, workspace: Path) -> None:
-    start(session, "background", "mkdir .vscode; echo x > .vscode/tasks.json; touch wrote; sleep 1000")
+    # It waits until the call that started it has been answered: else that answer may say it.
+    wait = "until [ -e go ]; do sleep 0.01; done"
+    start(session, "background", f"{wait}; mkdir .vscode; echo x > .vscode/tasks.json; touch wrote; sleep 1000")
+    (workspace / "go").touch()
     wait_for(workspace / "wrote")
     result = session.call("Read", {"file_path": str(workspace / "plain.txt")})
     assert "A background job created protected files without approval: .vscode/tasks.json" in str(result.blocks)

@@ -109,7 +109,8 @@ class _Project:
         """A command through Bash, and the same in the twin."""
         result = self.bash(command)
         # Git deletes a directory that looks empty; a secret in it stays.
-        assert [note.code for note in result.notes] in ([], ["hidden_left"]), (command, result.text)
+        codes = [note.code for note in result.notes if note.code != "secrets_hidden"]  # said once, if a command fails
+        assert codes in ([], ["hidden_left"]), (command, result.text)
         assert result.status in ("ok", "partial"), (command, result.text)
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **_PERSON}
         subprocess.run(["bash", "-c", command], cwd=self.twin, env=env, capture_output=True, check=False, timeout=60)

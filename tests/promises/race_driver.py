@@ -1,7 +1,7 @@
 """The two sides of the race: `attacker` swaps a directory for a link to outside, `victim` reads and writes through it.
 
 `attacker INSIDE LINK` exchanges the two names as fast as it can until it is ended.
-`victim ROOT WAY COUNT` makes COUNT reads and COUNT writes of `inside/secret.txt` and prints what came of them. WAY is
+`victim ROOT WAY COUNT` makes COUNT reads and COUNT writes of `inside/notes.txt` and prints what came of them. WAY is
 `openat2`, `walk` (the same without the kernel's help) or `naive` (look where the path leads, then open it by name).
 `searcher ROOT ENGINE COUNT` makes COUNT searches and COUNT listings; ENGINE is `ripgrep`, `python` or `naive` (ripgrep
 as it is).
@@ -21,7 +21,7 @@ from pathlib import Path
 from handrail import Session, Settings, system_calls
 from handrail.search import ripgrep
 
-NAME = "inside/secret.txt"
+NAME = "inside/notes.txt"
 SECRET = "outside secret"
 ONLY_OUTSIDE = "elsewhere"
 """In the name of a file that is nowhere in the workspace."""
@@ -83,7 +83,7 @@ def searcher(root: str, engine: str, count: str) -> None:
             search = session.call("Grep", {"pattern": "outside|text", "output_mode": mode})
             listing = session.call("Glob", {"pattern": "**/*"})
             for name, result in (("search", search), ("list", listing)):
-                ends[f"{name} {'inside' if 'secret.txt' in result.text else 'nothing'}"] += 1
+                ends[f"{name} {'inside' if 'notes.txt' in result.text else 'nothing'}"] += 1
                 ends["leaked"] += SECRET in result.text or ONLY_OUTSIDE in result.text
     print(json.dumps(ends))
 

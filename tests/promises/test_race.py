@@ -35,8 +35,8 @@ def attacked(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "inside").mkdir(parents=True)
     outside.mkdir()
-    (root / "inside" / "secret.txt").write_text("inside text\n", encoding="utf-8")
-    (outside / "secret.txt").write_text(SECRET + "\n", encoding="utf-8")
+    (root / "inside" / "notes.txt").write_text("inside text\n", encoding="utf-8")
+    (outside / "notes.txt").write_text(SECRET + "\n", encoding="utf-8")
     (root / "link").symlink_to(outside)
     command = [sys.executable, str(DRIVER), "attacker", str(root / "inside"), str(root / "link")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -68,7 +68,7 @@ def test_nothing_outside_is_read_or_written_while_a_parent_is_swapped(
         ends = run(root, way, EACH)
     figure(way=way, **{code.replace(" ", "_"): count for code, count in sorted(ends.items())})
     assert ends["leaked"] == 0
-    assert {path.name: path.read_bytes() for path in outside.iterdir()} == {"secret.txt": f"{SECRET}\n".encode()}
+    assert {path.name: path.read_bytes() for path in outside.iterdir()} == {"notes.txt": f"{SECRET}\n".encode()}
     for act in ("read", "write", "create"):
         refused = sum(count for code, count in ends.items() if code.startswith(act) and not code.endswith("ok"))
         assert refused > 0 and ends[f"{act} ok"] > 0, f"{act}: the attack did not meet the calls"

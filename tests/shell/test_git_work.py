@@ -188,7 +188,7 @@ def test_what_can_be_kept_is_not_asked_about(command: str, work: Path) -> None:
 
 @pytest.mark.parametrize("command", ["git checkout $(echo .)", "git reset $(echo --hard)", "git $(echo checkout) ."])
 def test_what_is_computed_is_judged_as_deleting_work(command: str, work: Path) -> None:
-    with Session(work, mode="accept-edits") as session:
+    with Session(work, mode="accept-edits", settings=Settings(drafts=False)) as session:
         clean = session.prepare("Bash", {"command": command})
         shell(DIRTY, work, work.parent)
         dirty = session.prepare("Bash", {"command": command})
