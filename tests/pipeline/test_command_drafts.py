@@ -280,15 +280,17 @@ def test_a_command_in_the_background_works_on_the_workspace(session: Session, wo
     assert (workspace / "job").exists()
 
 
-def test_a_command_and_a_job_in_the_background_see_the_files_of_each_other(session: Session, workspace: Path) -> None:
+def test_a_command_beside_a_job_runs_in_a_draft_and_sees_the_files_of_the_job(
+    session: Session, workspace: Path
+) -> None:
     wait = "import os, time; [time.sleep(0.05) for _ in iter(lambda: os.path.exists('{}'), True)]; open('{}', 'w')"
     job = session.call("Bash", {"command": opaque(wait.format("asked", "answered")), "background": True})
-    ask = "open('asked', 'w'); " + wait.format("answered", "done")
-    result = session.call("Bash", {"command": opaque(ask), "timeout": 300})
-    assert result.ok, result.text
-    assert "changes" not in result.data, "it ran in a draft"
+    (workspace / "asked").touch()
+    result = session.call("Bash", {"command": opaque(wait.format("answered", "done")), "timeout": 300}, id="beside")
+    assert result.data["kept"] is True and (workspace / "done").exists(), result.text
     session.command_host().jobs.get(job.data["job"]).run.wait(60)
-    assert session.call("Bash", {"command": opaque("open('later', 'w')")}).data["kept"] is True
+    session.undo(call="beside")
+    assert not (workspace / "done").exists() and (workspace / "answered").exists()
 
 
 _WAIT = "import os, time; open('begun', 'w')\nwhile {}: time.sleep(0.02)\nopen('seen', 'w')"

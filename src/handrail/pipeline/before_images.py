@@ -64,9 +64,7 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
     is_job = _may_run_on(approved)
     if not is_job and find_effects(command.target).is_complete:
         return ran
-    host = services.command_host()
-    jobs = [job.id for job in host.jobs.list() if job.running]
-    why = f"{jobs[0]} is running in the background" if jobs else host.no_drafts or _NO_DRAFT
+    why = services.command_host().no_drafts or _NO_DRAFT
     return replace(ran, previous=replace(approved, irreversible=_RUNS_ON if is_job else why))
 
 

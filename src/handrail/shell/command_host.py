@@ -305,12 +305,8 @@ class CommandHost:
 
     @property
     def drafts_of(self) -> str:
-        """The real path of the directory of which commands run in drafts; empty if they do not.
-
-        While a job runs in the background they do not: the job and a command in a draft would not see each other's
-        files, and a command that waits for one of the job's would wait forever.
-        """
-        store = None if any(job.running for job in self.jobs.list()) else self._try_store()
+        """The real path of the directory of which commands run in drafts; empty if they do not."""
+        store = self._try_store()
         return store.workspace if store else ""
 
     def _open_store(self) -> DraftStore | None:
