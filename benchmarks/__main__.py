@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure and print a Markdown table a part. `--write` puts them into `docs/benchmarks.md`."""
+"""`python -m benchmarks`: measure and print a Markdown table a part. `--write` puts them into `docs/measured.md`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PARTS = {
     "fleet": Part("Remote sessions and fleets", fleet.lines),
     "shares": Part("Parts of an Edit", shares.lines),
 }
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measured.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -100,7 +100,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the sizes, nothing installed: a quick look")
     parser.add_argument("--only", choices=list(PARTS), action="append", help="only this part; repeatable")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/measured.md")
     asked = parser.parse_args(words)
     for title, measured in measure(SMALL if asked.small else FULL, asked.only or tuple(PARTS)):
         print(f"### {title}\n\n{measured}\n", flush=True)

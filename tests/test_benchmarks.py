@@ -13,7 +13,7 @@ from benchmarks.reading import generate, raw_scan, whole
 from tests import sizes
 
 TINY = Scale(lines=3_000, edits=(1 << 10, 20_000), rounds=1, calls=3)
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measured.md"
 
 
 def rows_of(markdown: str) -> list[list[str]]:
