@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -99,6 +100,24 @@ def test_line_numbers_of_a_listing_are_not_part_of_a_hunk(gutter: str, numbered:
 @pytest.mark.parametrize("rows", [" 1: one\n-3: two\n+3: 2", " 2: one\n-1: two\n+1: 2"])
 def test_numbers_that_are_no_listing_are_refused(rows: str) -> None:
     refusal("one\ntwo\n", f"@@\n{rows}")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "", "    a"]), min_size=1, max_size=12), st.data())
+def test_insertions_without_context_go_where_right_numbers_say(old: list[str], data: st.DataObject) -> None:
+    places = sorted(data.draw(st.sets(st.integers(0, len(old)), min_size=1, max_size=3)))
+    rows, new, moved = list[str](), list[str](), 0
+    for at, end in zip(places, [*places[1:], len(old)], strict=True):
+        fresh = data.draw(st.lists(st.sampled_from(["x", "y = 1"]), min_size=1, max_size=3))
+        rows += [f"@@ -{at},0 +{at + 1 + moved},{len(fresh)} @@", *(f"+{row}" for row in fresh)]
+        moved += len(fresh)
+        new += [*fresh, *old[at:end]]
+    diff = "\n".join(["--- a/f", "+++ b/f", *rows, ""])
+    text, wanted = ("".join(row + "\n" for row in part) for part in (old, [*old[: places[0]], *new]))
+    (op,) = parse_patch(diff)
+    assert apply_splices(text, locate_hunks(text, op.hunks).splices) == wanted
+    (op,) = parse_patch(re.sub(r",0 \+(\d+)", lambda match: f",0 +{int(match[1]) + 7}", diff))
+    with pytest.raises(BadHunk):
+        locate_hunks(text, op.hunks)
 
 
 def test_two_insertions_at_one_place_stay_in_order() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+from random import Random
+
 import pytest
 
+from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import Unsure, find_indent_unit, has_lost_indent, indent_of, map_indents
+from tests.text.mangle import spliced
+from tests.text.trees import LANGUAGES, UNITS, Grower
 
 
 def depth(theirs: list[str], ours: list[str], wanted: str, file: list[str] | None = None) -> str:
@@ -39,6 +45,27 @@ def test_another_unit_is_told_by_two_depths() -> None:
 def test_a_file_that_mixes_tabs_and_spaces_proves_nothing() -> None:
     with pytest.raises(Unsure):
         depth(["  a", "    b"], ["\ta", "    b"], "        ")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("units", [pair for pair in product(UNITS, UNITS) if len({*pair}) == 2])
+@pytest.mark.parametrize("above", [True, False])
+def test_a_block_with_other_indentation_than_its_file_keeps_its_own(
+    language: str, units: tuple[str, str], above: bool
+) -> None:
+    for seed in range(5):
+        rng = Random(f"{language} {units} {seed}")
+        grower = Grower(rng, language)
+        others, tree = 3 * grower.tree(units[0]).text(), grower.tree(units[1])
+        node = rng.choice(tree.nodes)
+        old, before = tree.text(node.children, 1), tree.text()
+        node.children.append(grower.block(1))
+        shown = [
+            "".join(row.removeprefix(units[1]) for row in text.splitlines(keepends=True))
+            for text in (old, tree.text(node.children, 1))
+        ]
+        text, wanted = ((others + part) if above else (part + others) for part in (before, tree.text()))
+        assert spliced(text, plan_edit(text, *shown)) == wanted
 
 
 def test_lines_that_lost_all_depths_prove_nothing() -> None:

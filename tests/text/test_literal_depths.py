@@ -83,6 +83,16 @@ def test_further_lines_that_go_on_in_an_outer_block_are_literal(language: str, u
         assert edited(before, old, new) in ((tree.text(),) if language != "markdown" else (tree.text(), None)), new
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_edit_of_prose_is_literal_at_any_depth(unit: str) -> None:
+    for rng, grower, tree in trees("markdown", unit):
+        beside, at, depth = pick(rng, tree)
+        text, old = tree.text(), beside[at].text
+        rows = [unit * rng.randrange(depth + 2) + grower.leaf().text for _ in range(rng.randint(1, 3))]
+        new = "\n".join([old, *rows])
+        assert spliced(text, plan_edit(text, old, new, prose=True)) == text.replace(old, new)
+
+
 @each_kind
 def test_what_starts_at_the_top_level_is_literal_at_the_end_of_a_part(language: str, unit: str) -> None:
     for _, grower, tree in trees(language, unit):
@@ -206,6 +216,17 @@ def test_a_piece_of_a_word_is_not_replaced(language: str, unit: str) -> None:
             plan_edit(text, piece, "other")
         assert edited(text, piece, "other", replace_all=True) == text.replace(piece, "other")
         assert spliced(text, plan_edit(text, piece, "other", True, "exact")) == text.replace(piece, "other")
+
+
+@pytest.mark.parametrize("sign", [" = ", ": ", "(", ""])
+@pytest.mark.parametrize("others", [("50",), ("51", "5_000"), ("5x", "55")])
+def test_a_text_inside_a_longer_word_is_another_text(sign: str, others: tuple[str, ...]) -> None:
+    for at in range(len(others) + 1):
+        rows = [f"    limit{sign}{value}" for value in (*others[:at], "5", *others[at:])]
+        text = "\n".join([*rows, ""])
+        rows[at] = f"    limit{sign}6"
+        assert edited(text, f"limit{sign}5", f"limit{sign}6") == "\n".join([*rows, ""])
+        assert edited(text + text, f"limit{sign}5", f"limit{sign}6") is None
 
 
 @pytest.mark.parametrize("matching", ["exact", "trimmed"])

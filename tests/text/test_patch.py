@@ -250,6 +250,8 @@ FRAMES = {
     "no beginning": PLAIN.replace("*** Begin Patch\n", ""),
     "a here-document without a command": f"<<'EOF'\n{PLAIN}EOF\n",
     "padded markers": PLAIN.replace("***", "  ***"),
+    "padded sections": PLAIN.replace("*** Update", "  *** Update"),
+    "a padded section and end": PLAIN.replace("*** Update", "\t*** Update").replace("*** End", "\t*** End"),
     "indented": "".join(f"    {row}\n" for row in PLAIN.splitlines()),
     "stars behind a path": PLAIN.replace("b.txt", "b.txt ***"),
     "no blank in a marker": PLAIN.replace("*** Update File: ", "***Update File:"),
@@ -309,6 +311,11 @@ def test_a_prefix_of_git_goes_where_a_header_of_git_shows_it(path: str, header: 
 def test_a_frame_that_is_not_whole_is_refused(text: str) -> None:
     with pytest.raises(BadPatch):
         parse_patch(text)
+
+
+def test_a_padded_mark_below_a_plain_one_is_a_line_of_its_hunk() -> None:
+    (op,) = parse_patch(PLAIN.replace(" three", "  *** Update File: other\n three"))
+    assert (" ", " *** Update File: other") in op.hunks[0].rows
 
 
 def test_lines_of_hunks_that_look_like_frames_are_kept() -> None:

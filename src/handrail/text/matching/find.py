@@ -17,10 +17,11 @@ text and then around each line, and `forgiving` has all levels above.
 A literal match wins if it consists of whole words and does not begin inside the indentation of a line. It never begins
 inside a "\\r\\n", and three cases are not simply literal:
 
-- A match that begins or ends inside a word is refused, unless every occurrence is meant.
+- A match that begins or ends inside a word does not count beside others, and alone is refused, unless every occurrence
+  is meant.
 - A match that begins inside the indentation of a line stands for whole lines, quoted with a part of their indentation.
-- One line quoted without its indentation, replaced by several, leaves their depth open: they are literal where they fit
-  the lines around, indented like that line where only this fits, and refused otherwise.
+- One line of code quoted without its indentation, replaced by several, leaves their depth open: they are literal where
+  they fit the lines around, indented like that line where only this fits, and refused otherwise.
 
 Deleting whole lines also deletes their line ending. The answer names whatever is not literal.
 
@@ -150,9 +151,15 @@ def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
     return tuple((back(start), back(end)) for start, end in _find_exact(lines.to_feeds(text), old))
 
 
-def find_literal(text: str, old: str, replace_all: bool) -> LiteralMatch | None:
-    """Find ``old``, line endings taken as equal; raises if there is more than one place, or too many to replace."""
+def find_literal(text: str, old: str, replace_all: bool, whole_words: bool = False) -> LiteralMatch | None:
+    """Find ``old``, line endings taken as equal; raises if there is more than one place, or too many to replace.
+
+    ``whole_words``: places inside longer words do not count beside others, as `limit = 5` in `limit = 50`.
+    """
     match = find_spans(text, old)
+    if whole_words and 1 < len(match.spans) <= MOST_PLACES and not replace_all:
+        whole = tuple(span for span in match.spans if not _cuts_word(text, span))
+        match = LiteralMatch(match.level, whole or match.spans)
     if not match.spans:
         return None
     if len(match.spans) > MOST_PLACES:
@@ -173,16 +180,19 @@ def plan_as_written(text: str, match: LiteralMatch, old: str, new: str) -> EditP
     return EditPlan(match.level, (), tuple(one for one in splices if one), len(match.spans))
 
 
-def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all: bool) -> EditPlan | None:
+def plan_literal(
+    text: str, match: LiteralMatch, old: str, new: str, replace_all: bool, prose: bool = False
+) -> EditPlan | None:
     """Replace the places of ``match``; None if the edit has to be matched by whole lines.
 
-    Raises `InsideWord`, and `UnsureIndent` where the new lines may be meant in two ways.
+    In ``prose``, where indentation follows no rule, new lines stay as they are. Raises `InsideWord`, and `UnsureIndent`
+    where the new lines may be meant in two ways.
     """
     splices: list[Splice | None] = []
     remarks: list[str] = []
     inside = 0
     for start, end in match.spans:
-        if lines.cuts_word(text, start) or lines.cuts_word(text, end):
+        if _cuts_word(text, (start, end)):
             if not replace_all:
                 raise InsideWord(old=old, line=_count_line(text, start), word=_get_word(text, start, end))
             inside += 1
@@ -190,7 +200,7 @@ def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all
         if place.is_cut and replace_all:
             return None
         try:
-            one = place.read()
+            one = place.replace_text() if prose and new and not place.is_cut else place.read()
         except Unsure:
             raise UnsureIndent(old=old, line=_count_line(text, start), indent=True, cut=True) from None
         splices.append(one.splice)
@@ -257,6 +267,10 @@ class _LiteralPlace:
                 return self._add_further(old, new)
             if "\n" in old:
                 return self._replace_first(old, new)
+        return self.replace_text()
+
+    def replace_text(self) -> _LiteralEdit:
+        """The new text as it is."""
         return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
 
     def _deletes_lines(self) -> bool:
@@ -302,7 +316,7 @@ class _LiteralPlace:
             rows, _ = self._place_rows(first, new.rstrip("\n"))
             if "\n".join(rows)[len(self.missing) :] != new.rstrip("\n"):
                 raise Unsure
-        return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+        return self.replace_text()
 
     def _add_further(self, old: str, new: str) -> _LiteralEdit:
         """One line without its indentation, and several in its place."""
@@ -311,7 +325,7 @@ class _LiteralPlace:
         if has_lost_indent(rows, range(len(rows))) and not (is_literal and any(map(indent_of, rows[1:]))):
             raise Unsure
         if is_literal:
-            return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+            return self.replace_text()
         line = _count_line(self.text, self.start)
         return _LiteralEdit(self._replace(old, rows), f"new lines indented like line {line}")
 
@@ -351,6 +365,10 @@ class _LiteralPlace:
     def _replace(self, old: str, rows: Sequence[str]) -> Splice | None:
         end = self._find_body_end(old)
         return minimize(self.text, self.begin, end, keep_endings(self.text, self.begin, end, "\n".join(rows)))
+
+
+def _cuts_word(text: str, span: tuple[int, int]) -> bool:
+    return any(lines.cuts_word(text, edge) for edge in span)
 
 
 def _count_line(text: str, position: int) -> int:
@@ -421,8 +439,15 @@ def _plan_edit(
         refuse_garbled(text, old, new)
         if line := find_applied_around(text, old, new):
             raise AlreadyApplied(line=line)
-    match = find_literal(text, old, replace_all)
-    plan = _plan_literal(text, match, old, new, replace_all, matching) if match else None
+    match = find_literal(text, old, replace_all, matching == FORGIVING)
+    as_written = matching != FORGIVING or not old.strip()
+    plan = None
+    if match:
+        plan = (
+            plan_as_written(text, match, old, new)
+            if as_written
+            else plan_literal(text, match, old, new, replace_all, prose)
+        )
     file = None
     if plan is None and matching == TRIMMED:
         plan = _plan_trimmed(text, old, new) or _plan_by_lines(text, old, new)
@@ -446,15 +471,6 @@ def _plan_edit(
     if not plan.splices:
         raise NothingToChange(old=old)
     return plan
-
-
-def _plan_literal(
-    text: str, match: LiteralMatch, old: str, new: str, replace_all: bool, matching: str
-) -> EditPlan | None:
-    """Match the first two levels by characters: a part of a line is enough."""
-    if matching != FORGIVING or not old.strip():
-        return plan_as_written(text, match, old, new)
-    return plan_literal(text, match, old, new, replace_all)
 
 
 def _plan_trimmed(text: str, old: str, new: str) -> EditPlan | None:

@@ -125,7 +125,7 @@ class FileLines:
     def splice(self, place: LineMatch) -> Splice | None:
         """Compute the splice for a place; raises `Unsure`."""
         at, end = place.span
-        around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
+        around = find_block(self.bodies, at, end)
         beside = find_filled_beside(self.bodies, at, end)
         merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence, beside)
         start = sum(map(len, self.rows[:at]))
@@ -146,6 +146,16 @@ class FileLines:
             ending = endings[-1] if last else endings[row.at] or neighbour
             parts.append((self.bodies[at + row.at] if row.text is None else row.text) + ending)
         return "".join(parts)
+
+
+def find_block(bodies: Sequence[str], at: int, end: int) -> Sequence[str]:
+    """The block that the lines ``at`` to ``end`` are in, up to the lines without indentation around it: its indentation
+    may be of another kind than that of the file. If nothing is indented there, all lines that are near."""
+    first, last = max(0, at - _AROUND), min(len(bodies), end + _AROUND)
+    start = next((number for number in range(at, first, -1) if bodies[number][:1].strip()), first)
+    stop = next((number for number in range(end, last) if bodies[number][:1].strip()), last)
+    block = bodies[start:stop]
+    return block if any(row[:1].isspace() for row in block) else bodies[first:last]
 
 
 def find_filled_beside(bodies: Sequence[str], at: int, end: int) -> tuple[str, str]:

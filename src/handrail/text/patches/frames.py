@@ -128,9 +128,13 @@ def _repair_envelope(rows: list[str]) -> list[str]:
 
 
 def _remove_padding(rows: list[str]) -> list[str]:
-    """The rows without the blanks in front of the first marker: in front of all rows, or of the markers alone."""
-    padding = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
-    if not padding:
+    """The rows without the blanks in front of the first marker: in front of all rows, or of the markers alone.
+
+    Where the first section has such blanks, each marker has them: without, a row of a hunk may look like one.
+    """
+    section = next((row for row in rows[1:] if row.strip()), "")
+    padding = max((row[: len(row) - len(row.lstrip())] for row in (rows[0], section)), key=len)
+    if not padding or not _MARK.match(section.lstrip()):
         return rows
     everywhere = all(row.startswith(padding) for row in rows if row.strip())
     return [row[len(padding) :] if everywhere or row.startswith(padding + "***") else row for row in rows]

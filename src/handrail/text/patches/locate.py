@@ -26,7 +26,7 @@ from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
 from handrail.text.matching.merge import Code, MergedRow, merge
 from handrail.text.matching.nearest import find_nearest, name_characters, number_rows
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.matching.places import find_filled_beside
+from handrail.text.matching.places import find_block, find_filled_beside
 from handrail.text.patches.operations import PatchHunk
 
 _LEVELS: dict[str, Callable[[str], str]] = {
@@ -368,8 +368,10 @@ class _PatchedText:
         )
 
     def _find_insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
-        """Where lines without any context go: below the header, or to the end of the file."""
-        if hunk.line is not None and self.rows:  # a line number alone proves nothing
+        """Where lines without any context go: behind a line by its number, below the header, or to the end."""
+        if hunk.insert_at is not None and hunk.insert_at <= len(self.rows):
+            return [hunk.insert_at]
+        if hunk.line is not None and self.rows:  # numbers that contradict each other prove nothing
             raise BadHunk(number=number, bare=True)
         if hunk.headers and not hunk.at_end:
             return [start + 1 for start, _ in scopes]
@@ -502,7 +504,8 @@ class _PatchedText:
         if _removes_other_depth(hunk, ours):
             raise Unsure
         beside = find_filled_beside(self.bodies, at, at + len(ours))
-        return merge(ours, hunk.old, hunk.new, self.bodies, beside=beside, codes=_get_codes(hunk))
+        block = find_block(self.bodies, at, at + len(ours))
+        return merge(ours, hunk.old, hunk.new, block, beside=beside, codes=_get_codes(hunk))
 
     def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""

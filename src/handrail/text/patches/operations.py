@@ -15,7 +15,7 @@ from handrail.frozen import frozen
 SignedLine = tuple[str, str]
 """A sign (space, `-` or `+`) and a text without its line ending."""
 OpKind = Literal["add", "delete", "update"]
-HUNK_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+HUNK_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 END_OF_FILE = "*** End of File"
 CUT_OFF = "the patch is cut off: "
 """How every complaint about a patch begins whose end is missing."""
@@ -34,6 +34,8 @@ class PatchHunk:
     """Whether its last line must be the last of the file."""
     line: int | None = None
     """Where a unified diff says it begins; it decides between places that fit, and nothing else."""
+    insert_at: int | None = None
+    """Behind how many lines its lines go if it has no context, by a header such as `@@ -10,0 +11,2 @@`."""
     unended: bool = False
     """Whether the patch ends with its last line and no line break: that line must be a whole line of the file."""
 
@@ -106,6 +108,7 @@ class HunkReader:
         self._rows: list[SignedLine] = []
         self._blanks = 0
         self._line: int | None = None
+        self._numbers: re.Match[str] | None = None
         self._at_end = self._begun = False
 
     @property
@@ -137,6 +140,7 @@ class HunkReader:
         header = row[2:].removeprefix(" ").rstrip().removesuffix("@@").rstrip()
         if numbers:
             self._line = int(numbers[1][:9])
+            self._numbers = numbers
         elif header.strip(" .@"):
             self._headers.append(header)
 
@@ -154,6 +158,16 @@ class HunkReader:
         if self._begun and not self._rows:
             raise BadPatch(line=number, why="the hunk above has no lines")
         if self._rows:
-            hunk = PatchHunk(tuple(self._rows), tuple(self._headers), self._at_end, self._line, unended)
+            hunk = PatchHunk(
+                tuple(self._rows), tuple(self._headers), self._at_end, self._line, self._find_insertion(), unended
+            )
             self.hunks.append(hunk)
         self._clear()
+
+    def _find_insertion(self) -> int | None:
+        """Where lines without context go, if all numbers of the header agree with each other and the hunks above."""
+        if self._numbers is None or any(sign != "+" for sign, _ in self._rows):
+            return None
+        old, count, new, added = (int((number or "1")[:9]) for number in self._numbers.groups())
+        moved = sum(len(hunk.new) - len(hunk.old) for hunk in self.hunks)
+        return old if count == 0 and added == len(self._rows) and new == old + 1 + moved else None

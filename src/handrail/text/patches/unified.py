@@ -1,7 +1,8 @@
 """Parse unified diffs, as git and diff write them, into the operations of a patch.
 
 Line numbers and counts are hints, because models get them wrong. Counts that fit the text decide where a hunk ends;
-otherwise the signs in front of the lines do. Modes, links, binary files and copies are refused, never ignored.
+otherwise the signs in front of the lines do. Links, binary files and copies are refused, never ignored; so is a new
+mode, unless hunks change the file as well: then the file keeps its mode.
 
 A diff has no end marker. Unless a frame shows its end, it is cut off if its last hunk is the beginning of what its
 header counts, if its last line has no line break and may go on, or if the hunks of a file are missing.
@@ -23,7 +24,6 @@ _REFUSED = {
     "copy from ": "a file cannot be copied by a patch",
     "Binary files ": "a binary file cannot be changed by a patch",
     "GIT binary patch": "a binary file cannot be changed by a patch",
-    "old mode ": "the mode of a file cannot be changed by a patch",
     "new file mode 100755": "a patch cannot make a new file executable: leave out its mode",
     "new file mode 12": "a link cannot be made by a patch",
     "new file mode 16": "a submodule cannot be made by a patch",
@@ -54,6 +54,8 @@ class _Section:
         self.named = False
         self.moved: dict[str, str] = {}
         self.mark = ""
+        self.has_mode = False
+        """Whether its mode is to be changed, which is left out beside other changes."""
         self.blobs = ""
         """The names of the contents before and after, by the line `index` of git."""
         self.hunks = HunkReader()
@@ -91,7 +93,9 @@ class _Section:
             return FileOp("delete", check_path(old, self.line), hunks=hunks, line=self.line)
         source, target = check_path(old, self.line), check_path(new, self.line)
         if not hunks and source == target:
-            raise BadPatch(line=self.line, why=f"there are no hunks for {source}")
+            mode = "the mode of a file cannot be changed by a patch"
+            why = mode if self.has_mode else f"there are no hunks for {source}"
+            raise BadPatch(line=self.line, why=why)
         move_to = target if target != source else None
         return FileOp("update", source, move_to, hunks=hunks, final_newline=final, line=self.line)
 
@@ -161,7 +165,7 @@ class _DiffReader:
         numbers = HUNK_NUMBERS.match(self._rows[self._at])
         end = None
         if numbers:
-            old, new = (int((count or "1")[:9]) for count in (numbers[2], numbers[3]))
+            old, new = (int((count or "1")[:9]) for count in (numbers[2], numbers[4]))
             end = _end_by_counts(self._rows, self._at + 1, old, new)
         counted = end is not None
         end = end or _end_by_signs(self._rows, self._at + 1)
@@ -204,6 +208,7 @@ class _DiffReader:
         why = next((why for start, why in _REFUSED.items() if row.startswith(start)), None)
         if why:
             raise BadPatch(line=self._at + 1, why=why)
+        section.has_mode |= row.startswith("new mode ")
         if row.startswith("index "):
             section.blobs = row
         if row.startswith("similarity index ") and row.rstrip() != "similarity index 100%":
