@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from handrail import Session, Settings
 FILES = 50_000
 FLOOD = 2 << 30
 MEMORY_MB = 40
-BWRAP = "--ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc --unshare-net --die-with-parent"
 
 
 def opened(root: Path, state: Path, sandbox: str) -> Session | None:
@@ -48,25 +46,22 @@ def _starts(folder: Path, scale: Scale) -> Iterator[Line]:
     root = folder / "bash-starts"
     root.mkdir()
 
-    def bare(*before: str) -> Callable[[], object]:
-        return lambda: subprocess.run([*before, "bash", "-c", "true"], cwd=root, check=True)
-
     with contextlib.ExitStack() as stack:
-        contestants: dict[str, Callable[[], object]] = {"bash": bare()}
-        for sandbox in ("off", "landlock", "bwrap"):
+        contestants: dict[str, Callable[[], object]] = {
+            "bash": lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True)
+        }
+        for sandbox in ("off", "landlock", "namespaces"):
             session = opened(root, folder / "state", sandbox)
             if session is not None:
                 stack.enter_context(session)
                 contestants[sandbox] = partial(call, session, "true")
-                if sandbox == "bwrap":
-                    contestants["bare bwrap"] = bare(shutil.which("bwrap") or "bwrap", *BWRAP.split())
         times = contest(scale.rounds, contestants, each=max(5, scale.calls // 30))
     start = "against `subprocess.run` of the same"
     yield slower(f"`true` through Bash without a sandbox, {start}", times["off"], times["bash"], 2.5)
-    for sandbox, against in (("landlock", "bash"), ("bwrap", "bash"), ("bwrap", "bare bwrap")):
-        what = f"`true` through Bash held by {sandbox}, against the bare start of {against}"
+    for sandbox in ("landlock", "namespaces"):
+        what = f"`true` through Bash held by {sandbox}, against the bare start of bash"
         if sandbox in times:
-            yield slower(what, times[sandbox], times[against], 4)
+            yield slower(what, times[sandbox], times["bash"], 4)
         else:
             yield Line(f"{what}: {sandbox} does not work here", "not measured")
 

@@ -22,7 +22,7 @@ from tests.command import surroundings
 SRC = Path(handrail.__file__).parent
 SYSTEM = os.environ.get("PATH", os.defpath)
 NAMES = (
-    *("git", "bash", "sh", "dash", "rg", "bwrap", "ssh", "docker", "kubectl", "true", "mkdir", "sleep", "cat", "grep"),
+    *("git", "bash", "sh", "dash", "rg", "ssh", "docker", "kubectl", "true", "mkdir", "sleep", "cat", "grep"),
     *("diff", "gpg", "git-lfs", "env", "vi", "vim", "nano", "python3", "node", "handrail", "ssh-keygen", "mount"),
     *("fusermount3", "unshare", "newuidmap", "strace", "ps", "kill"),
 )
@@ -191,7 +191,7 @@ def _vary(rows: Sequence[str]) -> Sequence[tuple[str, str]]:
     return every if sizes.LONG else [(row, kinds[at % len(kinds)]) for at, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize(("sandbox", "kind"), _vary(["namespaces", "bwrap", "landlock", "off"]))
+@pytest.mark.parametrize(("sandbox", "kind"), _vary(["namespaces", "landlock", "off"]))
 def test_no_sandbox_is_started_with_a_program_of_the_checkout(checkout: Path, kind: str, sandbox: str) -> None:
     _run(["-c", CALLS, str(checkout), "read-only", sandbox], checkout, PATHS[kind](checkout))
     assert _find_marks(checkout) == []

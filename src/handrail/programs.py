@@ -1,4 +1,4 @@
-"""Find the programs that Handrail itself starts: git, bash, rg, bwrap, ssh and others.
+"""Find the programs that Handrail itself starts: git, bash, rg, ssh and others.
 
 They run outside of any sandbox, so a checkout must not be able to bring its own. A program is found on PATH as usual,
 but neither below a directory that somebody works in (`distrust`) nor through a relative entry. No other module looks

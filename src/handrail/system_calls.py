@@ -28,7 +28,6 @@ _REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS
 _BEGIN_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _COPIED_BYTES = 1 << 20
-_CLONE = 0x40049409  # FICLONE
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
 
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
@@ -221,11 +220,6 @@ def copy_contents(source: int, target: int) -> None:
             break
         offset += os.pwrite(target, block, offset)
     os.ftruncate(target, size)
-
-
-def clone_file(source: int, target: int) -> None:
-    """Have an empty file share the contents of another one; raises `OSError` where the file system cannot do that."""
-    fcntl.ioctl(target, _CLONE, source)
 
 
 def lease(fd: int, alone: bool = False) -> bool | None:

@@ -354,7 +354,7 @@ def test_doctor_looks_for_every_library_that_the_package_needs(project: Path) ->
 
 def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
     checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
-    for name in ("namespaces", "bubblewrap", "landlock", "seccomp"):
+    for name in ("namespaces", "landlock", "seccomp"):
         assert not checks[name]["needed"]
         if checks[name]["ok"]:
             assert "tried, and refused as it should be: " in checks[name]["detail"]
@@ -364,7 +364,7 @@ def test_doctor_says_which_layers_are_missing_where_no_program_is_found(project:
     completed = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
     checks = {check["name"]: check for check in json.loads(completed.stdout)["checks"]}
     assert not checks["bash"]["ok"] and checks["bash"]["fix"] == "install bash"
-    assert not checks["bubblewrap"]["ok"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
+    assert not checks["landlock"]["ok"]
 
 
 def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> None:
@@ -424,7 +424,7 @@ def test_doctor_says_which_boundary_commands_get_and_what_it_does_not_hold(proje
 
 
 def test_doctor_exits_1_if_the_sandbox_that_is_configured_does_not_work(project: Path) -> None:
-    (project / "config.toml").write_text('[settings]\nsandbox = "bwrap"\n', encoding="utf-8")
+    (project / "config.toml").write_text('[settings]\nsandbox = "landlock"\n', encoding="utf-8")
     variables = {"HANDRAIL_CONFIG": "config.toml", "PATH": str(project)}
     completed = handrail("doctor", "--json", cwd=project, variables=variables)
     report = json.loads(completed.stdout)

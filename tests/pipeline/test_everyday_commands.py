@@ -138,7 +138,7 @@ python3 -m http.server --help | head -3
 """
 
 
-SANDBOXES: tuple[Sandbox, ...] = ("namespaces", "bwrap", "landlock") if LONG else ("namespaces",)
+SANDBOXES: tuple[Sandbox, ...] = ("namespaces", "landlock") if LONG else ("namespaces",)
 
 
 def _commands() -> list[str]:

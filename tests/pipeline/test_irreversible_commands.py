@@ -24,7 +24,8 @@ OPAQUE = [
     "sh script.sh && bash ./script.sh",
     "make -f rules all || true",
 ]
-KNOWN = ["echo more >> a.txt", "rm a.txt", "mv a.txt b.txt", "cp a.txt b.txt", "cat a.txt", "ls", "grep -r one ."]
+WRITING = [*OPAQUE, "echo more >> a.txt", "rm a.txt", "mv a.txt b.txt", "cp a.txt b.txt"]
+READING = ["cat a.txt", "ls", "grep -r one ."]
 SETTINGS: dict[str, dict[str, Any]] = {"no drafts": {"drafts": False}, "no sandbox": {"sandbox": "off"}, "drafts": {}}
 
 
@@ -63,7 +64,7 @@ def name_passed_over(session: Session) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize("command", spread(OPAQUE, 4))
+@pytest.mark.parametrize("command", spread(WRITING, 6))
 @pytest.mark.parametrize("before", ["nothing", "a job", "a job that ended", "keep"])
 def test_an_answer_says_whether_a_command_can_be_undone(session: Session, before: str, command: str) -> None:
     if before.startswith("a job"):
@@ -77,8 +78,8 @@ def test_an_answer_says_whether_a_command_can_be_undone(session: Session, before
     assert (command not in name_passed_over(session)) == undoable
 
 
-@pytest.mark.parametrize("command", KNOWN)
-def test_a_command_whose_changes_are_all_saved_can_be_undone(session: Session, command: str) -> None:
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_only_reads_needs_no_undo(session: Session, command: str) -> None:
     assert SAYS not in run(session, command).text
     assert command not in name_passed_over(session)
 

@@ -154,7 +154,7 @@ def require_pushed(work: Path) -> None:
     assert len(heads.stdout.strip()) == 40
 
 
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap", "landlock"])
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
 def test_a_yes_to_a_push_gives_it_the_keys_and_nothing_else_sees_them(home: Path, work: Path, sandbox: Sandbox) -> None:
     asked: list[str] = []
     with opened(work, sandbox, asked) as session:
@@ -172,7 +172,7 @@ def test_a_yes_to_a_push_gives_it_the_keys_and_nothing_else_sees_them(home: Path
 
 
 @pytest.mark.skipif(not shutil.which("ssh-agent"), reason="needs ssh-agent on this machine")
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap", "landlock"])
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
 def test_a_push_reaches_the_agent_and_no_other_socket(
     home: Path, work: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ rules = [
 ]
 """
 MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full")
-SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "bwrap", "landlock")
+SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "landlock")
 
 READERS = (
     "wc --files0-from={}",
@@ -352,7 +352,7 @@ LOGIN_FILES = [
 ]
 
 
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("sandbox", ["namespaces"])
 def test_no_store_of_credentials_in_the_home_directory_is_read(
     sandbox: Sandbox, project: _Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -466,7 +466,7 @@ def _notes(project: _Project, tmp_path: Path, sandbox: Sandbox) -> dict[str, str
         return {note.code: note.text for note in _bash(session, "touch made").notes}
 
 
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("sandbox", ["namespaces"])
 def test_many_secrets_are_all_hidden(project: _Project, tmp_path: Path, sandbox: Sandbox) -> None:
     for number in range(300):
         (project.work / f"{number}.pem").write_text("DECOY", encoding="utf-8")

@@ -26,7 +26,7 @@ from tests.sizes import spread
 pytestmark = pytest.mark.slow  # starts many processes
 
 SECRET, OUTSIDE = "canary-4711-canary", "outside-4711-outside"
-SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "bwrap", "landlock")
+SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "landlock")
 MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits")
 
 

@@ -16,7 +16,7 @@ from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import Confinement
 from tests.command import TIMEOUT
 
-LAYERS = ("namespaces", "bwrap", "landlock")
+LAYERS = ("namespaces", "landlock")
 MakeBoundary = Callable[..., Boundary]
 
 
@@ -33,7 +33,7 @@ class World:
         self.file.write_text("kept", encoding="utf-8")
 
     def confinement(self, **rest: Any) -> Confinement:
-        # Named as readable, so that it is there under bubblewrap, which puts a private directory over /tmp.
+        # Named as readable, so that it is there in a namespace, which has a private directory over /tmp.
         return Confinement(writable=(str(self.work),), readable=("/", str(self.outside)), **rest)
 
 

@@ -17,7 +17,7 @@ from handrail.errors import NoSandbox
 from handrail.journal.store import SqliteJournal, get_default_path
 
 SECRET = "hush-hush-4711"
-BOUNDARIES = ("namespaces", "bwrap", "landlock")
+BOUNDARIES = ("namespaces", "landlock")
 
 
 def shows(path: Path, text: str) -> bool:
@@ -27,7 +27,7 @@ def shows(path: Path, text: str) -> bool:
 
 @dataclass(frozen=True)
 class User:
-    """Real files, outside of the directory for temporary files, of which bubblewrap gives commands another one."""
+    """Real files, outside of the directory for temporary files, of which namespaces give commands another one."""
 
     work: Path
     state: Path

@@ -25,7 +25,7 @@ from handrail.shell.sandbox.system_call_numbers import get_call_number
 from tests.command import TIMEOUT
 from tests.shell.boundaries import World, boundary_or_skip
 
-MODES: tuple[Mode, ...] = ("namespaces", "bwrap", "landlock")
+MODES: tuple[Mode, ...] = ("namespaces", "landlock")
 
 # Unix sockets of other programs
 

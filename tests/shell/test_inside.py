@@ -17,7 +17,7 @@ from tests.command import TIMEOUT
 Make = Callable[..., Session]
 
 
-@pytest.fixture(params=["namespaces", "bwrap"])
+@pytest.fixture(params=["namespaces"])
 def sandbox(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -159,7 +159,7 @@ def find_leaks(output: str, attacks: list[str]) -> list[str]:
     return [attacks[int(part.split()[0])] for part in parts[1:] if CANARY in part]
 
 
-@pytest.fixture(params=["namespaces", "bwrap"])
+@pytest.fixture(params=["namespaces"])
 def boundary(request: pytest.FixtureRequest, place: _Place) -> Iterator[Boundary]:
     opened = boundary_or_skip(request.param, Confinement((str(place.work),)))
     yield opened
@@ -238,7 +238,7 @@ def test_a_command_in_a_draft_reads_nothing_outside(mode: Mode, place: _Place, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("sandbox", ["namespaces"])
 def test_a_path_outside_that_is_named_is_asked_about_and_then_seen(
     sandbox: Sandbox, place: _Place, tmp_path: Path
 ) -> None:

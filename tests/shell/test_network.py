@@ -267,7 +267,7 @@ print(tried(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", {p})))
     assert output == "EACCES EACCES\nreached\n"
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("mode", ["namespaces"])
 def test_a_session_reaches_its_own_unix_sockets_and_no_others(world: World, mode: Mode) -> None:
     boundary = boundary_or_skip(mode, world.confinement(network="loopback"))
     theirs, abstract = str(world.work / "docker.sock"), f"\0handrail-test-{os.getpid()}"

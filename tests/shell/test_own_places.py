@@ -142,7 +142,7 @@ def _tree(user: User) -> dict[str, bytes]:
     return {name: data for name, data in collected.items() if "artefacts/" not in name or "1-2-3" in name}
 
 
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("sandbox", ["namespaces"])
 def test_inside_the_workspace_mounts_hide_it(monkeypatch: pytest.MonkeyPatch, sandbox: str) -> None:
     with made_user(monkeypatch, inside=True) as user, user.session(sandbox, mode="full") as session:
         for path in user.files():
@@ -151,7 +151,7 @@ def test_inside_the_workspace_mounts_hide_it(monkeypatch: pytest.MonkeyPatch, sa
             assert shows(path, path.read_bytes().decode("utf-8", "replace"))
 
 
-@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("sandbox", ["namespaces"])
 def test_settings_that_are_not_there_yet_cannot_be_made_inside_the_workspace(
     monkeypatch: pytest.MonkeyPatch, sandbox: str
 ) -> None:

@@ -13,7 +13,7 @@ from handrail import AllowAll, Session, Settings
 from handrail.shell.sandbox import Mode
 from tests.sizes import pick
 
-SANDBOXES: tuple[Mode, ...] = ("auto", "bwrap", "landlock", "off")
+SANDBOXES: tuple[Mode, ...] = ("auto", "landlock", "off")
 KILLS = pick(3, 30)
 
 

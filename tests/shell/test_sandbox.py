@@ -257,7 +257,7 @@ def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> Non
     assert len(os.listdir(world.work)) == 30
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("mode", ["namespaces"])
 def test_a_command_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World, mode: Mode) -> None:
     boundary = boundary_or_skip(mode, world.confinement())
     started: list[subprocess.Popen[bytes]] = []
@@ -329,25 +329,10 @@ def test_a_required_boundary_that_cannot_be_had_is_an_error(world: World, monkey
     with pytest.raises(NoSandbox) as error:
         choose("off", True, world.confinement())
     assert error.value.code == "no_sandbox"
-    monkeypatch.setenv("PATH", str(world.work))  # no bwrap here
+    monkeypatch.setenv("PATH", str(world.work))  # no bash here
     with pytest.raises(NoSandbox) as error:
-        choose("bwrap", True, world.confinement())
+        choose("landlock", True, world.confinement())
     assert "not installed" in error.value.facts["why"]
-
-
-def test_bubblewrap_that_does_not_start_gives_way_with_its_own_reason(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = world.work / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n", encoding="utf-8")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{world.work}:{os.environ['PATH']}")
-    with pytest.raises(NoSandbox) as error:
-        choose("bwrap", True, world.confinement())
-    assert "No permissions to create new namespace" in error.value.facts["why"]
-    boundary = choose("bwrap", False, world.confinement())
-    assert boundary.name == "none" and "No permissions" in boundary.description
-    boundary.close()
 
 
 def test_auto_takes_namespaces_and_each_weaker_one_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,14 +351,14 @@ def test_auto_takes_namespaces_and_each_weaker_one_says_why(world: World, monkey
     monkeypatch.setenv("PATH", "/dev/null")
     with contextlib.closing(choose("auto", False, world.confinement())) as boundary:
         assert boundary.name == "none"
-        for reason in ("only root create", "bubblewrap is not installed", "bash is not installed"):
+        for reason in ("only root create", "bash is not installed"):
             assert reason in boundary.description
 
 
 def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     layers = {layer.name: layer for layer in probe()}
-    assert list(layers) == ["namespaces", "bubblewrap", "landlock", "seccomp"]
+    assert list(layers) == ["namespaces", "landlock", "seccomp"]
     for layer in layers.values():
         assert layer.why and (layer.works or layer.fix), json.dumps([layer.name, layer.why])
     assert os.listdir(tmp_path) == []

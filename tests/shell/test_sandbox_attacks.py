@@ -205,7 +205,7 @@ def test_an_allowed_network_reaches_loopback(make_boundary: MakeBoundary, world:
         assert "the network is open" in boundary.description
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("mode", ["namespaces"])
 def test_a_loopback_of_its_own_comes_first_where_namespaces_can_be_had(world: World, mode: Mode) -> None:
     boundary = boundary_or_skip(mode, world.confinement(network="loopback"))
     try:
@@ -230,7 +230,7 @@ except OSError:
 # Protected files
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("mode", ["namespaces"])
 def test_protected_files_are_read_only_whatever_is_moved_around_them(world: World, mode: Mode) -> None:
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     config = (world.work / ".git" / "config").read_bytes()
@@ -254,7 +254,7 @@ def test_protected_files_are_read_only_whatever_is_moved_around_them(world: Worl
         boundary.close()
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+@pytest.mark.parametrize("mode", ["namespaces"])
 def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mode: Mode) -> None:
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     shutil.rmtree(world.work / ".git" / "hooks")

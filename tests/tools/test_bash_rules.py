@@ -7,11 +7,16 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from handrail import Session
 from handrail.model import Access, Result, Verdict
+from handrail.shell.sandbox import choose as choosing
+from handrail.shell.sandbox.choose import Boundary
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.namespace_errors import NoNamespaces
 from tests.patience import until_it_got_far_enough
 
 pytestmark = pytest.mark.slow  # starts many processes
@@ -35,7 +40,7 @@ def session(make_session: Make) -> Session:
     return make_session(durable=False, sandbox="off")
 
 
-@pytest.fixture(params=["namespaces", "landlock", "bwrap"])
+@pytest.fixture(params=["namespaces", "landlock"])
 def held(request: pytest.FixtureRequest, make_session: Make, tmp_path: Path) -> Session:
     """A session on `work`, whose commands a kernel boundary holds."""
     work = tmp_path / "work"
@@ -114,26 +119,26 @@ def test_a_command_that_only_speaks_of_danger_is_run(session: Session, command: 
 
 
 @pytest.fixture
-def without(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PATH on which there is bash and no bubblewrap."""
-    folder = tmp_path_factory.mktemp("bin")
-    for name in ("bash", "touch", "ls"):
-        program = next(Path(place, name) for place in os.environ["PATH"].split(":") if Path(place, name).exists())
-        (folder / name).symlink_to(program)
-    monkeypatch.setenv("PATH", str(folder))
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which nobody can create user namespaces."""
+
+    def refuse(_: Confinement) -> Boundary:
+        raise NoNamespaces("only root creates user namespaces", "")
+
+    monkeypatch.setitem(cast("dict[str, Any]", choosing._BOUNDARIES), "namespaces", refuse)
 
 
 @pytest.mark.usefixtures("without")
 def test_without_a_boundary_a_command_needs_a_person(make_session: Make, tmp_path: Path) -> None:
-    result = _bash(make_session(sandbox="bwrap", mode="accept-edits"), "touch ran")
+    result = _bash(make_session(sandbox="namespaces", mode="accept-edits"), "touch ran")
     assert result.status == "denied" and result.error is not None and result.error.code == "needs_approval"
     asked = []
     refusing = make_session(
-        sandbox="bwrap", mode="accept-edits", approve=lambda prepared: bool(asked.append(prepared.preview()))
+        sandbox="namespaces", mode="accept-edits", approve=lambda prepared: bool(asked.append(prepared.preview()))
     )
     assert _bash(refusing, "touch ran").status == "denied" and asked == ["$ touch ran\n"]
     assert os.listdir(tmp_path) == []
-    agreeing = make_session(sandbox="bwrap", mode="accept-edits", approve=lambda prepared: True)
+    agreeing = make_session(sandbox="namespaces", mode="accept-edits", approve=lambda prepared: True)
     result = _bash(agreeing, "touch ran")
     assert (result.status, result.data["boundary"]) == ("ok", "none") and os.listdir(tmp_path) == ["ran"]
 
@@ -141,9 +146,9 @@ def test_without_a_boundary_a_command_needs_a_person(make_session: Make, tmp_pat
 @pytest.mark.usefixtures("without")
 def test_a_boundary_that_is_required_and_not_there_runs_nothing(make_session: Make, tmp_path: Path) -> None:
     for approve in (None, lambda prepared: True):
-        result = _bash(make_session(sandbox="bwrap", sandbox_required=True, approve=approve), "touch ran")
+        result = _bash(make_session(sandbox="namespaces", sandbox_required=True, approve=approve), "touch ran")
         assert result.error is not None and result.error.code == "no_sandbox"
-        assert "bubblewrap is not installed" in result.text
+        assert "only root creates user namespaces" in result.text
     assert os.listdir(tmp_path) == []
 
 

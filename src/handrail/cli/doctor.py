@@ -134,7 +134,9 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     by_name = {check.name: check for check in checks}
     purposes = [_judge_editing(checks, by_name), _judge_search(by_name), _judge_commands(by_name, workspace)]
     drafts = by_name["drafts"]
-    purposes.append(Purpose("drafts", "ready" if drafts.ok else "missing", drafts.detail, drafts.fix))
+    no_undo = "; changes of commands cannot be undone"
+    detail = drafts.detail if drafts.ok else drafts.detail + no_undo
+    purposes.append(Purpose("drafts", "ready" if drafts.ok else "missing", detail, drafts.fix))
     purposes.append(_judge_chat(by_name["extra anthropic"]))
     over_http = by_name["extra mcp"]
     purposes.append(
@@ -196,7 +198,7 @@ def _judge_commands(by_name: dict[str, Check], workspace: str) -> Purpose:
         boundary.close()
 
 
-_LAYERS = ("namespaces", "bubblewrap", "landlock")
+_LAYERS = ("namespaces", "landlock")
 
 
 def _judge_chat(anthropic: Check) -> Purpose:
@@ -315,11 +317,10 @@ def _check_configured_sandbox(settings: Settings | None, layers: list[Check]) ->
     """Whether the sandbox that the configuration asks for works here."""
     working = [layer.name for layer in layers if layer.ok and layer.name in _LAYERS]
     mode = settings.sandbox if settings else "auto"
-    name = "bubblewrap" if mode == "bwrap" else mode
-    required = settings is not None and (settings.sandbox_required or mode in ("namespaces", "bwrap", "landlock"))
-    ok = bool(working) if mode == "auto" else name in working or mode == "off"
+    required = settings is not None and (settings.sandbox_required or mode in _LAYERS)
+    ok = bool(working) if mode == "auto" else mode in working or mode == "off"
     fix = next(
-        (layer.fix for layer in layers if layer.fix and layer.name in (_LAYERS if mode == "auto" else (name,))), ""
+        (layer.fix for layer in layers if layer.fix and layer.name in (_LAYERS if mode == "auto" else (mode,))), ""
     )
     detail = f"sandbox = {mode}" + ("" if ok else ", which does not work here")
     return Check("sandbox", ok, detail, fix or "handrail config unset sandbox", required, "run commands")

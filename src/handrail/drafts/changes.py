@@ -74,18 +74,14 @@ class FileSummary:
 
 
 class ChangeReader:
-    """Reads the changes of a draft that is not kept yet.
+    """Reads the changes of a draft that is not kept yet."""
 
-    ``old``: a copy of the workspace before the changes, if these are in the workspace itself.
-    """
-
-    def __init__(self, draft: DraftDirectory, old: str = "") -> None:
+    def __init__(self, draft: DraftDirectory) -> None:
         with contextlib.ExitStack() as stack:
-            workspace = draft.open_workspace()
-            stack.callback(os.close, workspace)
-            other = os.open(old or draft.upper, READABLE_DIRECTORY)
-            stack.callback(os.close, other)
-            self._root, self._upper = (other, workspace) if old else (workspace, other)
+            self._root = draft.open_workspace()
+            stack.callback(os.close, self._root)
+            self._upper = os.open(draft.upper, READABLE_DIRECTORY)
+            stack.callback(os.close, self._upper)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> ChangeReader:

@@ -23,7 +23,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from handrail import system_calls
@@ -47,7 +46,6 @@ from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, s
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
-_COPIED = "copied"
 """In a plan: the old versions are copies, and other files than those that were in the workspace."""
 _KEPT_AT = "kept-at.json"
 """The file system's time at which a keep was finished."""
@@ -88,13 +86,6 @@ def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[St
 def _drop_layers(draft: DraftDirectory) -> None:
     with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
         draft.drop_layers()
-
-
-def record_kept(draft: DraftDirectory, steps: Sequence[Step]) -> None:
-    """Take a draft for kept whose changes are in the workspace already, and which holds the old versions."""
-    save_index(draft.info.workspace, draft.path)
-    draft.write(_KEPT_AT, read_clock(draft.path), sync=False)
-    draft.write("kept.json", {"steps": [asdict(step) for step in steps], _COPIED: True}, sync=False)
 
 
 def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
@@ -173,8 +164,6 @@ def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) ->
             if isinstance(error, OSError):  # nobody else has changed anything
                 draft.add_own_period(start, read_clock(draft.path))
             raise
-        if draft.read("undoing.json").get(_COPIED):
-            keeper.touch_restored()
     draft.rename("undoing.json", "undone.json", sync=False)
     draft.add_own_period(start, read_clock(draft.path))
     return steps
@@ -463,22 +452,6 @@ class _Keeper:
         """Set mode and times where that is allowed: all entries are in their places already."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             self._set(step, entry)
-
-    def touch_restored(self) -> None:
-        """Give everything that was put back a change time of now, which not every file system does in a rename.
-
-        To older drafts that is no change.
-        """
-        for step in self.steps:
-            if step.action not in ("delete", "replace") or step.before is None:
-                continue
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                directory, name = self.trees.parent(self.trees.root, step.path)
-                below = walk_tree(directory, name, step.path) if step.before.is_directory else ()
-                for _, status, above, last in chain(below, [("", stat_at(name, directory), directory, name)]):
-                    if status is not None:
-                        times = status.st_atime_ns, status.st_mtime_ns
-                        os.utime(last, ns=times, dir_fd=above, follow_symlinks=False)
 
     def _is_done(self, number: int, step: Step) -> bool:
         """Whether a step was carried out already."""

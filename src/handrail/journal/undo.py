@@ -461,7 +461,7 @@ class _Undo:
 
 
 def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
-    """Return the command of a call, unless all its effects on files are known and saved.
+    """Return the command of a call, unless all its changes are known, or it made none.
 
     ``drifted``: one of its files was changed after its end, perhaps by a process that it had left running.
     """
@@ -473,7 +473,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
         return []
     if drifted or row.unsure:
         return [row.command]
-    return [] if find_effects(row.command).is_complete else [row.command]
+    return [] if find_effects(row.command).tier == "read_only" else [row.command]
 
 
 def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:

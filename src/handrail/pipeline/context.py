@@ -35,7 +35,7 @@ from handrail.pipeline.services import Services
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import CommandCopy, CommandDraft, Loaded, RecalledTags, Staged
+from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged
 from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath
 
@@ -66,11 +66,9 @@ class ToolContext:
         network: NetworkGrant = NO_NETWORK,
         approved: bool = False,
         draft: CommandDraft | None = None,
-        copied: CommandCopy | None = None,
     ) -> None:
         """``dry``: for a preview, which runs no command; ``choice``: the changes that a person wants."""
         self.draft = draft
-        self.copied = copied
         self.limits = judged.parsed.limits
         self.network = network
         self.approved = approved

@@ -71,8 +71,6 @@ class DraftChanges:
     """Of the first changes, as many as are compared."""
     take_back: Callable[[], None] = lambda: None
     """Of picked changes: moves them back to where they were picked from."""
-    old: str = ""
-    """A copy of the workspace before the changes, if these are in the workspace itself."""
 
     @classmethod
     def observe(cls, draft: OpenDraft) -> DraftChanges:
@@ -80,15 +78,15 @@ class DraftChanges:
         return cls.read(draft, compare(draft.directory))
 
     @classmethod
-    def read(cls, draft: OpenDraft, comparison: Comparison, old: str = "") -> DraftChanges:
+    def read(cls, draft: OpenDraft, comparison: Comparison) -> DraftChanges:
         """Read the changes of a comparison; raises `OSError`."""
-        with ChangeReader(draft.directory, old) as reader:
+        with ChangeReader(draft.directory) as reader:
             changes = reader.list(comparison)
             # What a tool keeps for itself comes last: of many changes the first ones are shown.
             changes.sort(key=lambda change: (".git" in change.path.split("/"), change.path))
             shown = [change for change in changes if ".git" not in change.path.split("/")][:MOST_COMPARED]
             diffs = [reader.diff(change) for change in shown]
-        return cls(draft, comparison, tuple(changes), tuple(diffs), old=old)
+        return cls(draft, comparison, tuple(changes), tuple(diffs))
 
     @property
     def counts(self) -> dict[How, int]:
@@ -282,8 +280,8 @@ class DraftChanges:
         missed: list[str] = []
         room = MOST_SAVED_BYTES
         workspace = self.draft.directory.info.workspace
-        new = workspace if self.old else self.draft.directory.upper
-        with ChangeReader(self.draft.directory, self.old) as reader:
+        new = self.draft.directory.upper
+        with ChangeReader(self.draft.directory) as reader:
             for change in self.changes:
                 image = _image(reader, os.path.join(workspace, change.path), change, room)
                 if image:  # others may write to it as soon as it is kept

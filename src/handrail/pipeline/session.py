@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
     from handrail.shell.sandbox.protected_files import PutBack
     from handrail.shell.sandbox.tracked_files import TrackedFiles
-    from handrail.tools.tool import AnyTool, CommandCopy, CommandDraft
+    from handrail.tools.tool import AnyTool, CommandDraft
 
 T = TypeVar("T")
 
@@ -761,9 +761,9 @@ def _run_reading(approved: Approved, services: Services, progress: Progress) -> 
 
 
 def _run_command(approved: Approved, services: Services, progress: Progress) -> Done:
-    """Run a call that may change files by a command: in a draft, or after a look at the files it may change."""
+    """Run a call that may change files by a command: in a draft, or else without a promise of undo."""
     with contextlib.ExitStack() as stack:
-        draft = copied = None
+        draft = None
         if services.settings.drafts:
             from handrail.pipeline.draft_changes import CallDraft  # only needed for commands
 
@@ -774,26 +774,14 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
         elif any(access.deferred for access in approved.accesses):
             raise NotAsShown  # no draft can be created any more: judge the command by its words
         else:
-            from handrail.pipeline.before_images import save_before_images
+            from handrail.pipeline.no_undo import begin_command, note_irreversible
 
-            if services.settings.drafts:
-                from handrail.pipeline.copied_workspace import CopiedWorkspace
-
-                copied = CopiedWorkspace.create(approved, services, progress)
-            if copied:
-                stack.callback(copied.close)
-                approved = copied.name_in(approved)
-            approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
-        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft, copied)))
+            begin_command(approved, services.recorder, progress)
+        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
         ran = progress.reach(run(approved, context, services))
-        if copied:
-            ran = progress.reach(copied.finish(ran))
-        if not draft and not (copied and copied.is_recorded):
-            from handrail.pipeline.before_images import note_irreversible
-
+        if not draft:
             ran = progress.reach(note_irreversible(ran, services))
-        seen = draft or copied
-        data = {"diff": seen.diff} if seen else {}
+        data = {"diff": draft.diff} if draft else {}
         return progress.reach(Done(ran, (), progress.token, data=data))
 
 
@@ -801,7 +789,6 @@ def _open_context(
     approved: Approved,
     services: Services,
     draft: CommandDraft | None = None,
-    copied: CommandCopy | None = None,
 ) -> ToolContext:
     return ToolContext(
         services,
@@ -810,7 +797,6 @@ def _open_context(
         network=approved.network,
         approved=approved.by_person,
         draft=draft,
-        copied=copied,
     )
 
 

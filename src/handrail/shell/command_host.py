@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import math
 import os
 import re
 import secrets
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.hidden_paths import HidingLayer, remove_copies
@@ -58,9 +57,6 @@ from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.sandbox.tracked_files import TrackedFiles
 from handrail.shell.sandbox.watched_jobs import WatchedJobs
 from handrail.shell.start_process import CommandStreams, ProcessOptions, Spawn, start_process
-
-if TYPE_CHECKING:
-    from handrail.drafts.workspace_copy import WorkspaceCopy
 
 _GIT = re.compile(r"\bgit\b")
 _MOST_OWN_OUTPUT = 1 << 20
@@ -205,11 +201,6 @@ class CommandHost:
         self._tried_drafts = False
         self._trying = threading.Lock()
         self._dropping: list[threading.Thread] = []
-        self._copy: WorkspaceCopy | None = None
-        self._copy_is_used = False
-        self.no_copies = "" if options.drafts else "drafts are switched off"
-        """Why there is no copy of the workspace for commands without a draft; known once one was wanted."""
-        self._copies_again = math.inf
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once one was wanted."""
         self._remotes = KnownRemotes(roots)
@@ -332,49 +323,6 @@ class CommandHost:
             with self._trying:
                 self._stop_drafts(error, f"a draft cannot be created: {error.strerror}")
             return None
-
-    def save_workspace(self) -> WorkspaceCopy | None:
-        """A copy of the workspace as it is now, for a command that runs in no draft; None if there can be none.
-
-        It is for one command at a time, until `release_copy`.
-        """
-        if self._try_store() or any(job.running for job in self.jobs.list()):
-            return None  # a job changes files meanwhile
-        from handrail.drafts.workspace_copy import WorkspaceCopy  # only needed where there are no drafts
-
-        with self._trying:
-            if self._copy and self._copy_is_used:
-                self._copy.is_shared = True
-                return None
-            if self.no_copies and time.monotonic() < self._copies_again:
-                return None
-            self.no_copies = ""
-            try:
-                if self._copy is None:
-                    if (store := self._open_store()) is None:
-                        raise OSError(errno.ENOTSUP, self.no_drafts)
-                    self._copy = WorkspaceCopy.create(store)
-                self._copy.refresh()
-            except OSError as error:
-                self.no_copies = error.strerror or str(error)
-                self._copies_again = time.monotonic() + _PAUSE if error.errno in _PASSING else math.inf
-                self._drop_copy()
-                return None
-            self._copy_is_used, self._copy.is_shared = True, False
-            return self._copy
-
-    def release_copy(self, whole: bool) -> None:
-        """The command that used the copy is over. If the copy is not ``whole``, the next command gets another one."""
-        with self._trying:
-            self._copy_is_used = False
-            if not whole:
-                self._drop_copy()
-
-    def _drop_copy(self) -> None:
-        if self._copy:
-            with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
-                self._copy.drop()
-        self._copy = None
 
     def drop_draft(self, draft: OpenDraft) -> None:
         """Delete a draft without waiting for it: to free the blocks of its directories takes some disks long."""
@@ -862,7 +810,6 @@ class CommandHost:
                 thread.join()
             if self._boundary:
                 self._boundary.close()
-            self._drop_copy()
             for layer in (*self._old_hiding, *([self._hiding] if self._hiding else [])):
                 _drop(layer.holder)
             if self._spare:

@@ -484,10 +484,7 @@ def _describe_end(
         command_host.forget(ended.log)
     failed = ended.exit_code != 0
     restored = command_host.put_back(ended.log)
-    if ctx.copied:
-        ctx.copied.settle()
-    observed = ctx.draft or ctx.copied
-    changes = observed.files if observed else ()
+    changes = ctx.draft.files if ctx.draft else ()
     facts = replace(
         shown.facts,
         command=args.command,
@@ -518,9 +515,8 @@ def _describe_end(
         "put_back": [{"path": one.path, "change": one.change} for one in restored],
     }
     notes: list[NoteFacts] = []
-    if observed:
-        data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in changes]
     if ctx.draft:
+        data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in changes]
         data["kept"] = not ctx.draft.not_kept
         data |= {"draft": ctx.draft.left_in} if ctx.draft.left_in else {}
         if ctx.draft.not_kept:
@@ -528,7 +524,7 @@ def _describe_end(
             notes.append(
                 ChangesLeft(why=why, files=files, draft=left) if left else ChangesDropped(why=why, files=files)
             )
-    notes += observed.notes if observed else ()
+    notes += ctx.draft.notes if ctx.draft else ()
     if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds, unseen=bool(ctx.draft and ctx.draft.files) or None))
     if ended.lost_bytes and not ended.overflowed:

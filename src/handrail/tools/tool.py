@@ -147,21 +147,6 @@ class CommandDraft(Protocol):
         """The command has ended: judge its changes, and keep or drop them."""
 
 
-class CommandCopy(Protocol):
-    """A copy of the workspace that the command of a call is compared with, if it runs in no draft."""
-
-    @property
-    def files(self) -> Sequence[FileSummary]:
-        """The changes of the command, once they are settled."""
-
-    @property
-    def notes(self) -> Sequence[NoteFacts]:
-        """Notes on changes that cannot be undone."""
-
-    def settle(self) -> None:
-        """The command has ended: record its changes, and leave the old versions for an undo."""
-
-
 class Context(Protocol[L_co]):
     """Context of a running tool: the files it declared, and the limits in force."""
 
@@ -192,10 +177,6 @@ class Context(Protocol[L_co]):
     @property
     def draft(self) -> CommandDraft | None:
         """The draft in which the command of this call runs; None if it runs in the workspace itself."""
-
-    @property
-    def copied(self) -> CommandCopy | None:
-        """The copy of the workspace that the command of this call is compared with; None if there is none."""
 
     @property
     def command_host(self) -> CommandHost:

@@ -33,7 +33,7 @@ _MOST_SESSIONS = 128
 """Sessions of the protocol that one principal may have open; unused ones end after half an hour."""
 _SESSION = "mcp-session-id"
 _NOT_SEPARATE = (
-    "commands of {name} could read the files of the other principals: that needs namespaces or bubblewrap "
+    "commands of {name} could read the files of the other principals: that needs namespaces "
     "(`handrail doctor` names what is missing); give each principal `tools` without commands, or start a server for "
     "each under its own user"
 )

@@ -59,7 +59,6 @@ from handrail.shell.effects.interpret import (
     find_harm,
     find_visibility,
     fork_bomb,
-    is_known,
     is_socket,
     is_writer,
     judge_network,
@@ -114,8 +113,6 @@ class CommandEffect:
     tier: CommandTier
     why: str = ""
     doubt: str = ""
-    complete: bool = False
-    """Whether it changes nothing but the files that are listed for it."""
     unproven: frozenset[Unproven] = frozenset()
     """Actions on files that cannot be named, or on more than files."""
     mentions: tuple[Mention, ...] = ()
@@ -169,11 +166,6 @@ class Effects:
     unread: bool = False
     """There may be commands in it that are not listed here."""
     script: Script = field(default=Script(""), compare=False, repr=False)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all files are known that the command line changes."""
-        return not self.doubts and all(command.complete for command in self.commands)
 
     @property
     def unproven(self) -> frozenset[Unproven]:
@@ -298,8 +290,6 @@ class _Judge:
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         self.variables.see(run)
-        known = base is not None and is_known(base)
-        complete = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
         alone = isolate_command(run, text, self.script)
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
@@ -308,7 +298,6 @@ class _Judge:
             ruling.tier,
             ruling.why,
             ruling.doubt,
-            complete,
             unproven,
             named,
             undoable,

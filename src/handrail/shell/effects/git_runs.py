@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from handrail.frozen import frozen
 from handrail.shell.effects.arguments import Arg, Places, join_path
@@ -53,7 +52,6 @@ _PLAIN = ("GIT_PAGER", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")
 class Loss:
     """Uncommitted work that a git command may overwrite or delete."""
 
-    action: Literal["write", "delete"] = "write"
     pathspecs: tuple[str, ...] | None = None
     """Patterns for files, as git reads them; None is every file."""
     untracked: bool = False
@@ -66,7 +64,7 @@ class Loss:
     """Options send git to another repository, or to files in another place."""
 
 
-EVERYTHING = Loss("delete", untracked=True)
+EVERYTHING = Loss(untracked=True)
 _UNDOES = ("merge", "rebase", "cherry-pick", "revert", "am")
 _CHANGES_FILES = (
     *("checkout", "restore", "switch", "reset", "clean", "stash", "read-tree", "checkout-index", "apply", "rm", "mv"),
@@ -82,7 +80,7 @@ def find_loss(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> L
     if verb not in _CHANGES_FILES:
         return None
     if _is_sent_elsewhere(before):
-        return Loss("delete", elsewhere=True)
+        return Loss(elsewhere=True)
     if _is_computed(rest):
         return EVERYTHING
     words, paths = _split(rest)
@@ -103,13 +101,12 @@ def find_loss(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> L
     if verb == "checkout-index":
         if not _has(words, "f", "--force"):
             return None
-        elsewhere = _has(words, "", "--prefix")
-        return Loss("delete" if elsewhere else "write", elsewhere=elsewhere)
+        return Loss(elsewhere=_has(words, "", "--prefix"))
     if verb == "apply":
         only_looks = _has(words, "", "--stat", "--numstat", "--summary", "--check", "--cached")
         return None if only_looks and not _has(words, "", "--apply") else Loss(untracked=True)
     if verb == "rm":
-        return None if _has(words, "n", "--cached", "--dry-run") else Loss("delete", _get_specs(words, paths, ()))
+        return None if _has(words, "n", "--cached", "--dry-run") else Loss(_get_specs(words, paths, ()))
     if verb == "submodule":
         return EVERYTHING if _has(words, "f", "--force") else None
     if verb == "branch":

@@ -89,14 +89,6 @@ def _judge_printed(args: Sequence[Arg]) -> Ruling:
     return READ_ONLY
 
 
-def is_known(base: str) -> bool:
-    """Whether the table says which files a program touches."""
-    row = PROGRAMS.get(base)
-    return base in (*LANGUAGES, *PRINTERS) or (
-        row is not None and (bool(row.words) or row.does == "looks" or row.role in _ROLES)
-    )
-
-
 def is_writer(base: str) -> bool:
     """Whether a program changes nothing but files that its words name."""
     row = PROGRAMS.get(base)

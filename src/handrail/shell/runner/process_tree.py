@@ -25,12 +25,8 @@ and are not touched, since they look like the host's own children. They would st
 lives. A host that adopts orphans by itself keeps doing so. At the end of a session all processes that are younger than
 it are asked for its mark, wherever they stand. Elsewhere than on Linux only the process group is ended.
 
-A shell in a PID namespace (`NamespacedShell`) takes everything inside with it when it ends. With our own launcher the
-init of the shell is asked to stay until we have looked (`HeldShell`). With bubblewrap, two processes stand between us
-and the shell: the outer one, which we started, and the first of the namespace. When the shell ends the outer one ends,
-and with it all that is left inside. So the outer one is stopped while the command runs (all it would do is wait), the
-end of the shell itself is waited for, the rest is listed, and only then the outer one goes on and reports how the shell
-ended.
+A shell in a PID namespace takes everything inside with it when it ends. So its init stays until we have listed what is
+left (`HeldShell`).
 """
 
 from __future__ import annotations
@@ -41,7 +37,6 @@ import errno
 import os
 import resource
 import secrets
-import select
 import signal
 import sys
 import threading
@@ -64,10 +59,6 @@ _EXITING = 0x4  # PF_EXITING of the kernel's process flags
 _EXEC_SECONDS = 0.05
 _LINE = 300
 """Most characters of a command line."""
-_START_SECONDS = 60.0
-_DYING_MILLISECONDS = 1000
-_FIRST_FORK = 2
-"""The number that a shell has in its PID namespace: the first process is 1, and it starts nothing but the shell."""
 
 
 @frozen
@@ -461,92 +452,35 @@ class HoldsInit(Protocol):
     def take_command_end(self) -> int: ...
 
 
-class NamespacedShell:
-    """The shell inside, and the two processes between us and it. Closed by `leave`, or by the end of its owner."""
+class HeldShell:
+    """The shell inside a PID namespace. Its init is our child, and stays until it is released."""
 
-    def __init__(self, outer: int, first: int, shell: int) -> None:
-        self.outer = outer
-        self._first = first
-        self._shell = shell
-        self.end = os.pidfd_open(shell)
+    def __init__(self, process: HoldsInit) -> None:
+        self._process = process
+        self.end = process.take_command_end()
         """Becomes readable when the shell has ended; belongs to the caller."""
-        try:
-            self._first_end = os.pidfd_open(first)
-        except BaseException:
-            os.close(self.end)
-            raise
-        self._go(signal.SIGSTOP)
-
-    @classmethod
-    def find(cls, outer: int, gate: int) -> NamespacedShell | None:
-        """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
-        first = (list_children(outer) or [0])[0]
-        try:
-            over = os.pidfd_open(outer)
-        except OSError:
-            return None
-        try:
-            waiting = select.poll()
-            waiting.register(gate, select.POLLOUT)
-            waiting.register(over, select.POLLIN)
-            waiting.poll(_START_SECONDS * 1000)
-            below = [pid for pid in list_children(first) or () if number_inside(pid) == _FIRST_FORK]
-            return cls(outer, first, below[0]) if first and below else None
-        except OSError:
-            return None
-        finally:
-            os.close(over)
-
-    def _go(self, number: int) -> None:
-        with contextlib.suppress(OSError):  # its status is not taken yet, so that its number is its own
-            os.kill(self.outer, number)
+        self._shell = get_pid(self.end)
+        process.hold()
 
     def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[LeftoverProcess, ...]:
-        """Let the outer one end, and say what ends with it: what did not end by itself within ``seconds``."""
+        """Let the init end; returns the processes that end with it, because they took longer than ``seconds``."""
         until, pause = time.monotonic() + seconds, 0.001
         while (occupied := self._is_occupied()) and (left := until - time.monotonic()) > 0:
             idle(min(left, pause))
             pause = min(2 * pause, 0.01)
         swept: tuple[LeftoverProcess, ...] = ()
         if occupied:
-            known = (self.outer, self._first, self._shell)
+            known = (self._process.pid, self._shell)
             alive = [each for each in tree.members(list_processes()) if not each.dead and each.pid not in known]
             stragglers = sorted((number_inside(pid), line) for pid, line in name_running(alive))
             swept = tuple(LeftoverProcess(number, line) for number, line in stragglers if number)
-        self._go(signal.SIGCONT)
+        self._process.release()
         return swept
 
     def _is_occupied(self) -> bool:
-        """Whether anything but the shell is left. What has lost its parent inside is a child of the first process."""
-        below = (look(pid) for pid in list_children(self._first) or () if pid != self._shell)
+        """Whether anything but the shell is left. What has lost its parent inside is a child of the init."""
+        below = (look(pid) for pid in list_children(self._process.pid) or () if pid != self._shell)
         return any(process is not None and not process.dead for process in below)
-
-    def over(self) -> None:
-        """The outer one has ended: the first process comes to us when everything inside is gone, and is reaped."""
-        waiting = select.poll()
-        waiting.register(self._first_end, select.POLLIN)
-        if waiting.poll(_DYING_MILLISECONDS):
-            with contextlib.suppress(OSError):
-                os.waitid(os.P_PIDFD, self._first_end, os.WEXITED | os.WNOHANG)
-        os.close(self._first_end)
-
-
-class HeldShell(NamespacedShell):
-    """A shell whose init is our own child: it stays after the end of the shell until it is released."""
-
-    def __init__(self, process: HoldsInit) -> None:
-        self._process = process
-        self.outer = self._first = process.pid
-        self.end = process.take_command_end()
-        self._shell = get_pid(self.end)
-        process.hold()
-
-    def _go(self, number: int) -> None:
-        if number == signal.SIGCONT:
-            self._process.release()
-
-    def over(self) -> None:
-        """The init was waited for, and nothing is left."""
 
 
 def get_pid(pidfd: int) -> int:

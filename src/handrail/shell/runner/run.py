@@ -37,7 +37,6 @@ from handrail.shell.runner.process_tree import (
     HoldsInit,
     LeftoverProcess,
     Mark,
-    NamespacedShell,
     Process,
     Tree,
 )
@@ -130,7 +129,6 @@ _MOST_STRAYS = 50
 _SLICE = 0.05
 _FILL = 0.0002
 _SMALL = 1 << 17
-_PAGE = 4096
 _TIDY_SECONDS = 1.0
 
 
@@ -147,7 +145,7 @@ class Run:
         self._survivors: tuple[LeftoverProcess, ...] = ()
         self._closing = self._closed = self._followed = False
         self._waiting = 0
-        self._namespace: NamespacedShell | None = None
+        self._namespace: HeldShell | None = None
         self._io = threading.Lock()
         self.ending = threading.RLock()
         self._done = threading.Event()
@@ -206,7 +204,6 @@ class Run:
                 with open(script, "wb", closefd=False) as file:
                     file.write(raw)
                 args, passed = [order.shell, f"/proc/self/fd/{script}"], [*passed, script]
-            gate = -1
             if process_tree.LINUX:  # bash reads this file first, and it does not end before the mark is set
                 opened, gate = os.pipe()
                 ours.callback(os.close, gate)
@@ -216,7 +213,7 @@ class Run:
                 env["BASH_ENV"] = f"/proc/self/fd/{key}"
                 passed.append(key)
                 preamble = f"unset BASH_ENV; exec {key}<&-"
-                os.write(gate, _pad_to_pipe_size(gate, preamble) if order.namespaced else preamble.encode())
+                os.write(gate, preamble.encode())
             popen = order.spawn(
                 args,
                 cwd=order.cwd,
@@ -230,8 +227,6 @@ class Run:
             mark.set(popen.pid)
             if isinstance(popen, HoldsInit):
                 self._namespace = HeldShell(popen)
-            elif order.namespaced and gate >= 0:
-                self._namespace = NamespacedShell.find(popen.pid, gate)
             return popen
 
     # Waiting.
@@ -391,8 +386,6 @@ class Run:
             self._settle()
             strays = self._list_strays()  # before the status is taken: so long the shell's number is its own
             code = self._popen.wait()
-            if self._namespace:
-                self._namespace.over()
             self.tree.reaped = True
             line, number = self.order.command, (code if code >= 0 else 128 - code)
             self.ended = CommandEnd(
@@ -490,13 +483,6 @@ class Run:
             return output.view(fd, head, tail)
         finally:
             os.close(fd)
-
-
-def _pad_to_pipe_size(gate: int, preamble: str) -> bytes:
-    """Make ``preamble`` so long that the gate is full: then it can be seen when the shell has read it."""
-    room = fcntl.fcntl(gate, fcntl.F_SETPIPE_SZ, _PAGE)
-    raw = f"{preamble}\n".encode()
-    return raw + b"#" * (room - len(raw))
 
 
 def _take_shorter(one: float | None, other: float | None) -> float | None:

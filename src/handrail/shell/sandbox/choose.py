@@ -16,7 +16,6 @@ from handrail.errors import NoSandbox
 from handrail.programs import find_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Mode, Network
-from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
 from handrail.shell.sandbox.environment import require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
@@ -128,13 +127,11 @@ class Unconfined:
 
 _BOUNDARIES: Mapping[str, Callable[[Confinement], Boundary]] = {
     "namespaces": NamespaceBoundary,
-    "bwrap": BubblewrapBoundary,
     "landlock": LandlockBoundary,
 }
 _LAYERS: Mapping[Mode, Sequence[str]] = {
-    "auto": ("namespaces", "bwrap", "landlock"),
+    "auto": ("namespaces", "landlock"),
     "namespaces": ("namespaces",),
-    "bwrap": ("bwrap",),
     "landlock": ("landlock",),
     "off": (),
 }

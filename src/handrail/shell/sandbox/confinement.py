@@ -1,6 +1,6 @@
 """The paths and the network that commands get, described once for every kind of sandbox.
 
-Namespaces and Bubblewrap enforce all of a `Confinement`. Landlock only knows "allowed below this directory": it hides a
+Namespaces enforce all of a `Confinement`. Landlock only knows "allowed below this directory": it hides a
 path by allowing all its neighbours instead (`split_trees`), and can protect nothing inside a writable tree, because
 whoever may create files in a directory may do so everywhere below it. Each sandbox describes what it does not cover.
 """
@@ -75,7 +75,7 @@ class Confinement:
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
     masked: Callable[[], Sequence[str]] | None = None
-    """Further paths not to be read, asked for at each start. Only bubblewrap can hold these inside writable trees."""
+    """Further paths not to be read, asked for at each start. Only namespaces hold these inside writable trees."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that are cheap to name at each start, for Landlock, which hides what is outside writable trees."""
     credentials: Callable[[], Sequence[str]] | None = None
@@ -88,7 +88,7 @@ class Confinement:
     """Whether this process itself sees a named draft in the place of the workspace."""
     network: Network = "off"
     shared_memory: bool = False
-    """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""
+    """Whether commands may use `/dev/shm` where it is shared with other programs (in namespaces it is private)."""
     limits: ResourceLimits = ResourceLimits()
     services: LocalServices = field(default_factory=LocalServices)
     """What commands reach on this machine beyond their own network, where `network` is "loopback"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 
 from handrail.shell.effects.git_runs import Loss
@@ -90,22 +89,3 @@ def find_lost_branches(place: str, loss: Loss, env: Mapping[str, str]) -> list[s
             code, output = run_git([*_SAFE, "rev-parse", "--git-common-dir"], place, env)
             lost.append(os.path.join(place, os.fsdecode(output).removesuffix("\n"), full))
     return lost
-
-
-def can_be_kept(paths: list[str], most_files: int, most_bytes: int) -> bool:
-    """Whether before-images of all of these can be kept."""
-    if len(paths) > most_files:
-        return False
-    for path in paths:
-        try:
-            status = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return False
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            return False
-        most_bytes -= status.st_size
-        if most_bytes < 0 or not os.access(path, os.R_OK, follow_symlinks=False):
-            return False
-    return True

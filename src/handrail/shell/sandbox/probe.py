@@ -14,7 +14,6 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 
 from handrail.shell.sandbox import landlock, seccomp
-from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, TooWide
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.namespace_errors import NoNamespaces
@@ -84,16 +83,11 @@ class Layer:
 
 def probe() -> list[Layer]:
     """Each layer, proven by trying it. Costs a few started programs, and leaves nothing behind."""
-    return [_probe_namespaces(), _probe_bubblewrap(), _probe_landlock(), _probe_seccomp()]
+    return [_probe_namespaces(), _probe_landlock(), _probe_seccomp()]
 
 
 def _probe_namespaces() -> Layer:
     return _probe_layer("namespaces", NamespaceBoundary, _WORDS, "allow user namespaces")
-
-
-def _probe_bubblewrap() -> Layer:
-    fix = "not needed where namespaces work; else install bubblewrap, and allow user namespaces"
-    return _probe_layer("bubblewrap", BubblewrapBoundary, _WORDS, fix)
 
 
 def _probe_landlock() -> Layer:
@@ -122,7 +116,7 @@ def _probe_seccomp() -> Layer:
 
 def _probe_layer(
     name: str,
-    make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | LandlockBoundary],
+    make: Callable[[Confinement], NamespaceBoundary | LandlockBoundary],
     forbidden: Iterable[str],
     fix: str,
 ) -> Layer:
@@ -141,7 +135,7 @@ def _probe_layer(
     return Layer(name, True, f"tried, and refused as it should be: {', '.join(checked)}")
 
 
-def _try(make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | LandlockBoundary]) -> dict[str, bool]:
+def _try(make: Callable[[Confinement], NamespaceBoundary | LandlockBoundary]) -> dict[str, bool]:
     with contextlib.ExitStack() as stack:
         folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory(prefix="handrail-probe-")))
         work, outside, hidden = (os.path.join(folder, name) for name in ("work", "outside", "hidden"))
@@ -154,7 +148,7 @@ def _try(make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | 
         named = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         named.bind(abstract)
         named.listen()
-        # Named as readable: bubblewrap puts a private directory over /tmp, and what is not there proves nothing.
+        # Named as readable: a namespace has a private directory over /tmp, and what is not there proves nothing.
         boundary = make(Confinement(writable=(work,), readable=("/", folder), hidden=(hidden,)))
         stack.callback(boundary.close)
         facts = json.dumps([os.path.join(work, "a"), outside, hidden, tcp.getsockname()[1], abstract, os.getpid()])

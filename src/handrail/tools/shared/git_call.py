@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
+from handrail.files.versions import MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_runs import EVERYTHING
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import inspect, with_settings
-from handrail.shell.sandbox.git_work import can_be_kept, find_lost_branches, find_uncommitted
+from handrail.shell.sandbox.git_work import find_lost_branches, find_uncommitted
 
 _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
@@ -139,8 +139,6 @@ def _list_lost_work(run: GitRun, where: str) -> Iterator[Access]:
         paths = None if known.unproven else find_uncommitted(place, loss, env)
         if paths is None:
             yield Access("delete", place, "", True, below=True)
-        elif loss.action == "write" and can_be_kept(paths, MOST_SAVED_FILES, MOST_SAVED_BYTES):
-            yield from (Access("write", path, "", True) for path in paths)
         else:
             yield from _declare_deleted(paths, place)
 

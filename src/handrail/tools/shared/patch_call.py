@@ -19,7 +19,7 @@ from handrail.shell.start_process import CommandStreams
 from handrail.text.document import Splice
 from handrail.text.line_tags import ShownTags
 from handrail.tools import apply_patch
-from handrail.tools.tool import CommandCopy, CommandDraft, Context, Loaded, Outcome, RecalledTags, Staged
+from handrail.tools.tool import CommandDraft, Context, Loaded, Outcome, RecalledTags, Staged
 
 T = TypeVar("T")
 
@@ -96,10 +96,6 @@ class _ContextBelow:
     @property
     def draft(self) -> CommandDraft | None:
         return self._ctx.draft
-
-    @property
-    def copied(self) -> CommandCopy | None:
-        return self._ctx.copied
 
     @property
     def streams(self) -> CommandStreams | None:
