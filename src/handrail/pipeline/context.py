@@ -128,9 +128,6 @@ class ToolContext:
     def is_own_program(self, name: str, where: str) -> bool:
         return self._services.command_host().is_own_program(name, where)
 
-    def is_hidden(self, path: str) -> bool:
-        return not self._services.shows_contents(path) and self._services.command_host().hides
-
     def needs_port(self, port: int) -> bool:
         return self._services.command_host().needs_port(port)
 

@@ -76,12 +76,9 @@ def _get_kind(access: Access) -> str:
         return "call"
     if access.doubt:
         return "doubt"
-    return "ordinary" if _is_undone_by_draft(access) else access.tier or "ordinary"
-
-
-def _is_undone_by_draft(access: Access) -> bool:
-    """Whether a command only discards files that an undo of its draft restores."""
-    return access.deferred and access.undoable
+    if access.tier == "destructive" and access.undoable:  # an undo of its draft restores the files
+        return "ordinary" if access.deferred else "discard"
+    return access.tier or "ordinary"
 
 
 def _list_parents(path: str) -> Iterator[str]:
@@ -723,7 +720,7 @@ class RulePolicy:
             guard = next((r for r in self._commands if r.speaks_of_command(parse_access(access))), None)
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
-            if access.tier == "destructive" and not _is_undone_by_draft(access):
+            if access.tier == "destructive" and not access.undoable:
                 return self._judge_destructive(access)
         what = _get_kind(access)
         if self._defaults.fixed and self._defaults.tiers[what] == "deny" and not access.deferred:

@@ -278,7 +278,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return again
     return [
         *again,
-        *git_call.seek(args.effects, where, _place(args), ctx.is_hidden),
+        *git_call.seek(args.effects, where, _place(args)),
         *pattern_call.seek(args.effects, where, _place(args)),
         *network_call.seek(args.effects, where, ctx),
     ]

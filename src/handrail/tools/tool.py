@@ -188,9 +188,6 @@ class Context(Protocol[L_co]):
     def is_own_program(self, name: str, where: str) -> bool:
         """Whether a command in a directory finds a program of the workspace by this name."""
 
-    def is_hidden(self, path: str) -> bool:
-        """Whether the sandbox hides a path from commands, so that these cannot touch it."""
-
     def needs_port(self, port: int) -> bool:
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 

@@ -48,7 +48,7 @@ from handrail.shell.effects.destinations import (
     steers_network,
 )
 from handrail.shell.effects.git import find_verb, judge_git
-from handrail.shell.effects.git_runs import GitRun, find_loss, find_unsteadiness, follow_directory_option
+from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option
 from handrail.shell.effects.interpret import (
     ANY,
     DELETES_BY_OPTION,
@@ -359,9 +359,7 @@ class _Judge:
         return READ_ONLY if not use.kind else Ruling(why="it runs code of the project, which may use the network")
 
     def _see_git(self, run: Command, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
-        verb, at, _ = find_verb(args)
-        loss = find_loss(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
-        self.git.append(GitRun(_get_text(run), verb or "", places, ruling.tier == "read_only", loss))
+        self.git.append(GitRun(_get_text(run), find_verb(args)[0] or "", places, ruling.tier == "read_only"))
 
     def _change_directory(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""

@@ -407,6 +407,17 @@ _DISCARDING = (
     "update-ref",
     "checkout",
     "switch",
+    "restore",
+    "read-tree",
+    "checkout-index",
+    "merge",
+    "rebase",
+    "cherry-pick",
+    "revert",
+    "am",
+    "rm",
+    "submodule",
+    "branch",
 )
 _RUNS_ARGUMENT = re.compile(r"--upload-pack|--receive-pack|ext::")
 
@@ -425,6 +436,13 @@ def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
     if verb == "clean" and _has_any("-n --dry-run", [text for text in rest if text != ANY]):
         return False
+    if (
+        verb == "checkout"
+        and _has_any("-b -B --orphan", rest)
+        and "--" not in rest
+        and not _has_any("-f --force", rest)
+    ):
+        return False  # a new branch
     first, *others = row.needs
     if first.startswith("~"):
         return _has_any(first, rest)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
-from handrail.files.versions import MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
-from handrail.shell.effects.git_runs import EVERYTHING
-from handrail.shell.sandbox.environment import scrub_environment
-from handrail.shell.sandbox.git_settings import inspect, with_settings
-from handrail.shell.sandbox.git_work import find_lost_branches, find_uncommitted
+from handrail.shell.sandbox.git_settings import inspect
 
 _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
@@ -57,13 +51,10 @@ _WRITES_OTHERS = frozenset(
 )
 
 
-def seek(
-    effects: Effects, where: str, place: str = "", is_hidden: Callable[[str], bool] = lambda _: False
-) -> list[Access]:
-    """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
+def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
+    """Git commands that look, and make git run a program of the repository. Nothing is changed.
 
-    ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace. ``is_hidden``:
-    whether git does not see a path, and so loses no work there.
+    ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
     out: list[Access] = []
     writes = any(file.action != "read" for file in effects.files)
@@ -71,17 +62,7 @@ def seek(
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
             out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
-        out.extend(
-            replace(access, target=_display_path(access.target, where, place))
-            for access in _list_lost_work(run, where)
-            if not is_hidden(access.target)
-        )
     return list(dict.fromkeys(out))
-
-
-def _display_path(path: str, where: str, place: str) -> str:
-    """A path as it is seen from the workspace."""
-    return os.path.normpath(os.path.join(place, os.path.relpath(path, where)))
 
 
 def make_settings(effects: Effects, where: str) -> dict[str, str] | None:
@@ -116,39 +97,3 @@ def _find_unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> s
     if known.unproven or effects.only_looks_with_git or run.verb in _TELLS_SETTINGS:
         return known.unproven
     return f"the repository makes git run a program: {known.fires}" if known.fires else ""
-
-
-def _list_lost_work(run: GitRun, where: str) -> Iterator[Access]:
-    """Files with uncommitted work that the command may overwrite or delete: it is judged as doing so."""
-    base = scrub_environment()
-    if run.loss is None:
-        if run.looks or not run.verb or run.places is None or not _is_alias(run, where):
-            return
-    elif run.places is None or run.loss.elsewhere:
-        yield Access("delete", where, "", True, below=True)
-        return
-    for place in _list_places(run, where):
-        if not os.path.isdir(place):
-            continue
-        known = inspect((place,))
-        env = with_settings(known.overrides, base)
-        loss = run.loss or EVERYTHING
-        if loss.branches:
-            yield from (Access("delete", path, "", True) for path in find_lost_branches(place, loss, env))
-            continue
-        paths = None if known.unproven else find_uncommitted(place, loss, env)
-        if paths is None:
-            yield Access("delete", place, "", True, below=True)
-        else:
-            yield from _declare_deleted(paths, place)
-
-
-def _declare_deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
-    if len(paths) > MOST_SAVED_FILES:
-        yield Access("delete", place, "", True, below=True)
-        return
-    yield from (Access("delete", path, "", True, below=os.path.isdir(path)) for path in paths)
-
-
-def _is_alias(run: GitRun, where: str) -> bool:
-    return run.verb in inspect(_list_places(run, where)).aliases

@@ -111,9 +111,6 @@ class _ContextBelow:
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
         return self._ctx.trusts_fetch(service, addresses)
 
-    def is_hidden(self, path: str) -> bool:
-        return self._ctx.is_hidden(path)
-
     def needs_port(self, port: int) -> bool:
         return self._ctx.needs_port(port)
 
