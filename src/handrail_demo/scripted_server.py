@@ -22,7 +22,7 @@ class Line:
     text: str = ""
     uses: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
     """Tools and their arguments; a text is sent as it is, broken or not. In Responses `space.Tool` names a tool that
-    was offered inside a namespace."""
+    was offered inside a namespace, and a custom tool takes a text."""
     status: int = 200
     """Anything else is a failure, with `text` as its message."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -139,12 +139,12 @@ def _results(body: Mapping[str, Any]) -> list[str]:
     for item in reversed(items if isinstance(items, list) else []):
         if item.get("role") == "tool":
             texts.append(str(item["content"]))
-        elif item.get("type") == "function_call_output":
+        elif item.get("type") in ("function_call_output", "custom_tool_call_output"):
             texts.append(_text(item["output"]))
         elif item.get("role") == "user" and isinstance(item.get("content"), list):
             results = [part for part in item["content"] if part.get("type") == "tool_result"]
             texts += [_text(part["content"]) for part in reversed(results)]
-        elif item.get("role") == "assistant" or item.get("type") == "function_call":
+        elif item.get("role") == "assistant" or item.get("type") in ("function_call", "custom_tool_call"):
             break
     return texts[::-1]
 
@@ -255,9 +255,12 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
                 logprobs=[],
             )
         yield event("response.output_item.done", output_index=len(output) - 1, item=message)
+    custom = {tool.get("name") for tool in seen.body.get("tools", ()) if tool.get("type") == "custom"}
     for own, name, arguments in _calls(seen, line):
         space, _, bare = name.rpartition(".")
         call = {"type": "function_call", "id": f"f{own}", "call_id": own, "name": bare, "arguments": arguments}
+        if name in custom:
+            call = {"type": "custom_tool_call", "id": f"f{own}", "call_id": own, "name": name, "input": arguments}
         output.append({**call, **({"namespace": space} if space else {}), "status": "completed"})
         yield event("response.output_item.done", output_index=len(output) - 1, item=output[-1])
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}

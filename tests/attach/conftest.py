@@ -1,4 +1,4 @@
-"""An agent without a model: it calls the hooks and starts its shell as Claude Code does."""
+"""An agent without a model: it calls the hooks and starts its shell as Claude Code or Codex does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,17 @@ class Agent:
     project: Path
     launcher: str
     session: str = "s1"
+    name: str = "claude"
     environment: dict[str, str] = field(default_factory=dict)
+    sandbox: list[str] = field(default_factory=list)
+    """Words that start the shell in a sandbox of the agent's own."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def hook(self, event: str, **fields: Any) -> dict[str, Any]:
         """Call a hook; returns its answer."""
         given = {"session_id": self.session, "cwd": str(self.project), "hook_event_name": event, **fields}
         done = subprocess.run(
-            [self.launcher, "hook", "claude"],
+            [self.launcher, "hook", self.name],
             input=json.dumps(given).encode(),
             env=self.environment,
             capture_output=True,
@@ -66,8 +69,10 @@ class Agent:
     def start(self, command: str, cwd: Path | None = None, **how: Any) -> subprocess.Popen[bytes]:
         """Start a command as the agent's shell does, without asking its hook."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        words = [self.launcher, self.quote(command)]
-        return subprocess.Popen(words, cwd=cwd or self.project, env=self.environment, **{**streams, **how})
+        words = [self.launcher, self.quote(command)] if self.name == "claude" else ["bash", "-c", command]
+        return subprocess.Popen(
+            [*self.sandbox, *words], cwd=cwd or self.project, env=self.environment, **{**streams, **how}
+        )
 
     def run(self, command: str, **arguments: Any) -> subprocess.CompletedProcess[bytes]:
         """Run a command: its hook first, then its shell."""
@@ -139,6 +144,15 @@ def agent(place: Path, helper: Helper) -> Agent:
         "CLAUDE_PROJECT_DIR": str(project),
     }
     return Agent(state, project, launcher.write(str(state)), environment=environment)
+
+
+@pytest.fixture
+def codex(agent: Agent) -> Agent:
+    """An agent that has bash read a file of ours before each command."""
+    names = ("PATH", "HOME")
+    kept = {name: value for name, value in agent.environment.items() if name in names}
+    bash = {"BASH_ENV": launcher.get_bash_path(str(agent.state)), "SHLVL": "1"}
+    return replace(agent, name="codex", environment=kept | bash)
 
 
 @pytest.fixture

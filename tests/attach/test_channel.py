@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_registration_is_for_processes_below_the_agent(agent: Agent) -> None:
     # The agent is a shell of its own, and this process is not below it.
     sleeper = subprocess.Popen(["sleep", "600"])
     try:
-        other = Agent(agent.state, agent.project, agent.launcher, "s9", {**agent.environment})
+        other = replace(agent, session="s9", environment={**agent.environment})
         script = 'exec "$0" hook claude'
         words = ["bash", "-c", f"({script})", agent.launcher]
         event = (

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,7 +236,7 @@ def test_a_helper_that_is_killed_loses_no_file_and_another_takes_over(agent: Age
 
 
 def test_two_agents_share_a_project_and_each_change_is_undone_on_its_own(agent: Agent, undo: Undo) -> None:
-    other = Agent(agent.state, agent.project, agent.launcher, "s2", agent.environment)
+    other = replace(agent, session="s2")
     threads = [
         threading.Thread(target=one.run, args=(f"for n in 1 2 3; do echo $n >> {name}.txt; done",))
         for one, name in ((agent, "a"), (other, "b"))

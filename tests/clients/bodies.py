@@ -41,7 +41,7 @@ def _answers(body: Mapping[str, Any]) -> Iterator[list[str]]:
     for item in items:
         if item.get("role") == "tool":  # Chat Completions
             yield _texts(item["content"])
-        elif item.get("type") == "function_call_output":  # Responses
+        elif item.get("type") in ("function_call_output", "custom_tool_call_output"):  # Responses
             yield _texts(item["output"])
         elif isinstance(item.get("content"), list):  # Messages
             for part in item["content"]:

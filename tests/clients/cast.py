@@ -37,19 +37,19 @@ class Client:
 
 def _codex_words(url: str) -> list[str]:
     # Codex asks before a tool that is not read-only, and nobody can be asked in `codex exec`: Handrail judges.
-    settings = _codex_settings(url) | {"mcp_servers.handrail.default_tools_approval_mode": "approve"}
-    return ["exec", "--skip-git-repo-check", "--sandbox", "workspace-write", *_codex_options(settings), PROMPT]
+    settings = codex_settings(url) | {"mcp_servers.handrail.default_tools_approval_mode": "approve"}
+    return ["exec", "--skip-git-repo-check", "--sandbox", "workspace-write", *codex_options(settings), PROMPT]
 
 
 def _codex_terminal_words(url: str, project: Path) -> list[str]:
-    return _codex_options(_codex_settings(url) | {f'projects."{project}".trust_level': "trusted"})
+    return codex_options(codex_settings(url) | {f'projects."{project}".trust_level': "trusted"})
 
 
-def _codex_options(settings: Mapping[str, object]) -> list[str]:
+def codex_options(settings: Mapping[str, object]) -> list[str]:
     return [word for key, value in settings.items() for word in ("-c", f"{key}={json.dumps(value)}")]
 
 
-def _codex_settings(url: str) -> dict[str, object]:
+def codex_settings(url: str) -> dict[str, object]:
     model = {"name": "scripted", "base_url": f"{url}/v1", "wire_api": "responses"}
     return {
         "model": "scripted",

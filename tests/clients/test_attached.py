@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +17,59 @@ import pytest
 
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
 from tests.clients.bodies import answers, offered
+from tests.clients.cast import codex_options, codex_settings
 from tests.clients.fence import Fence
 
 _SECONDS = 150
 PROMPT = "Do it."
+Use = tuple[str, dict[str, Any] | str]
 _HANDRAIL = str(Path(sys.executable).with_name("handrail"))
 
 
-def _claude_words(url: str, mode: str) -> list[str]:
-    return ["-p", *(["--allowedTools", "Bash,Edit,Write,Read"] if mode else []), "--", PROMPT]
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """How one prompt is run, and the names of the agent's own tools."""
+
+    name: str
+    words: Callable[[str], list[str]]
+    """What follows the program; given the address of the model."""
+    bash: Callable[[str], tuple[str, dict[str, Any]]]
+    environment: Callable[[str], dict[str, str]] = lambda url: {}
 
 
-def _claude_environment(url: str) -> dict[str, str]:
-    return {
+def _run_codex(*more: str) -> Callable[[str], list[str]]:
+    def list_words(url: str) -> list[str]:
+        settings = {name: value for name, value in codex_settings(url).items() if not name.startswith("mcp_servers")}
+        return ["exec", "--skip-git-repo-check", *more, *codex_options(settings | {"model": "gpt-5.5"}), PROMPT]
+
+    return list_words
+
+
+CLAUDE = Agent(
+    "claude",
+    lambda url: ["-p", "--allowedTools", "Bash,Edit,Write,Read", "--", PROMPT],
+    lambda command: ("Bash", {"command": command, "description": "A step"}),
+    lambda url: {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_AUTH_TOKEN": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
         "IS_SANDBOX": "1",
-    }
+    },
+)
+CAREFUL_CLAUDE = replace(CLAUDE, words=lambda url: ["-p", "--", PROMPT])
+CODEX, FREE_CODEX = (
+    Agent("codex", _run_codex("--sandbox", mode), lambda command: ("exec_command", {"cmd": command}))
+    for mode in ("workspace-write", "danger-full-access")
+)
+AGENTS = {"claude": CLAUDE, "codex workspace-write": CODEX, "codex danger-full-access": FREE_CODEX}
 
 
 @dataclass
 class Attached:
     """A user whose agent is attached, and a project."""
 
-    name: str
+    agent: Agent
     program: list[str]
     home: Path
     project: Path
@@ -55,14 +82,14 @@ class Attached:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def run(self, *uses: tuple[str, dict[str, Any]], mode: str = "allowed") -> list[list[str]]:
+    def run(self, *uses: Use, agent: Agent | None = None) -> list[list[str]]:
         """One prompt; returns what the model read of its calls."""
+        agent = agent or self.agent
         with Fence() as fence, ScriptedServer(following(*uses)) as model:
-            words = _claude_words(model.url, mode)
             done = subprocess.run(
-                [*self.program, *words],
+                [*self.program, *agent.words(model.url)],
                 cwd=self.project,
-                env={**self.environment, **fence.environment, **_claude_environment(model.url)},
+                env={**self.environment, **fence.environment, **agent.environment(model.url)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -73,12 +100,20 @@ class Attached:
             asked = [seen for seen in model.requests if seen.body.get("tools")]
             return answers(asked[-1].body)
 
+    def list_tools(self) -> list[str]:
+        """The tools of all recorded calls."""
+        return [json.loads(line)["tool"] for line in self.handrail("log", "--json").splitlines()]
+
+    def undo_turn(self) -> None:
+        """Undo everything since the first prompt."""
+        self.handrail("undo", "--since", str(json.loads(self.handrail("log", "--json").splitlines()[0])["seq"]))
+
     def read(self) -> dict[str, bytes]:
         files = (path for path in self.project.rglob("*") if path.is_file())
         return {str(path.relative_to(self.project)): path.read_bytes() for path in files}
 
 
-def following(*uses: tuple[str, dict[str, Any]]) -> Script:
+def following(*uses: Use) -> Script:
     """A model that makes one call after the other with the agent's own tools."""
 
     def script(seen: Seen) -> Line:
@@ -91,15 +126,17 @@ def following(*uses: tuple[str, dict[str, Any]]) -> Script:
 
 
 @pytest.fixture
-def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Callable[[str], Attached]]:
+def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Callable[[Agent], Attached]]:
     home, project = tmp_path / "home", tmp_path / "project"
 
-    def make(name: str) -> Attached:
+    def make(agent: Agent) -> Attached:
         home.mkdir()
         project.mkdir()
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-        scene = Attached(name, program(name), home, project, environment)
-        scene.handrail("attach", name)
+        scene = Attached(agent, program(agent.name), home, project, environment)
+        scene.handrail("attach", agent.name)
+        if agent.name == "codex":
+            trust_hooks(scene)
         return scene
 
     yield make
@@ -108,14 +145,35 @@ def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Ca
         os.kill(int(lock.read_text(encoding="utf-8")), signal.SIGTERM)
 
 
-def bash(command: str) -> tuple[str, dict[str, Any]]:
-    return "Bash", {"command": command, "description": "A step"}
+def trust_hooks(scene: Attached) -> None:
+    """Trust the hooks as a person does in Codex: it lists them with their hashes, and writes these down."""
+    requests = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "test", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(scene.project)]}},
+    ]
+    words = [*scene.program, "app-server"]
+    with subprocess.Popen(
+        words, cwd=scene.project, env=scene.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin and server.stdout
+        for request in requests:
+            server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer = next(one for one in map(json.loads, server.stdout) if one.get("id") == 2)
+        server.terminate()
+    (listed,) = answer["result"]["data"]
+    assert not listed["errors"] and not listed["warnings"], listed
+    assert {hook["trustStatus"] for hook in listed["hooks"]} == {"untrusted"}
+    with (scene.home / ".codex" / "config.toml").open("a", encoding="utf-8") as file:
+        for hook in listed["hooks"]:
+            file.write(f"[hooks.state.{json.dumps(hook['key'])}]\ntrusted_hash = {json.dumps(hook['currentHash'])}\n")
 
 
 COMMANDS = [
     "echo new > new.txt",
     "sed -i s/one/two/ a.txt",
-    "mv a.txt b.txt && rm -rf d",
+    "mv a.txt b.txt && rm -r d",
     "git init -q . && git add . && git -c user.name=n -c user.email=e commit -qm first",
     "tar cf all.tar a.txt d && tar xf all.tar -C d",
     "python3 -c \"open('made.txt', 'wb').write(bytes(range(256)))\"",
@@ -123,76 +181,127 @@ COMMANDS = [
 ]
 
 
-def test_commands_of_claude_code_run_in_drafts_and_are_undone_byte_for_byte(
-    attached: Callable[[str], Attached],
-) -> None:
-    scene = attached("claude")
+@pytest.mark.parametrize("name", AGENTS)
+def test_commands_run_in_drafts_and_are_undone_byte_for_byte(attached: Callable[[Agent], Attached], name: str) -> None:
+    agent = AGENTS[name]
+    scene = attached(agent)
     (scene.project / "a.txt").write_bytes(b"one\r\n\xff\x00")
     (scene.project / "d").mkdir()
     (scene.project / "d" / "c.txt").write_bytes(b"c")
     before = scene.read()
     for command in COMMANDS:
-        (answer,) = scene.run(bash(command))
+        (answer,) = scene.run(agent.bash(command))
         assert "handrail" not in answer[-1], answer
-        assert scene.read() != before, command
+        if agent is CODEX and command.startswith("git"):
+            assert scene.read() == before and "Read-only file system" in answer[-1], answer
+            continue
+        assert scene.read() != before, (command, answer)
         scene.handrail("undo")
         assert scene.read() == before, command
 
 
-def test_edits_of_claude_code_are_undone_and_a_turn_at_once(attached: Callable[[str], Attached]) -> None:
-    scene = attached("claude")
+def test_edits_of_claude_code_are_undone_and_a_turn_at_once(attached: Callable[[Agent], Attached]) -> None:
+    scene = attached(CLAUDE)
     path = scene.project / "a.txt"
     path.write_bytes(b"one\ntwo\n")
     before = scene.read()
     texts = scene.run(
         ("Read", {"file_path": str(path)}),
         ("Edit", {"file_path": str(path), "old_string": "one", "new_string": "eins"}),
-        bash("echo drei >> a.txt; cd /; pwd"),
+        CLAUDE.bash("echo drei >> a.txt; cd /; pwd"),
         ("Write", {"file_path": str(scene.project / "b.txt"), "content": "b\n"}),
     )
     assert path.read_bytes() == b"eins\ntwo\ndrei\n" and texts[2][-1].startswith("/\n"), texts
-    lines = scene.handrail("log").splitlines()
-    assert [tool for line in lines for tool in ("Prompt", "Edit", "Bash", "Write") if f" {tool} " in line] == [
-        "Prompt",
-        "Edit",
-        "Bash",
-        "Write",
-    ]
-    scene.handrail("undo", "--since", lines[0].split()[0])
+    assert scene.list_tools() == ["Prompt", "Edit", "Bash", "Write"]
+    scene.undo_turn()
     assert scene.read() == before
 
 
-def test_claude_code_learns_in_one_line_what_was_refused(attached: Callable[[str], Attached]) -> None:
-    scene = attached("claude")
-    (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
+@pytest.mark.parametrize("agent", [CODEX, FREE_CODEX])
+def test_patches_of_codex_are_undone_and_a_turn_at_once(attached: Callable[[Agent], Attached], agent: Agent) -> None:
+    scene = attached(agent)
+    (scene.project / "a.txt").write_bytes(b"one\ntwo\n")
+    (scene.project / "old.txt").write_bytes(b"old\n")
+    before = scene.read()
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+eins\n*** Delete File: old.txt\n*** End Patch\n"
+    more = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+zwei\n*** Add File: b.txt\n+b\n*** End Patch\n"
     texts = scene.run(
-        ("Read", {"file_path": str(scene.project / ".env")}), bash("cat .env"), bash("grep -r KEY . | cat")
+        ("apply_patch", patch),
+        ("apply_patch", patch.replace("eins", "uno")),  # fails
+        agent.bash("echo drei >> a.txt"),
+        agent.bash(f"apply_patch <<'EOF'\n{more}EOF\n"),
     )
-    assert all("looks like a secret" in "".join(one) for one in texts[:2]), texts
+    assert scene.read() == {"a.txt": b"eins\nzwei\ndrei\n", "b.txt": b"b\n"}, texts
+    assert scene.list_tools() == ["Prompt", "apply_patch", "apply_patch", "Bash", "Bash"]
+    scene.undo_turn()
+    assert scene.read() == before
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_model_learns_in_one_line_what_was_refused(attached: Callable[[Agent], Attached], name: str) -> None:
+    agent = AGENTS[name]
+    scene = attached(agent)
+    (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
+    reads: list[Use] = [("Read", {"file_path": str(scene.project / ".env")})] if agent is CLAUDE else []
+    texts = scene.run(agent.bash("cat .env"), *reads, agent.bash("grep -r KEY . | cat"))
+    assert all("looks like a secret" in "".join(one) for one in texts[:-1]), texts
     assert "value" not in json.dumps(texts)
 
 
-def test_the_persons_own_rules_still_match_their_command(attached: Callable[[str], Attached]) -> None:
-    scene = attached("claude")
+def test_the_persons_own_rules_for_claude_code_still_match_their_command(
+    attached: Callable[[Agent], Attached],
+) -> None:
+    scene = attached(CLAUDE)
     path = scene.home / ".claude" / "settings.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
     settings["permissions"] = {"allow": ["Bash(touch yes.txt)"], "deny": ["Bash(touch no.txt)"]}
     path.write_text(json.dumps(settings), encoding="utf-8")
-    scene.run(bash("touch yes.txt"), bash("touch no.txt"), bash("touch perhaps.txt"), mode="")
+    uses = [CLAUDE.bash(f"touch {name}.txt") for name in ("yes", "no", "perhaps")]
+    scene.run(*uses, agent=CAREFUL_CLAUDE)
     assert list(scene.read()) == ["yes.txt"]
     scene.handrail("detach", "claude")
     assert json.loads(path.read_text(encoding="utf-8")) == {"permissions": settings["permissions"]}
 
 
-def test_detach_restores_the_configuration_byte_for_byte(attached: Callable[[str], Attached]) -> None:
-    scene = attached("claude")
-    path = scene.home / ".claude" / "settings.json"
-    scene.handrail("detach", "claude")
-    assert not path.exists()
+@pytest.mark.parametrize("agent", [CODEX, FREE_CODEX])
+def test_the_persons_own_rules_for_codex_still_match_their_command(
+    attached: Callable[[Agent], Attached], agent: Agent
+) -> None:
+    scene = attached(agent)
+    rules = scene.home / ".codex" / "rules" / "default.rules"
+    rules.parent.mkdir()
+    rules.write_text('prefix_rule(pattern=["touch", "no.txt"], decision="forbidden")\n', encoding="utf-8")
+    texts = scene.run(*(agent.bash(command) for command in ("touch yes.txt", "touch no.txt", "rm -rf yes.txt")))
+    assert list(scene.read()) == ["yes.txt"], texts  # Codex itself refuses `rm -rf` where nobody can be asked
+
+
+def test_codex_in_its_read_only_sandbox_changes_nothing(attached: Callable[[Agent], Attached]) -> None:
+    scene = attached(CODEX)
+    read_only = replace(CODEX, words=_run_codex("--sandbox", "read-only"))
+    (answer,) = scene.run(CODEX.bash("echo x > x.txt; echo status $?"), agent=read_only)
+    assert "Read-only file system" in answer[-1] and "status 1" in answer[-1]
+    assert scene.read() == {}
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"),
+    [
+        (CLAUDE, '{ "model": "opus",\n\t"hooks": {"Stop": [ ]}, "env": {"A": "b"} }'),
+        (CODEX, '# mine\nmodel="x"  # a\n[shell_environment_policy]\ninherit = "all"\n'),
+        (CODEX, '[shell_environment_policy.set]\nA="b"\n\n[features]\nhooks = true\n'),
+    ],
+)
+def test_detach_restores_the_configuration_byte_for_byte(
+    attached: Callable[[Agent], Attached], agent: Agent, text: str
+) -> None:
+    scene = attached(agent)
+    name = {"claude": ".claude/settings.json", "codex": ".codex/config.toml"}[agent.name]
+    path = scene.home / name
+    scene.handrail("detach", agent.name)
     path.parent.mkdir(exist_ok=True)
-    text = '{ "model": "opus",\n\t"hooks": {"Stop": [ ]}, "env": {"A": "b"} }'
     path.write_text(text, encoding="utf-8")
-    scene.handrail("attach", "claude")
+    scene.handrail("attach", agent.name)
     assert path.read_text(encoding="utf-8") != text
-    scene.handrail("detach", "claude")
+    scene.handrail("detach", agent.name)
     assert path.read_text(encoding="utf-8") == text
+    assert not (scene.home / ".codex" / "hooks.json").exists()

@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -72,32 +73,41 @@ class AttachedAgent:
             self._begin_turn(event.prompt)
         elif event.kind == "before":
             return self._handle_before(event)
+        elif event.kind == "asked":
+            self._note_question(event)
         elif event.kind in ("after", "failed"):
             self._handle_after(event)
         elif event.kind == "stop":
-            self._withdraw_all()
+            self._end_open_calls()
             return tell(self._summarize_turn())
         return b""
 
     def _handle_before(self, event: HookEvent) -> bytes:
-        if event.command is not None:
-            return self._before_command(event, event.command)
+        self._record_patches()
         if event.edited:
             return self._before_edit(event)
+        if event.command:
+            return self._before_command(event, event.command)
         return self._judge_files(event, "Read", [event.read])[0] if event.read else b""
 
     def _handle_after(self, event: HookEvent) -> None:
+        if event.arguments.get("run_in_background"):
+            return  # its shell may not have begun yet
         with self._lock:
             command = self._commands.pop(event.call, None)
-        if command:
-            command.withdraw()
+        if command and command.withdraw() and event.kind == "after":
+            self._leave_unwrapped(event.call, {"command": event.command}, "its shell did not start Handrail")
         self._after_edit(event)
 
-    def _withdraw_all(self) -> None:
+    def _end_open_calls(self) -> None:
+        """Forget the calls that the agent has not made, or has not reported the end of."""
         with self._lock:
-            commands = list(self._commands.values())
+            commands, edits = list(self._commands.values()), list(self._edits)
         for one in commands:
             one.withdraw()
+        self._record_patches()
+        for call in edits:
+            self._record_edit(call, "the agent did not report its end")
 
     # Commands.
 
@@ -112,7 +122,7 @@ class AttachedAgent:
             judged = self.session.prepare("Bash", arguments)
             if judged.verdict.decision == "deny":
                 return self._refuse(event, judged)
-            if judged.verdict.decision == "ask":
+            if judged.verdict.decision == "ask" and self._contract.asks:
                 self._asked.add(event.call)
                 answer = decide("ask", f"handrail: {judged.verdict.why}")
         except ToolError as error:
@@ -124,7 +134,7 @@ class AttachedAgent:
         is_job = bool(event.arguments.get("run_in_background"))
 
         def run(started: Started) -> Ended | Unwrapped:
-            return self._run_command(event.call, arguments, is_job, started)
+            return self._run_command(event.call, arguments["command"], is_job, started)
 
         number = next(_NUMBERS)
         call = RegisteredCommand(self._calls, number, arguments["command"], self.pid, run)
@@ -136,16 +146,26 @@ class AttachedAgent:
         result = self.session.call("Bash", judged.call.arguments, id=event.call)
         return decide("deny", f"handrail: {_join_lines(result.text)}")
 
-    def _run_command(self, call: str, arguments: dict[str, str], is_job: bool, started: Started) -> Ended | Unwrapped:
+    def _note_question(self, event: HookEvent) -> None:
+        """The agent asks its person about a command; if it starts, the person has allowed it."""
+        with self._lock:
+            self._asked |= {call for call, one in self._commands.items() if one.command == event.command}
+
+    def _run_command(self, call: str, command: str, is_job: bool, started: Started) -> Ended | Unwrapped:
         """Run a registered command in a draft; its streams are those of the wrapper."""
-        limits = read_limits(started.pid, self.session.workspace.home)
-        if limits.unknown:
-            return self._leave_unwrapped(call, arguments, limits.unknown)
-        with AgentShell.open(started.text, arguments["command"]) as shell:
+        home, workdir = self.session.workspace.home, self._locate(started.cwd)
+        arguments = {"command": command, "workdir": workdir or "."}
+        limits = read_limits(started.pid, home, of_mounts=self._contract.has_mounted_sandbox)
+        if limits.unknown or workdir is None:
+            return self._leave_unwrapped(call, arguments, limits.unknown or f"it runs outside of {home}")
+        if not limits.is_open and (is_job or not self.session.command_host().drafts_of):
+            return self._leave_unwrapped(call, arguments, "no draft can keep to the agent's sandbox now")
+        with AgentShell.open(started.text, command) as shell:
             if shell is None:
                 return self._leave_unwrapped(call, arguments, "its shell is started in an unknown way")
+            numbers = started.stdin, started.stdout, started.stderr
             streams = CommandStreams(
-                shell.script, started.env, started.stdin, started.stdout, started.stderr, shell.passed
+                shell.script, started.env, *numbers, shell.passed, limits.read_only, limits.offline
             )
             given = {**arguments, **({"background": True} if is_job else {})}
             received = Received(Call("Bash", {}, call), CallClock(), started.cancel, streams=streams)
@@ -186,7 +206,7 @@ class AttachedAgent:
 
     # Edits.
 
-    def _judge_files(self, event: HookEvent, tool: str, paths: list[str]) -> tuple[bytes, list[Judged]]:
+    def _judge_files(self, event: HookEvent, tool: str, paths: Sequence[str]) -> tuple[bytes, list[Judged]]:
         """Judge the files that a tool names; an answer if one is refused, or the person has to be asked."""
         judged: list[Judged] = []
         answer = b""
@@ -202,13 +222,13 @@ class AttachedAgent:
                 result = self.session.call(tool, arguments, id=event.call)
                 return decide("deny", f"handrail: {_join_lines(result.text)}"), judged
             if one.verdict.decision == "ask":
-                answer = decide("ask", f"handrail: {one.verdict.why}")
+                answer = decide("ask" if self._contract.asks else "deny", f"handrail: {one.verdict.why}")
             judged.append(one)
         return answer, judged
 
     def _before_edit(self, event: HookEvent) -> bytes:
         """Save the files as they are, before the agent's tool changes them."""
-        answer, judged = self._judge_files(event, "Write", [event.edited])
+        answer, judged = self._judge_files(event, "Write", event.edited)
         images = [_read_image(path) for one in judged for path in one.written_paths]
         if not images or b'"deny"' in answer:
             return answer
@@ -226,15 +246,25 @@ class AttachedAgent:
         return answer
 
     def _after_edit(self, event: HookEvent) -> None:
+        failure = str(event.fields.get("error") or "it failed") if event.kind == "failed" else ""
+        self._record_edit(event.call, failure)
+
+    def _record_patches(self) -> None:
+        """Record patches in the place of a command: the agent does not report their end, but their files tell."""
         with self._lock:
-            begun = self._edits.pop(event.call, None)
+            edits = [(call, one) for call, (one, _) in self._edits.items() if one.call.tool in self._contract.commands]
+        for call, pending in edits:
+            if any(isinstance(one, BeforeImage) and _read_image(one.path) != one for one in pending.changes):
+                self._record_edit(call, "")
+
+    def _record_edit(self, call: str, failure: str) -> None:
+        with self._lock:
+            begun = self._edits.pop(call, None)
         if begun is None:
             return
         pending, token = begun
-        failed = event.kind == "failed"
-        text = str(event.fields.get("error", "")) if failed else ""
-        error = Failure("agent_failed", text) if failed else None
-        result = Result(pending.call.tool, "error" if failed else "ok", text, error=error, id=event.call)
+        error = Failure("agent_failed", failure) if failure else None
+        result = Result(pending.call.tool, "error" if failure else "ok", failure, error=error, id=call)
         self.session.journal.record(
             Record(pending.call, pending.accesses, pending.verdict, origin=self._origin, result=result, token=token)
         )
@@ -242,7 +272,7 @@ class AttachedAgent:
     # Turns.
 
     def _begin_turn(self, prompt: str) -> None:
-        self._withdraw_all()
+        self._end_open_calls()
         pending = PendingRecord(Call(PROMPT, {"text": prompt}), (), Verdict("allow", "", ""), (), self._origin)
         with contextlib.suppress(JournalFailed):
             token = self.session.journal.begin(pending)

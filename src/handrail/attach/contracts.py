@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
+from handrail.errors import ToolError
 from handrail.frozen import frozen
+from handrail.shell.patch_command import as_patch
+from handrail.text.patches.patch import parse_patch
 
-Kind = Literal["prompt", "before", "after", "failed", "stop", "end", "other"]
+Kind = Literal["prompt", "before", "asked", "after", "failed", "stop", "other"]
 _KINDS: dict[str, Kind] = {
     "UserPromptSubmit": "prompt",
     "PreToolUse": "before",
+    "PermissionRequest": "asked",
     "PostToolUse": "after",
     "PostToolUseFailure": "failed",
     "Stop": "stop",
-    "SessionEnd": "end",
 }
 
 
@@ -32,7 +36,13 @@ class Contract:
     """The tools that change files, each with the argument that names the file."""
     reads: Mapping[str, str] = field(default_factory=dict)
     """The tools that read one file, each with the argument that names it."""
+    patches: Mapping[str, str] = field(default_factory=dict)
+    """The tools that apply a patch, each with the argument that holds it."""
     read_only_modes: Sequence[str] = ("plan",)
+    asks: bool = True
+    """Whether a hook can have the person asked."""
+    has_mounted_sandbox: bool = False
+    """Whether its own sandbox consists of mounts and the network, and so can be seen from outside."""
 
 
 CONTRACTS = {
@@ -41,6 +51,14 @@ CONTRACTS = {
         commands={"Bash": "command"},
         edits={"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
         reads={"Read": "file_path"},
+    ),
+    "codex": Contract(
+        "codex",
+        commands={"Bash": "command"},
+        edits={},
+        patches={"apply_patch": "command", "Bash": "command"},
+        asks=False,
+        has_mounted_sandbox=True,
     ),
 }
 
@@ -83,22 +101,41 @@ class HookEvent:
         )
 
     @property
-    def command(self) -> str | None:
-        """The command that the tool runs; None for another tool."""
-        command = self.arguments.get(self.contract.commands.get(self.tool, ""))
-        return command if isinstance(command, str) else None
+    def command(self) -> str:
+        """The command that the tool runs; empty for another tool."""
+        return self._get_argument(self.contract.commands)
 
     @property
-    def edited(self) -> str:
-        """The file that the tool changes; empty for another tool."""
-        named = self.arguments.get(self.contract.edits.get(self.tool, ""))
-        return named if isinstance(named, str) else ""
+    def edited(self) -> Sequence[str]:
+        """The files that the tool changes."""
+        if named := self._get_argument(self.contract.edits):
+            return [named]
+        text = self._get_argument(self.contract.patches)
+        return _list_patched(text, self.tool in self.contract.commands) if text else ()
 
     @property
     def read(self) -> str:
         """The file that the tool reads; empty for another tool."""
-        named = self.arguments.get(self.contract.reads.get(self.tool, ""))
-        return named if isinstance(named, str) else ""
+        return self._get_argument(self.contract.reads)
+
+    def _get_argument(self, names: Mapping[str, str]) -> str:
+        value = self.arguments.get(names.get(self.tool, ""))
+        return value if isinstance(value, str) else ""
+
+
+def _list_patched(text: str, is_command: bool) -> list[str]:
+    """The files that a patch names; none if there is no patch in it that we understand."""
+    directory = ""
+    if is_command:
+        call = as_patch(["bash", "-lc", text])
+        if call is None:
+            return []
+        text, directory = call
+    try:
+        operations = parse_patch(text)
+    except ToolError:
+        return []
+    return [os.path.join(directory, path) for one in operations for path in one.paths]
 
 
 def decide(decision: Literal["deny", "ask"], why: str) -> bytes:

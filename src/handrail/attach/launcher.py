@@ -1,4 +1,4 @@
-"""The program that agents start for hooks and commands: a short shell script, which works without Handrail too."""
+"""The programs that agents start for hooks and commands: short shell scripts, which work without Handrail too."""
 
 from __future__ import annotations
 
@@ -25,8 +25,24 @@ if [ -x "$python" ] && [ -f "$client/handrail_run.py" ]; then
     exec "$python" -I -S -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); import handrail_run
 handrail_run.main(sys.argv.pop(1), [sys.executable, "-P", "-m", "handrail", "service"])' "$client" {state} "$@"
 fi
-if [ "$1" = prefix ]; then
+if [ "$1" = run ]; then
+    unset BASH_ENV
+    exec bash -c "$2"
+elif [ "$1" = prefix ]; then
     case ${{SHELL-}} in */bash | */zsh) exec "$SHELL" -c "$2" ;; *) exec bash -c "$2" ;; esac
+fi
+"""
+_BASH_ENV = """\
+# Written by `handrail attach`. Bash reads this before it runs a command of an attached agent, after the agent has
+# decided about it. A command that its hook has registered goes to Handrail; all others run as they are.
+if [[ -n ${{BASH_EXECUTION_STRING-}} && -x {launcher} ]]; then
+    for _handrail in {state}/attach/calls/*/command; do
+        if [[ -r $_handrail ]] && IFS= read -r -d '' _handrail < "$_handrail" &&
+            [[ $_handrail == "$BASH_EXECUTION_STRING" ]]; then
+            exec {launcher} run "$BASH_EXECUTION_STRING"
+        fi
+    done
+    unset _handrail
 fi
 """
 
@@ -36,13 +52,21 @@ def get_path(state: str) -> str:
     return os.path.join(state, "attach", "handrail-run")
 
 
+def get_bash_path(state: str) -> str:
+    """Where the file is that bash reads before a command."""
+    return os.path.join(state, "attach", "bash-env")
+
+
 def write(state: str) -> str:
-    """Write the launcher for this installation; returns its path."""
+    """Write the launcher for this installation, and what bash reads; returns the path of the launcher."""
     path = get_path(state)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    facts = {"python": sys.executable, "client": os.path.dirname(handrail_run.__file__), "state": state}
-    script = _SCRIPT.format(**{name: shlex.quote(value) for name, value in facts.items()})
-    with open(os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700), "w", encoding="utf-8") as file:
-        file.write(script)
-    os.replace(f"{path}.new", path)
+    client = os.path.dirname(handrail_run.__file__)
+    facts = {"python": sys.executable, "client": client, "state": state, "launcher": path}
+    quoted = {name: shlex.quote(value) for name, value in facts.items()}
+    for target, script in ((path, _SCRIPT), (get_bash_path(state), _BASH_ENV)):
+        number = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(script.format(**quoted))
+        os.replace(f"{target}.new", target)
     return path

@@ -62,13 +62,15 @@ class Service:
         os.ftruncate(self._held, 0)
         os.write(self._held, b"%d\n" % os.getpid())
         wrapped.sweep(self._calls)
+        new = f"{self._socket_path}.new"
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._socket_path)
+            os.unlink(new)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with open_directory(self._directory) as short:
-            self._socket.bind(f"{short}/socket")
-        os.chmod(self._socket_path, 0o600)
+            self._socket.bind(f"{short}/{os.path.basename(new)}")
+        os.chmod(new, 0o600)
         self._socket.listen(64)
+        os.replace(new, self._socket_path)  # nobody finds a socket that does not listen yet
         return self
 
     def __exit__(self, *_: object) -> None:

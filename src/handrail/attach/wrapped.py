@@ -2,6 +2,7 @@
 
 The wrapper may sit inside the agent's sandbox. It and the helper share a directory made for this one call:
 
+    command   the registered command, for a shell that looks whether its own is one
     owner     a file that the wrapper locks; the lock says which process it is
     request   what the wrapper was started with, and the signals that it gets
     in, out, err, status    the streams of the command, and how it ended
@@ -83,6 +84,7 @@ class RegisteredCommand:
     ) -> None:
         """``agent``: the process of the agent; ``run``: runs the command, and is called at most once."""
         self.name = f"{name_command(command)}{os.getpid()}-{number:08d}"
+        self.command = command
         self._path = os.path.join(calls, self.name)
         self._agent = agent
         self._run = run
@@ -93,6 +95,8 @@ class RegisteredCommand:
         try:
             for name in _FIFOS:
                 os.mkfifo(os.path.join(self._path, name), 0o600)
+            with open(self._open("command", os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(command.encode("utf-8", "surrogateescape") + b"\0")
             self._owner = self._open("owner", os.O_RDWR | os.O_CREAT | os.O_EXCL)
             self._request = self._open("request", os.O_RDONLY)
             self._input = self._open("in", os.O_RDONLY)
@@ -106,12 +110,13 @@ class RegisteredCommand:
     def _open(self, name: str, flags: int) -> int:
         return os.open(os.path.join(self._path, name), flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
-    def withdraw(self) -> None:
-        """Take the registration back, if the command has not started: the agent decided against it."""
+    def withdraw(self) -> bool:
+        """Take the registration back, if the command has not started; whether it had not."""
         with self._lock:
             if not self.has_started and not self._is_over.is_set():
                 self._is_over.set()
                 os.write(self._wake, b"!")
+            return not self.has_started
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end; whether it has come."""

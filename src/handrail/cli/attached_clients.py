@@ -44,9 +44,12 @@ def attach(name: str) -> None:
     files = _list_files(name, client)
     for file in files:
         _change(file, partial(_require_free, file))
+        _change(file, file.check)
     for file in files:
         is_new, _ = _change(file, file.install)
         write(f"{client.name} is {'attached' if is_new else 'already attached'}: {escape(file.path)}\n")
+    if "attach" in client.note:
+        write(f"{client.note['attach']}\n")
     write("Its commands and edits can be undone: `handrail undo`. `handrail detach` disconnects it.\n")
 
 
@@ -85,7 +88,11 @@ def _has_settings(file: FileSettings) -> bool:
 
 def _list_files(name: str, client: ClientKind) -> list[FileSettings]:
     program = launcher.get_path(find_state())
-    words = {"{launcher}": program, "{hook}": f"{shlex.quote(program)} hook {name}"}
+    words = {
+        "{launcher}": program,
+        "{bash_env}": launcher.get_bash_path(find_state()),
+        "{hook}": f"{shlex.quote(program)} hook {name}",
+    }
     files = []
     for path, described in client.list_attach_places(os.environ):
         settings = [

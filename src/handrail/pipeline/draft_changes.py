@@ -425,6 +425,11 @@ class CallDraft:
     def _approve(self, changes: DraftChanges) -> Consent | None:
         """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
         approvals, judged = self._services.approvals, self.approved.previous
+        streams, workspace = judged.received.streams, self.open_draft.directory.info.workspace
+        for path in streams.read_only if streams else ():
+            if any(is_below([os.path.relpath(path, workspace)], change.path) for change in changes.changes):
+                why = f"{escape(os.path.relpath(path, workspace))} is read-only in the agent's own sandbox"
+                raise Denied(rule="the agent's sandbox", why=why, source="", allow="")
         if raised := changes.list_set_ids():
             names = ", ".join(map(escape, raised[:MOST_NAMED]))
             why = f"{names} would run with the rights of its owner (set-uid or set-gid)"

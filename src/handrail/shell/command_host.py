@@ -395,7 +395,7 @@ class CommandHost:
         if not self.boundary.namespaced or not self._options.hidden:
             return []
         home = os.path.realpath(self._roots[0]) if self._roots else "/"
-        names = [os.path.relpath(path, home) for path in self._list_inside()]
+        names = [os.path.relpath(path, home) for path in self._list_inside() if not _is_empty_directory(path)]
         new = [name for name in names if name not in self._named_in_answers]
         self._named_in_answers.update(new)
         return new
@@ -609,6 +609,8 @@ class CommandHost:
             script = given.script or parse_script(command)
             command = respell(script, ALIAS, self._artefacts.directory) or command
         network: Network | None = "on" if given.network else None
+        if given.streams and given.streams.offline:
+            given, network = replace(given, network=False, filtered=False, ports=()), "off"
         logins = find_logins(given.programs) if given.network else NO_LOGINS
         if given.network and given.approved:
             env |= find_variables(given.programs)
@@ -620,7 +622,8 @@ class CommandHost:
         spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=given.visible)
         layers = self._hide_paths(given.draft)
         if layers:
-            spawn = partial(spawn, draft=layers)
+            read_only = tuple(given.streams.read_only) if given.streams else ()
+            spawn = partial(spawn, draft=replace(layers, read_only=read_only))
         elif boundary.namespaced:
             env = self._git_exclude.add_to(env, self._list_inside(), boundary.tmp)
         order = CommandOrder(
@@ -823,6 +826,13 @@ def _may_help_git(entry: str) -> bool:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return any(name.startswith(("git", "gh", "ssh", "gpg")) for name in os.listdir(entry))
     return False
+
+
+def _is_empty_directory(path: str) -> bool:
+    try:
+        return not os.listdir(path)
+    except OSError:  # a file
+        return False
 
 
 def _drop(draft: OpenDraft) -> None:

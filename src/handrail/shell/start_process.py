@@ -37,6 +37,10 @@ class CommandStreams:
     stderr: int
     passed: Sequence[int] = ()
     """Further descriptors that the script uses."""
+    read_only: Sequence[str] = ()
+    """Real paths of the workspace that the agent's own sandbox does not let the command change."""
+    offline: bool = False
+    """Whether that sandbox has no network."""
 
 
 class Spawn(Protocol):

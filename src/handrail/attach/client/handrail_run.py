@@ -29,12 +29,15 @@ _NOT_REACHED = b"handrail: the helper cannot be reached; commands run without un
 
 
 def main(state: str, starts: list[str]) -> NoReturn:
-    """`hook AGENT` or `prefix TEXT`; ``starts``: the words that start the helper."""
+    """`hook AGENT`, `prefix TEXT` or `run COMMAND`; ``starts``: the words that start the helper."""
     directory = os.path.join(state, "attach")
     mode, *words = sys.argv[1:]
     if mode == "hook":
         os._exit(_hook(directory, words[0], starts))
     text = words[0]
+    if mode == "run":
+        os.environ.pop("BASH_ENV", None)  # it has brought us here
+        _run(directory, name_command(text), text, ["bash", "-c", text])
     shell = "zsh" if "/snapshot-zsh-" in text[:1000] else "bash"
     _run(directory, read_name(text), text, [shell, "-c", text])
 

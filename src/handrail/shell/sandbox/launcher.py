@@ -207,8 +207,9 @@ def _hide(target: str) -> None:
 def _pin(target: str, read_only: bool) -> None:
     try:
         _bind(target, target, read_only)
-    except FileNotFoundError:
-        return
+    except _Step as error:  # a path that is gone, or hidden from the command
+        if error.errno != errno.ENOENT:
+            raise
 
 
 def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> None:

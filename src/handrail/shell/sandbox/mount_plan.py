@@ -92,6 +92,8 @@ class DraftLayers:
     """Of the draft's directory in the directory of drafts; it holds `upper` and `work`."""
     hiding: str = ""
     """Of the directory there whose `upper` hides paths of the workspace; empty if none are hidden."""
+    read_only: tuple[str, ...] = ()
+    """Real paths in the workspace that the command cannot change, as far as they exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,9 @@ def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[
     for path in confinement.hidden:
         if is_inside(path, draft.workspace):
             yield Hide(path)
+    for path in draft.read_only:
+        if os.path.lexists(path):
+            yield Pin(path)
 
 
 def plan_narrow_view(confinement: Confinement, tmp: str, visible: Iterable[str]) -> Narrow | None:
