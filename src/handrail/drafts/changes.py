@@ -137,11 +137,11 @@ class ChangeReader:
 
     def read_before(self, change: DraftChange, most: int) -> bytes | None:
         """The old contents of a file, or the target of a link; None if it is larger, or of another kind."""
-        return _read(self._root, change.path, change.before, most)
+        return read_entry(self._root, change.path, change.before, most)
 
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
         """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
-        return _read(self._upper, change.path, change.after, most)
+        return read_entry(self._upper, change.path, change.after, most)
 
     def diff(self, change: DraftChange, most_rows: int = 2_000) -> LineDiff:
         """The lines in which a file differs."""
@@ -207,7 +207,8 @@ def _parent(tree: int, path: str) -> Iterator[tuple[int, str]]:
         os.close(fd)
 
 
-def _read(tree: int, path: str, entry: Entry | None, most: int) -> bytes | None:
+def read_entry(tree: int, path: str, entry: Entry | None, most: int) -> bytes | None:
+    """The contents of a file below an open directory, or the target of a link; None if it is larger than ``most``."""
     if entry is None or entry.type not in ("file", "link") or entry.size > most:
         return None
     try:

@@ -36,6 +36,9 @@ from handrail.policy.paths import is_within
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
+JOB = "Job"
+"""The name under which the changes of a background job are in the journal. An undo has to name this call: some of the
+changes may be a person's, made at the same time."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
 SPOOL_BROKEN = "rows were changed or removed before they came into the database"
@@ -122,6 +125,8 @@ class CallSummary:
     """Whether the command may have changed more than was kept."""
     draft: str = ""
     """The directory of the draft that the command ran in: all its changes in the workspace are known then."""
+    unsaved: tuple[str, ...] | None = None
+    """Of a job: the paths that it changed whose old contents are not known; None for any other call."""
 
     @classmethod
     def of(
@@ -134,7 +139,9 @@ class CallSummary:
         known = _list_texts(accesses)
         command = next((str(target) for action, target, *_ in known if action == "run"), None)
         draft = next((str(path[0]) for action, _, *path in known if action == "run" and path), "")
-        return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known), draft)
+        doubted = [str(path[0]) for _, _, *path in known if len(path) > 1]
+        unsaved = tuple(doubted) if (tool, rule) == (JOB, "job") else None
+        return cls(seq, status or UNFINISHED, undone, command, bool(doubted), draft, unsaved)
 
 
 @frozen
@@ -315,11 +322,12 @@ class JournalReader:
     def iterate_changing_calls(
         self, *, first: int = 0, before: int | None = None, session: str = "", workspace: str = ""
     ) -> Iterator[CallSummary]:
-        """The calls from number ``first`` on that have changed files, or ran a command; the newest first.
+        """The calls from number ``first`` on that have changed files, or ran a command, besides jobs; the newest first.
 
         ``before``: only those before this one.
         """
         where, values = ["seq >= ?", "seq < ?"], [first, _end_before(before)]  # type: tuple[list[str], list[Any]]
+        where, values = [*where, "NOT (tool = ? AND rule IS 'job')"], [*values, JOB]
         if session:
             where, values = [*where, "session = ?"], [*values, session]
         if workspace:
@@ -330,7 +338,7 @@ class JournalReader:
             yield from map(_summarize, self.db.execute(query, values))
 
     def iterate_file_changes(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
-        """The calls that have changed files, or tried to, besides undos; the newest first.
+        """The calls that have changed files, or tried to, besides undos and jobs; the newest first.
 
         The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
         """
@@ -339,7 +347,7 @@ class JournalReader:
         with self.errors():
             for (seq,) in self.db.execute("SELECT DISTINCT seq FROM files ORDER BY seq DESC"):
                 row = self.db.execute(query, (seq, value)).fetchone()
-                if row and (one := _summarize(row)).undone is None:
+                if row and (one := _summarize(row)).undone is None and one.unsaved is None:
                     yield one
 
     def read_undos(self, first: int, before: int | None) -> list[CallSummary]:

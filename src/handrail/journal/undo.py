@@ -308,6 +308,7 @@ class _Undo:
         conflicts = tuple(UndoConflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
         unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
+        missing += [path for row in self.rows for path in row.unsaved or ()]
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _look(self, path: str) -> State:
@@ -467,7 +468,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
     """
     from handrail.shell.effects.effects import find_effects  # slow to import, and only needed for commands
 
-    if row.command is None or row.status == "denied":
+    if row.command is None or row.status == "denied" or row.unsaved is not None:
         return []
     if row.draft and not row.unsure:
         return []

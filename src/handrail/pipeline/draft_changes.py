@@ -34,7 +34,7 @@ from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
-from handrail.shell.sandbox.git_internals import judge_repositories
+from handrail.shell.sandbox.git_internals import ChangedContents, judge_repositories
 from handrail.shell.sandbox.installation import find_installation
 from handrail.shell.sandbox.tracked_files import DraftRepository
 from handrail.text.diff import format_unified
@@ -283,7 +283,7 @@ class DraftChanges:
         new = self.draft.directory.upper
         with ChangeReader(self.draft.directory) as reader:
             for change in self.changes:
-                image = _image(reader, os.path.join(workspace, change.path), change, room)
+                image = make_image(reader, os.path.join(workspace, change.path), change, room)
                 if image:  # others may write to it as soon as it is kept
                     image = replace(image, after=read_state(os.path.join(new, change.path)) if change.after else _GONE)
                 if image is None or len(saved) >= MOST_SAVED_FILES:
@@ -647,7 +647,8 @@ def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Propo
     )
 
 
-def _image(reader: ChangeReader, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
+def make_image(reader: ChangedContents, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
+    """The old state of a path for the journal; None if it is larger than ``room``, not known, or of another kind."""
     entry, after = change.before, change.after
     if after and after.type == "other":
         return None

@@ -246,6 +246,11 @@ class Recorder:
     def journal(self) -> Journal:
         return self._journal.open()
 
+    @property
+    def origin(self) -> Origin:
+        """The session whose calls are recorded."""
+        return self._origin
+
     def begin(
         self, approved: Approved, changes: Sequence[Change | BeforeImage | MovedEntry], progress: Progress
     ) -> None:

@@ -8,9 +8,12 @@ from handrail.journal import NoJournal
 from handrail.pipeline.call_state import Approved, Progress, Ran
 from handrail.pipeline.finish import Recorder
 from handrail.pipeline.services import Services
+from handrail.shell.tree_listing import MOST_OTHER_ENTRIES
 
 _NO_DRAFT = "it runs in no draft"
-_RUNS_ON = "it may run in the background"
+_TOO_MANY = (
+    f"background jobs are not followed in a workspace with more than {MOST_OTHER_ENTRIES:,} files and directories"
+)
 
 
 def begin_command(approved: Approved, recorder: Recorder, progress: Progress) -> None:
@@ -28,6 +31,8 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
         return ran
     if command.tier == "read_only":
         return ran
-    may_run_on = not judged.tool.drafted(judged.args)
-    why = _RUNS_ON if may_run_on else services.command_host().no_drafts or _NO_DRAFT
+    host, is_job = services.command_host(), not judged.tool.drafted(judged.args)
+    if is_job and not host.too_many_entries:  # its changes are recorded when it ends
+        return ran
+    why = _TOO_MANY if is_job else host.no_drafts or _NO_DRAFT
     return replace(ran, previous=replace(approved, irreversible=why))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from handrail.policy.guards import OwnFiles
     from handrail.secrets.redaction import Redaction
     from handrail.shell.command_host import CommandHost
+    from handrail.shell.followed_jobs import ChangeJudge
     from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 
@@ -75,6 +76,7 @@ def open_command_host(
     current: Callable[[], Policy],
     state: str,
     tracked: TrackedFiles,
+    judge: ChangeJudge,
 ) -> CommandHost:
     """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides.
 
@@ -98,7 +100,7 @@ def open_command_host(
         credentials=getattr(policy, "credentials", None),
         permits_port=lambda port: _permits_port(current(), port),
         allows_host=lambda host: bool(getattr(current(), "allows_host", lambda _: False)(host)),
-        protects=getattr(policy, "protects", None),
+        judge=judge,
         own=own.state,
         config=own.config,
         drafts=state if settings.drafts else "",

@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
-    from handrail.shell.sandbox.protected_files import PutBack
     from handrail.shell.sandbox.tracked_files import TrackedFiles
     from handrail.tools.tool import AnyTool, CommandDraft
 
@@ -200,8 +199,6 @@ class Session:
         self._approve = approve
         self._renderer = ResultRenderer(self.dialect, settings)
         self._command_host: CommandHost | None = None
-        self._put_back: list[PutBack] = []
-        """Protected files that jobs have changed, for the next answer."""
         self._opening = threading.Lock()
         self._closed = False
         self._swept = threading.Event()
@@ -422,7 +419,8 @@ class Session:
 
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
-        self._check_jobs()
+        if self._command_host:
+            self._command_host.check_jobs()
         hidden = self._hide_secrets(read_arguments(arguments))
         call = Call(received.call.tool, hidden, received.call.id)
         received = progress.reach(replace(received, call=call))
@@ -502,11 +500,9 @@ class Session:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
         if self._services.redaction:
             result = self._services.redaction.result(result)
-        self._check_jobs()
-        if self._put_back:
+        if self._command_host and (restored := self._command_host.take_put_back()):
             from handrail.tools.bash import list_put_back  # only needed after a job
 
-            restored, self._put_back = self._put_back, []
             result = self._renderer.add_block(result, list(list_put_back(restored, "A background job")))
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
@@ -527,6 +523,8 @@ class Session:
         with self._opening:
             self._require_open()
             if self._command_host is None:
+                from handrail.pipeline.job_changes import make_judge  # only needed for commands
+
                 self._command_host = open_command_host(
                     self.settings,
                     self.workspace,
@@ -535,13 +533,9 @@ class Session:
                     self._find_policy,
                     self._state,
                     self.tracked_files,
+                    make_judge(self._find_policy, self._services.recorder),
                 )
             return self._command_host
-
-    def _check_jobs(self) -> None:
-        """Put back what jobs did to protected files; the answer says so."""
-        if self._command_host:
-            self._put_back += self._command_host.check_jobs()
 
     def _accepting(self) -> contextlib.AbstractContextManager[list[str]]:
         """Accept what is written to protected files meanwhile, by the paths that are added to the list."""

@@ -608,8 +608,13 @@ class RulePolicy:
         """Whether the last search for files that may not be read reached all directories of the workspace."""
         return self._secret_files.complete
 
-    def protects(self, path: str) -> bool:
-        """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
+    def protects(self, path: str, *, created: bool = False) -> bool:
+        """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it.
+
+        ``created``: the entry at the top of the workspace is new, though it exists by now.
+        """
+        if created and self._built_in.protected.is_new_entry(path, created=True):
+            return True
         return self._built_in.protects(path) or bool(self._deny_writes and self._deny.file("write", path))
 
     def credentials(self) -> list[str]:

@@ -65,12 +65,15 @@ class ProtectedPaths:
         self._home = home
         self._ignores = ignores or FirstIgnores(roots)
 
-    def is_new_entry(self, path: str) -> bool:
-        """Whether a path is a new dot file at the top of a root, or lies in a new dot directory there."""
+    def is_new_entry(self, path: str, *, created: bool = False) -> bool:
+        """Whether a path is a new dot file at the top of a root, or lies in a new dot directory there.
+
+        ``created``: it exists, but only since a job created it.
+        """
         for root in self._roots:
             if is_within(root, path) and path != root:
                 name = path[len(root.rstrip("/")) + 1 :].partition("/")[0]
-                if name.startswith(".") and not os.path.lexists(os.path.join(root, name)):
+                if name.startswith(".") and (created or not os.path.lexists(os.path.join(root, name))):
                     return not self.is_plain(root, name)
         return False
 

@@ -70,8 +70,8 @@ class StricterPolicy:
     def searched_all(self) -> bool:
         return all(one.searched_all for one in self._both)
 
-    def protects(self, path: str) -> bool:
-        return any(one.protects(path) for one in self._both)
+    def protects(self, path: str, *, created: bool = False) -> bool:
+        return any(one.protects(path, created=created) for one in self._both)
 
     def credentials(self) -> list[str]:
         return list(dict.fromkeys(path for one in self._both for path in one.credentials()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 import subprocess
 import tempfile
@@ -26,9 +25,11 @@ from handrail.frozen import frozen
 from handrail.programs import find_program, list_untrusted, make_search_path
 from handrail.shell.draft_trial import try_draft
 from handrail.shell.effects.respell import respell
+from handrail.shell.followed_jobs import ChangeJudge, FollowedJobs
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.private_directory import PrivateDirectory
+from handrail.shell.put_back import PutBack
 from handrail.shell.runner.jobs import Job, Jobs
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Reason, Run, Runs, find_shell
 from handrail.shell.sandbox import Mode, Network
@@ -53,12 +54,9 @@ from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_v
 from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
-from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.sandbox.tracked_files import TrackedFiles
-from handrail.shell.sandbox.watched_jobs import WatchedJobs
 from handrail.shell.start_process import CommandStreams, ProcessOptions, Spawn, start_process
 
-_GIT = re.compile(r"\bgit\b")
 _MOST_OWN_OUTPUT = 1 << 20
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """Reasons for which a draft cannot be created now, and perhaps later."""
@@ -94,8 +92,8 @@ class HostOptions:
     """Whether the policy lets commands reach a TCP port of this machine without a question; None: every port."""
     allows_host: Callable[[str], bool] | None = None
     """Whether a rule allows a host, given as `host:port`, for commands behind the filtering proxy."""
-    protects: Callable[[str], bool] | None = None
-    """Whether a path may only be changed by a command that a person has approved."""
+    judge: ChangeJudge | None = None
+    """Judges what commands change in the workspace itself."""
     own: tuple[str, ...] = ()
     """Where Handrail keeps its state: not for commands."""
     config: tuple[str, ...] = ()
@@ -178,8 +176,7 @@ class CommandHost:
         self._written: dict[str, Run] = {}
         self._spare: PrivateDirectory | None = None
         self._shell = ""
-        self._guard: ProtectedFiles | None = None
-        self._watched: WatchedJobs | None = None
+        self._followed: FollowedJobs | None = None
         self._put_back: dict[str, list[PutBack]] = {}
         self._services = LocalServices(options.permits_port)
         self._proxies: dict[str, FilterProxy] = {}
@@ -236,9 +233,10 @@ class CommandHost:
                 options = self._options
                 own = (*options.own, *options.config)
                 missing = self._create_missing(own)
-                if options.protects or missing:
-                    self._guard = ProtectedFiles(self._roots, options.protects, missing)
-                    self._watched = WatchedJobs(self._guard, self._place_removed)
+                if options.judge:
+                    real = [os.path.realpath(root) for root in self._roots]
+                    left_out = frozenset(os.path.realpath(path) for path in own if path not in missing)
+                    self._followed = FollowedJobs(real, options.judge, left_out, missing, self._place_removed)
                 store = self._open_store()
                 places = {store.path, store.layers_directory} if store else ()
                 confinement = Confinement(
@@ -251,7 +249,7 @@ class CommandHost:
                     credentials=options.credentials,
                     aliases=((ALIAS, self._artefacts.directory),),
                     protected=(*list_usual_protected(self._roots), *missing),
-                    guarded=self._guard.existing if self._guard else None,
+                    guarded=self._followed.list_mounts if self._followed else None,
                     own=options.own,
                     network=options.network,
                     limits=options.limits,
@@ -263,11 +261,6 @@ class CommandHost:
                 elif store:
                     self.no_drafts = "drafts need the sandbox that is called namespaces"
             return self._boundary
-
-    @property
-    def protected_files(self) -> ProtectedFiles | None:
-        """The files that commands change only with approval; None if there are no such files."""
-        return self._guard if self.boundary else None
 
     def _try_store(self) -> DraftStore | None:
         """The store, if a command can run in a draft of this very workspace; else None, and `no_drafts` says why.
@@ -402,8 +395,13 @@ class CommandHost:
 
     @property
     def unsearched(self) -> bool:
-        """Whether the workspace has too many directories to search all for secrets and protected files."""
-        return not self._options.searched_all() or bool(self._guard and not self._guard.searched_all)
+        """Whether the workspace has too many directories to search all for secrets."""
+        return not self._options.searched_all()
+
+    @property
+    def too_many_entries(self) -> bool:
+        """Whether the workspace is too large to follow what jobs change in it."""
+        return bool(self._followed and self._followed.is_too_large)
 
     def run(
         self,
@@ -420,12 +418,13 @@ class CommandHost:
 
         ``on_start`` gets the path of its log.
         """
-        level = _choose_protection(command, given, keep)
-        guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
-        before = guard.find(own=True) if guard else None
+        level = _choose_protection(given, keep)
+        changes = not given.draft and not given.reads
+        followed = self._followed if self.boundary and changes else None
+        if followed:
+            followed.begin(for_undo=keep)
         if self._services.refused:  # by a job, meanwhile
             self._services.take_refused()
-        changes = not given.draft and not given.reads
         if changes:
             self.begin_changes()
         try:
@@ -433,6 +432,8 @@ class CommandHost:
         except BaseException:
             if changes:
                 self.end_changes()
+            if followed:
+                followed.end()
             raise
         ended: CommandEnd | None = None
         try:
@@ -448,14 +449,10 @@ class CommandHost:
             run.end("cancelled")
             raise
         finally:
-            if guard and before:
-                mounted = before.mounted(level) if self.boundary.namespaced else []
-                done = guard.put_back(before, mounted, self._place_removed)
-                self._put_back[run.order.log] = done
-                if ended is None and self._watched:
-                    self._watched.watch(run, before, mounted)
-            elif given.approved and self._watched:
-                self._watched.accept_all()
+            if followed and ended is None and run.running:
+                self._watch(followed, run, command, given)
+            elif followed:
+                self._put_back[run.order.log] = followed.end(command if keep else "", approved=given.approved)
             if ended is not None and given.ports:
                 self._services.withdraw(given.ports)
             if changes:
@@ -561,30 +558,38 @@ class CommandHost:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
-        level: Protection = "nothing" if given.approved else "everything"
-        guard = self._guard if self.boundary and not (given.approved or given.reads) else None
-        before = guard.find(own=True) if guard else None
+        followed = self._followed if self.boundary and not given.reads else None
+        if followed:
+            followed.begin(for_undo=True)
         self.begin_changes()
         try:
-            run = self._begin(start, command, cwd, name, stdin, given, level)
+            run = self._begin(start, command, cwd, name, stdin, given, _choose_protection(given, keep=True))
         except BaseException:
             self.end_changes()
+            if followed:
+                followed.end()
             raise
         self._changing.append(started[0].run)
-        if before and self._watched:
-            self._watched.watch(run, before, before.mounted(level) if self.boundary.namespaced else [])
+        if followed:
+            self._watch(followed, run, command, given)
         return started[0]
 
-    def check_jobs(self) -> list[PutBack]:
-        """Put back the protected files that jobs have changed; returns what was put back since the last time."""
-        if self._watched is None:
-            return []
-        self._watched.check()
-        return self._make_relative(self._watched.take())
+    def _watch(self, followed: FollowedJobs, run: Run, command: str, given: CommandOptions) -> None:
+        mounted = followed.list_mounts() if self.boundary.namespaced and not given.approved else []
+        followed.watch(run, command, given.approved, mounted)
+
+    def check_jobs(self) -> None:
+        """Put back the protected files that jobs have changed."""
+        if self._followed and self._followed.jobs:
+            self._followed.check()
+
+    def take_put_back(self) -> list[PutBack]:
+        """The protected files of jobs that were put back since the last time."""
+        return self._make_relative(self._followed.take()) if self._followed and self._followed.restored else []
 
     def accepting(self) -> AbstractContextManager[list[str]]:
         """Accept what the session's own tools write to protected files; the list takes their paths."""
-        return self._watched.accepting() if self._watched else contextlib.nullcontext([])
+        return self._followed.accepting() if self._followed else contextlib.nullcontext([])
 
     def _begin(
         self,
@@ -804,8 +809,8 @@ class CommandHost:
         with self._lock:
             over, self._closed = self._closed, True
         self._runs.close()
-        if self._watched:
-            self._watched.check()
+        if self._followed:
+            self._followed.check()
         if over:
             return
         with self._lock:
@@ -840,16 +845,13 @@ def _drop(draft: OpenDraft) -> None:
         draft.drop()
 
 
-def _choose_protection(command: str, given: CommandOptions, keep: bool) -> Protection:
-    """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops.
-
-    ``keep``: it may run on in the background, where the files are only compared now and then.
-    """
+def _choose_protection(given: CommandOptions, keep: bool) -> Protection:
+    """Which protected files are read-only for a command. ``keep``: it may run on in the background."""
     if given.approved or given.draft:  # in a draft every change is judged before it is kept
         return "nothing"
-    if given.git_settings and not keep:
-        return "hooks"
-    return "repositories" if given.reads or _GIT.search(command) else "everything"
+    if keep and not given.reads:
+        return "everything"
+    return "nothing" if given.git_settings else "usual"
 
 
 def _over() -> BadCommand:

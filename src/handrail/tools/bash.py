@@ -24,12 +24,12 @@ from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.patch_command import NAMES, SHELLS, PatchCall, as_patch
+from handrail.shell.put_back import PutBack
 from handrail.shell.runner.network_failure import find_unreachable
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import CommandEnd, Run
 from handrail.shell.sandbox.confinement import is_inside
 from handrail.shell.sandbox.mount_plan import OVERLAID
-from handrail.shell.sandbox.protected_files import PutBack
 from handrail.text.display import escape
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field

@@ -49,7 +49,7 @@ class Boundary(Protocol):
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "repositories",
+        protection: Protection = "usual",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,
         **how: Unpack[ProcessOptions],
@@ -96,7 +96,7 @@ class Unconfined:
         args: Sequence[str],
         *,
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
-        protection: Protection = "repositories",  # noqa: ARG002
+        protection: Protection = "usual",  # noqa: ARG002
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],

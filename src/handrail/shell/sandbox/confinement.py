@@ -17,9 +17,8 @@ from handrail.shell.sandbox import Network
 from handrail.shell.sandbox.local_services import LocalServices
 from handrail.shell.sandbox.logins import Logins
 
-Protection = Literal["nothing", "hooks", "repositories", "everything"]
-"""Which protected files a command finds read-only: none, those by which git runs programs without its settings or with
-them, or all that exist."""
+Protection = Literal["nothing", "usual", "everything"]
+"""Which protected files a command finds read-only: none, those by which git runs programs, or all that exist."""
 
 MOST_MASKED = 4_000
 """Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""
@@ -70,7 +69,7 @@ class Confinement:
     """Not to be read, though inside a readable tree."""
     protected: tuple[str, ...] = ()
     """Not to be changed, though inside a writable tree. An end of `/` says directory, for what is not there yet."""
-    guarded: Callable[[Protection], Sequence[str]] | None = None
+    guarded: Callable[[], Sequence[str]] | None = None
     """Further paths inside writable trees that are not to be changed, as far as they exist, asked for at each start."""
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
@@ -115,16 +114,9 @@ class Confinement:
     def list_protected(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""
         paths = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
-        if self.guarded and protection != "nothing":
-            paths += self.guarded(protection)
-        if protection == "hooks":
-            paths = [path for path in paths if not is_git_settings(path)]
+        if self.guarded and protection == "everything":
+            paths += self.guarded()
         return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
-
-
-def is_git_settings(path: str) -> bool:
-    """Whether a path is a file of settings of a repository, or of one of its submodules and work trees."""
-    return os.path.basename(path) in ("config", "config.worktree") and ".git" in path.split("/")
 
 
 def is_inside(path: str, tree: str) -> bool:

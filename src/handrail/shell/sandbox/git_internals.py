@@ -13,8 +13,9 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from handrail.drafts.changes import MOST_COMPARED_BYTES, ChangeReader, DraftChange
+from handrail.drafts.changes import MOST_COMPARED_BYTES, DraftChange
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
 
@@ -55,9 +56,16 @@ _REMOVABLE = re.compile(r"(?:branch|remote|submodule)\..*\.", re.DOTALL)
 """Settings that go with a branch, a remote or a submodule. Others may be there to protect, such as `core.hooksPath`."""
 
 
+class ChangedContents(Protocol):
+    """Reads changed files before and after; None where the contents are too large or not known."""
+
+    def read_before(self, change: DraftChange, most: int) -> bytes | None: ...
+    def read_after(self, change: DraftChange, most: int) -> bytes | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RepositoryChanges:
-    """The changed paths of a draft that belong to repositories, relative to the workspace."""
+    """The changed paths of a draft or a job that belong to repositories, relative to the workspace."""
 
     everyday: Mapping[str, str]
     """Git's ordinary work, each with the directory around its repository."""
@@ -65,7 +73,7 @@ class RepositoryChanges:
     """Changes that a person has to approve."""
 
 
-def judge_repositories(changes: Iterable[DraftChange], reader: ChangeReader, workspace: str) -> RepositoryChanges:
+def judge_repositories(changes: Iterable[DraftChange], reader: ChangedContents, workspace: str) -> RepositoryChanges:
     """Sort the changes inside repositories, and inside directories that the draft makes repositories of."""
     return _DraftTree({change.path: change for change in changes}, reader, workspace).sort()
 
@@ -73,7 +81,7 @@ def judge_repositories(changes: Iterable[DraftChange], reader: ChangeReader, wor
 class _DraftTree:
     """A draft and its workspace, seen as one tree."""
 
-    def __init__(self, changes: Mapping[str, DraftChange], reader: ChangeReader, workspace: str) -> None:
+    def __init__(self, changes: Mapping[str, DraftChange], reader: ChangedContents, workspace: str) -> None:
         self._changes = changes
         self._reader = reader
         self._workspace = workspace
@@ -116,14 +124,13 @@ class _DraftTree:
         return self._exists(path) or path in self._changes
 
     def _exists(self, path: str, *, before: bool = False) -> bool:
-        """Whether a path exists in the draft, or ``before`` in the workspace."""
-        if not before:
-            change = self._changes.get(path)
-            if change:
-                return change.after is not None
-            above = os.path.dirname(path)
-            if above and not self._exists(above):
-                return False
+        """Whether a path exists after the changes, or ``before`` them."""
+        change = self._changes.get(path)
+        if change:
+            return (change.before if before else change.after) is not None
+        above = os.path.dirname(path)
+        if not before and above and not self._exists(above):
+            return False
         return os.path.lexists(os.path.join(self._workspace, path))
 
     def _is_everyday(self, directory: str, name: str, change: DraftChange) -> bool:

@@ -55,13 +55,6 @@ class Installation:
             if os.path.basename(place) == CACHE and not inner.startswith("../"):
                 yield from glob.glob(os.path.join(glob.escape(os.path.join(upper, inner)), pattern))
 
-    def list_existing(self) -> list[str]:
-        """The paths of it that exist."""
-        named = (
-            path for place, pattern in self.patterns for path in glob.glob(os.path.join(glob.escape(place), pattern))
-        )
-        return [path for path in dict.fromkeys((*self.paths, *named)) if os.path.lexists(path)]
-
 
 @lru_cache(16)
 def find_installation(roots: tuple[str, ...]) -> Installation:

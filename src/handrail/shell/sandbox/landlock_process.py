@@ -100,7 +100,7 @@ class LandlockBoundary:
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "repositories",  # noqa: ARG002 - Landlock cannot take away a part of a tree
+        protection: Protection = "usual",  # noqa: ARG002 - Landlock cannot take away a part of a tree
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],

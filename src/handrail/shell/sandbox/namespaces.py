@@ -120,7 +120,7 @@ class NamespaceBoundary:
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "repositories",
+        protection: Protection = "usual",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,
         draft: DraftLayers | None = None,

@@ -80,7 +80,7 @@ class TrackedFiles:
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
         self._hashes: dict[str, tuple[tuple[int, ...], str]] = {}
-        self._objects: dict[str, _Objects] = {}
+        self._objects: dict[str, GitObjects] = {}
         self._readers = 0
         self._tops: dict[str, str] = {}
         """By directory, the repository around it, for a moment."""
@@ -278,9 +278,9 @@ class TrackedFiles:
         entries = self._trees.get(name)
         return self._read_tree(place, name) if entries is None else entries
 
-    def _get_objects(self, place: _Place) -> _Objects:
+    def _get_objects(self, place: _Place) -> GitObjects:
         if place.top not in self._objects:
-            self._objects[place.top] = _Objects(place.top)
+            self._objects[place.top] = GitObjects(place.top)
         return self._objects[place.top]
 
     @contextlib.contextmanager
@@ -415,7 +415,7 @@ def _hash_object(kind: bytes, raw: bytes, length: int) -> str:
     return maker.hexdigest()
 
 
-class _Objects:
+class GitObjects:
     """Reads objects of a repository, and believes none whose contents do not have its name."""
 
     def __init__(self, top: str) -> None:

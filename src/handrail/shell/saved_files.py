@@ -1,0 +1,115 @@
+"""Old contents of files that a background job may change: copies of small files, and what git has of the others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+
+from handrail.drafts.changes import DraftChange, read_entry
+from handrail.drafts.git_index import list_blobs
+from handrail.shell.sandbox.tracked_files import GitObjects
+from handrail.shell.tree_listing import Stamp, TreeListing, make_entry
+from handrail.system_calls import READABLE_DIRECTORY
+
+_MOST_BYTES = 16 << 20
+"""Copies in all."""
+_MOST_FILE_BYTES = 1 << 20
+_MOST_INDEX_BYTES = 64 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SavedFiles:
+    """The files of some trees as they were when they were saved."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self._copies: dict[str, tuple[Stamp, bytes]] = {}
+        self._left = _MOST_BYTES
+        self._blobs: dict[str, tuple[str, str]] = {}
+        """By path: the repository, and the object that has the contents of the file."""
+
+    def save_all(self, listing: TreeListing) -> None:
+        """Save all files of which git does not have the contents, those at the top first, as long as there is room."""
+        for root in self._roots:
+            self._read_index(root, listing)
+        others = (path for path in listing.entries if path not in self._blobs and "/.git/" not in path)
+        for path in sorted(others, key=lambda path: path.count("/")):
+            self.add(path, listing.entries[path])
+
+    def add(self, path: str, stamp: Stamp | None) -> None:
+        """Save a file or a link, if there is room."""
+        known = self._copies.get(path)
+        if stamp is None or (known and known[0] == stamp) or stamp[2] > min(self._left, _MOST_FILE_BYTES):
+            return
+        raw = _read(path, stamp)
+        if raw is not None:
+            self._left += len(known[1]) if known else 0
+            self._left -= len(raw)
+            self._copies[path] = stamp, raw
+
+    def _read_index(self, root: str, listing: TreeListing) -> None:
+        try:
+            with open(os.open(os.path.join(root, ".git", "index"), _READ), "rb") as file:
+                blobs = list_blobs(file.read(_MOST_INDEX_BYTES))
+        except OSError:
+            return
+        for name, (mtime, size, identity) in blobs.items():
+            path = os.path.join(root, name)
+            stamp = listing.entries.get(path)
+            if stamp and stat.S_ISREG(stamp[1]) and stamp[2:4] == (size, mtime):
+                self._blobs[path] = root, identity
+
+    def find(self, path: str, stamp: Stamp) -> bytes | None:
+        """The contents of a file or link as it was when it had this stamp; None if they are not known."""
+        known = self._copies.get(path)
+        if known and known[0] == stamp:
+            return known[1]
+        if path not in self._blobs or not stat.S_ISREG(stamp[1]):
+            return None
+        root, identity = self._blobs[path]
+        with contextlib.closing(GitObjects(root)) as objects:
+            raw = objects.read(identity, b"blob")
+        return raw if raw is not None and len(raw) == stamp[2] else None
+
+
+class JobContents:
+    """Reads files before and after the changes of a job, as `ChangeReader` does for a draft."""
+
+    def __init__(self, root: str, before: TreeListing, saved: SavedFiles) -> None:
+        self._root = root
+        self._before = before
+        self._saved = saved
+
+    def read_before(self, change: DraftChange, most: int) -> bytes | None:
+        """The old contents of a file, or the target of a link; None if they were not saved."""
+        path = os.path.join(self._root, change.path)
+        stamp = self._before.entries.get(path)
+        raw = self._saved.find(path, stamp) if stamp else None
+        return raw if raw is not None and len(raw) <= most else None
+
+    def read_after(self, change: DraftChange, most: int) -> bytes | None:
+        """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
+        try:
+            fd = os.open(self._root, READABLE_DIRECTORY)
+        except OSError:
+            return None
+        try:
+            return read_entry(fd, change.path, change.after, most)
+        finally:
+            os.close(fd)
+
+
+def _read(path: str, stamp: Stamp) -> bytes | None:
+    entry = make_entry(stamp)
+    if entry is None or entry.type not in ("file", "link"):
+        return None
+    try:
+        if entry.type == "link":
+            return os.fsencode(os.readlink(path))
+        with open(os.open(path, _READ), "rb") as file:
+            raw = file.read(_MOST_FILE_BYTES + 1)
+    except OSError:
+        return None
+    return raw if len(raw) == stamp[2] else None
