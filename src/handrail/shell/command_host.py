@@ -585,7 +585,10 @@ class CommandHost:
 
     def take_put_back(self) -> list[PutBack]:
         """The protected files of jobs that were put back since the last time."""
-        return self._make_relative(self._followed.take()) if self._followed and self._followed.restored else []
+        if not self._followed or not self._followed.restored:
+            return []
+        done, self._followed.restored = self._followed.restored, []
+        return self._make_relative(done)
 
     def accepting(self) -> AbstractContextManager[list[str]]:
         """Accept what the session's own tools write to protected files; the list takes their paths."""

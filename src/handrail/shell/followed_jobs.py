@@ -76,7 +76,7 @@ class FollowedJobs:
     _first: dict[str, Stamp | None] = field(default_factory=dict)
     """The stamps that changed entries had before their first change."""
     restored: list[PutBack] = field(default_factory=list)
-    """What was put back since the last `take`."""
+    """What was put back, until an answer says it."""
     _failed: set[PutBack] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class FollowedJobs:
         """Look at the tree before a command starts that will work on it."""
         with self._lock:
             if self._users:
-                self._compare(judges=self._judges)
+                self._compare(judges=not all(job.approved for job in self.jobs))
             else:
                 self._first, self._saved = {}, SavedFiles(self.roots)
                 self._listing = TreeListing.take(self.roots, self.left_out)
@@ -141,7 +141,7 @@ class FollowedJobs:
             if not self.jobs:
                 return
             ended = [job for job in self.jobs if not job.run.running]
-            for one in self._compare(judges=self._judges):
+            for one in self._compare(judges=not all(job.approved for job in self.jobs)):
                 if one not in self._failed:
                     self.restored.append(one)
                 if one.failed:
@@ -150,12 +150,6 @@ class FollowedJobs:
                 self._record(job.command)
                 self._users -= 1
                 self.jobs.remove(job)  # last: a call that finds no job any more does not wait for this
-
-    def take(self) -> list[PutBack]:
-        """What was put back since the last time."""
-        with self._lock:
-            done, self.restored = self.restored, []
-            return done
 
     @contextlib.contextmanager
     def accepting(self) -> Iterator[list[str]]:
@@ -172,10 +166,6 @@ class FollowedJobs:
                     self._find_protected()
 
     # The tree
-
-    @property
-    def _judges(self) -> bool:
-        return any(not job.approved for job in self.jobs)
 
     def _find_protected(self) -> None:
         """Find the protected entries of the listing, and save them. Directories come before what is in them."""

@@ -26,13 +26,13 @@ class PutBack:
     """Why it could not be put back."""
 
 
+@dataclass(frozen=True, slots=True)
 class TreeRepair:
     """Puts files below a root back. No link below the root is followed."""
 
-    def __init__(self, root: str, place: Callable[[str], str]) -> None:
-        """``place``: where an entry goes that is taken out of the tree, by its name."""
-        self._root = root
-        self._place = place
+    root: str
+    place: Callable[[str], str]
+    """Where an entry goes that is taken out of the tree, by its name."""
 
     def remove(self, path: str, change: How = "created") -> PutBack:
         """Take an entry out of the tree, a directory with all that is in it."""
@@ -62,8 +62,8 @@ class TreeRepair:
 
     def _remove_link_above(self, path: str) -> str:
         """Take out a link that stands in the place of a directory above; where it is now, or nothing."""
-        above = self._root
-        for part in os.path.relpath(os.path.dirname(path), self._root).split("/"):
+        above = self.root
+        for part in os.path.relpath(os.path.dirname(path), self.root).split("/"):
             above = os.path.normpath(os.path.join(above, part))
             if os.path.islink(above):
                 return self._move_out(above)
@@ -71,7 +71,7 @@ class TreeRepair:
 
     def _move_out(self, path: str) -> str:
         name = os.path.basename(path)
-        place = self._place(name)
+        place = self.place(name)
         with self._open_parent(path) as parent:
             shutil.move(f"/proc/self/fd/{parent}/{name}", place)
         if os.path.isfile(place) and not os.path.islink(place):
@@ -81,9 +81,9 @@ class TreeRepair:
     @contextlib.contextmanager
     def _open_parent(self, path: str, make: bool = False) -> Iterator[int]:
         """The directory of a path, opened below the root without following any link."""
-        name = os.path.relpath(os.path.dirname(path), self._root)
+        name = os.path.relpath(os.path.dirname(path), self.root)
         with contextlib.ExitStack() as stack:
-            fd = os.open(self._root, DIRECTORY)
+            fd = os.open(self.root, DIRECTORY)
             stack.callback(os.close, fd)
             if make:
                 for part in [] if name == "." else name.split("/"):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from handrail.drafts.changes import DraftChange, read_entry
 from handrail.drafts.git_index import list_blobs
+from handrail.frozen import frozen
 from handrail.shell.sandbox.tracked_files import GitObjects
 from handrail.shell.tree_listing import Stamp, TreeListing, make_entry
 from handrail.system_calls import READABLE_DIRECTORY
@@ -74,25 +75,25 @@ class SavedFiles:
         return raw if raw is not None and len(raw) == stamp[2] else None
 
 
+@frozen
 class JobContents:
     """Reads files before and after the changes of a job, as `ChangeReader` does for a draft."""
 
-    def __init__(self, root: str, before: TreeListing, saved: SavedFiles) -> None:
-        self._root = root
-        self._before = before
-        self._saved = saved
+    root: str
+    before: TreeListing
+    saved: SavedFiles
 
     def read_before(self, change: DraftChange, most: int) -> bytes | None:
         """The old contents of a file, or the target of a link; None if they were not saved."""
-        path = os.path.join(self._root, change.path)
-        stamp = self._before.entries.get(path)
-        raw = self._saved.find(path, stamp) if stamp else None
+        path = os.path.join(self.root, change.path)
+        stamp = self.before.entries.get(path)
+        raw = self.saved.find(path, stamp) if stamp else None
         return raw if raw is not None and len(raw) <= most else None
 
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
         """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
         try:
-            fd = os.open(self._root, READABLE_DIRECTORY)
+            fd = os.open(self.root, READABLE_DIRECTORY)
         except OSError:
             return None
         try:
