@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from handrail.drafts.changes import DraftChange
-from handrail.drafts.compare import MARKS
+from handrail.drafts.compare import MARKS, is_being_written
 from handrail.drafts.layout import DraftDirectory, copy_owner
 
 _DATABASE_PARTS = ("-wal", "-shm", "-journal")
@@ -37,6 +37,24 @@ def choose(changes: Sequence[DraftChange], is_wanted: Callable[[str], bool]) -> 
         units[find_unit(change.path)].append(change)
     wanted = {unit for unit, members in units.items() if all(is_wanted(member.path) for member in members)}
     return [change for change in changes if find_unit(change.path) in wanted]
+
+
+def find_held_units(changes: Sequence[DraftChange], workspace: str) -> set[str]:
+    """The units of which another program has a file open for writing. Its locks do not reach into a draft."""
+    held = set[str]()
+    for change in changes:
+        unit = find_unit(change.path)
+        names = {change.path, unit, *(unit + ending for ending in _DATABASE_PARTS)}
+        if unit not in held and any(_is_being_written(os.path.join(workspace, name)) for name in names):
+            held.add(unit)
+    return held
+
+
+def _is_being_written(path: str) -> bool:
+    try:
+        return is_being_written(os.lstat(path), -1, path)
+    except OSError:
+        return False
 
 
 def is_below(tops: Sequence[str], path: str) -> bool:

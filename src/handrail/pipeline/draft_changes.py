@@ -24,7 +24,7 @@ from handrail.drafts.foreign_files import adopt_foreign_copies
 from handrail.drafts.hidden_paths import spare_hidden
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock, remove_tree
-from handrail.drafts.split import choose, is_below, move_changes, replace_contents
+from handrail.drafts.split import choose, find_held_units, find_unit, is_below, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
@@ -41,7 +41,7 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import HiddenLeft, KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
+from handrail.tools.notes import HeldOpen, HiddenLeft, KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
 
 TRY, DRAFT = "Try", "Draft"
 """The names under which `handrail try` and `handrail draft keep` are in the journal."""
@@ -362,7 +362,7 @@ class CallDraft:
             spared = spare_hidden(self.open_draft.directory, hidden)
             if spared:
                 self.notes += (HiddenLeft(paths=", ".join(map(escape, spared[:MOST_NAMED]))),)
-            changes = DraftChanges.observe(self.open_draft)
+            changes = self._leave_held_files(DraftChanges.observe(self.open_draft))
             shows = self._services.shows_contents
             self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)
             if not changes.changes:
@@ -456,12 +456,30 @@ class CallDraft:
         chosen = changes.choose(hunks)
         if not chosen:
             raise Denied(rule="", why="the user wants none of them", source="", allow="")
+        picked = self._move_to_new_draft(changes, chosen, changes.edit(chosen, hunks))
+        shows = self._services.shows_contents
+        self.files, self.diff = tuple(picked.summaries()), picked.unified(shows)
+        return picked
+
+    def _leave_held_files(self, changes: DraftChanges) -> DraftChanges:
+        """The changes without those of files that another program has open for writing."""
+        held = find_held_units(changes.changes, self.open_draft.directory.info.workspace)
+        if not held:
+            return changes
+        left = [one.path for one in changes.changes if find_unit(one.path) in held]
+        self.notes += (HeldOpen(paths=", ".join(map(escape, left[:MOST_NAMED]))),)
+        return self._move_to_new_draft(changes, choose(changes.changes, lambda path: path not in left), {})
+
+    def _move_to_new_draft(
+        self, changes: DraftChanges, chosen: Sequence[DraftChange], contents: Mapping[str, bytes]
+    ) -> DraftChanges:
+        """Go on with some of the changes in a draft of their own; the rest is dropped."""
         host = self._services.command_host()
         part = host.create_draft()
         if part is None:
             raise OSError(errno.ENOSPC, host.no_drafts)
         try:
-            picked = changes.pick(chosen, part, changes.edit(chosen, hunks))
+            picked = changes.pick(chosen, part, contents)
         except BaseException:
             host.drop_draft(part)
             raise
@@ -471,8 +489,6 @@ class CallDraft:
         path = part.directory.path
         accesses = tuple(replace(one, path=path) if one.action == "run" else one for one in accesses)
         self.approved = self._progress.reach(replace(self.approved, accesses=accesses))
-        shows = self._services.shows_contents
-        self.files, self.diff = tuple(picked.summaries()), picked.unified(shows)
         return picked
 
     def _judge_workspace(self) -> Decision:

@@ -197,6 +197,13 @@ class HiddenLeft(NoteFacts):
     paths: str
 
 
+class HeldOpen(NoteFacts):
+    """The command changed files that another program has open for writing."""
+
+    code = "held_open"
+    paths: str
+
+
 class OutsideHidden(NoteFacts):
     """A command failed, and named a path that it could not see because nobody was asked about it."""
 
