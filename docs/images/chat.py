@@ -34,8 +34,8 @@ COLOURS = {"brown": "yellow", "default": ""}
 def draw(screen: pyte.Screen) -> Text:
     """The screen as text with its colours, without empty lines at its end."""
     text = Text()
-    for row in range(ROWS):
-        for column in range(COLUMNS):
+    for row in range(screen.lines):
+        for column in range(screen.columns):
             char = screen.buffer[row][column]
             style = COLOURS.get(char.fg, char.fg if re.fullmatch("[a-z]+", char.fg) else "")
             words = [style, "bold" if char.bold else "", "reverse" if char.reverse else ""]

@@ -32,7 +32,7 @@ class Call:
 
 
 class Mention(NamedTuple):
-    """A path in the words of a command of which it is not known what it does with it."""
+    """A path in a command we don't recognise."""
 
     path: str
     kind: Literal["path", "name", "pattern", "program"] = "path"

@@ -143,7 +143,7 @@ def test_undo_restores_the_file_and_the_model_is_told(start: Start) -> None:
     chat.say("/diff")
     chat.sees("-TODO one", "+DONE one")
     chat.say("/undo")
-    chat.sees("set back", "README.md")
+    chat.sees("reverted", "README.md")
     assert chat.text == "TODO one\nTODO two\n"
     chat.say("/diff")
     chat.sees("nothing has changed")
@@ -340,7 +340,7 @@ def test_a_resumed_conversation_shows_and_takes_back_what_it_changed_before(star
     again.say("/diff")
     again.sees("-TODO one", "+DONE one")
     again.say("/rewind 1")
-    again.sees("set back", "README.md", "back to before: finish the README")
+    again.sees("reverted", "README.md", "back to before: finish the README")
     assert again.text == "TODO one\nTODO two\n"
     again.type("!\r")
     again.sees("Again.")
@@ -357,7 +357,7 @@ def test_rewind_and_own_commands_at_a_terminal(start: Start) -> None:
     chat.type("\x1b\x1b")
     chat.sees("1  finish the README", "/rewind ")
     chat.type("1\r")
-    chat.sees("set back", "README.md", "back to before: finish the README")
+    chat.sees("reverted", "README.md", "back to before: finish the README")
     assert chat.text == "TODO one\nTODO two\n"
     chat.type("!\r")
     chat.sees("finish the README!", "Again.")

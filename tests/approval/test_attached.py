@@ -25,7 +25,7 @@ from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
 from tests.forked import run_python
-from tests.mcp.stdio_client import RawClient, envelope, text_of
+from tests.mcp.stdio_client import RawClient, advice_of, envelope, text_of
 from tests.terminal import spawn_in_terminal
 
 Attach = Callable[..., pexpect.spawn]
@@ -195,8 +195,10 @@ def test_a_file_that_changed_while_the_person_thought_is_shown_again(project: Pa
 
 def test_with_nobody_attached_the_refusal_names_the_command_to_attach(project: Path) -> None:
     with serving(project) as client:
-        result, message = outcome(client, write(client))
-    assert not result and "`handrail approve`" in message and "allow Edit(" in message
+        result = client.answer_to(write(client))["result"]
+    assert result["isError"] and "`handrail approve`" not in text_of(result) and "allow Edit(" not in text_of(result)
+    advice = advice_of(result)
+    assert "`handrail approve`" in advice and "allow Edit(" in advice
     assert not (project / "new.txt").exists()
 
 
@@ -395,7 +397,7 @@ def test_a_terminal_that_is_killed_while_asked_means_a_refusal(project: Path, at
         person.expect(ASKED)
         person.kill(signal.SIGKILL)
         result, message = outcome(client, call)
-        assert not result and "handrail approve" in message
+        assert not result and "needs the user's approval" in message
         left = list(Path(os.environ["HANDRAIL_STATE"], "approvers").iterdir())
         assert len(left) == 1
         assert not outcome(client, write(client))[0]

@@ -242,7 +242,7 @@ def test_undo_shows_a_preview_and_restores_the_file(page: Chrome, session: Sessi
     edit(session)
     wait(page, lambda p: p.find_elements(By.LINK_TEXT, "2"))[0].click()
     page.find_element(By.LINK_TEXT, "Undo…").click()
-    assert "will be set back" in page.find_element(By.TAG_NAME, "main").text
+    assert "will be reverted" in page.find_element(By.TAG_NAME, "main").text
     assert (project / "app.py").read_bytes() != before
     page.find_element(By.CSS_SELECTOR, "button.main").click()
     wait(page, lambda p: "is undone" in p.find_element(By.TAG_NAME, "h1").text)

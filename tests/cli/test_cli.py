@@ -201,6 +201,13 @@ def test_exit_codes_tell_ok_partial_error_and_denied_apart(project: Path) -> Non
     assert denied.returncode == 3 and b"outside the workspace" in denied.stdout
 
 
+def test_the_rule_that_would_allow_a_call_is_for_the_person_and_not_in_the_models_text(project: Path) -> None:
+    (project / ".env").write_bytes(b"KEY=value\n")
+    denied = handrail("call", "Read", "file_path=.env", cwd=project)
+    assert denied.returncode == 3 and b"Not allowed" in denied.stdout
+    assert b"This rule would allow it: allow Read(" in denied.stderr and b"allow Read(" not in denied.stdout
+
+
 def test_json_is_the_whole_result_on_one_line_in_a_pipe(project: Path) -> None:
     completed = handrail("call", "Read", "file_path=a.txt", "--json", cwd=project)
     result = json.loads(completed.stdout)

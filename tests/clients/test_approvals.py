@@ -138,7 +138,7 @@ def test_without_a_person_no_answer_of_a_client_is_taken_for_a_persons(
     run = stage.run(edit_script(stage))
     assert run.code == 0, run.output
     refusal = answers(run.asked()[-1].body)[-1][-1]
-    assert "there is nobody to ask" in refusal and "the user refused" not in refusal
+    assert "needs the user's approval" in refusal and "the user refused" not in refusal
     assert ("the client declined without asking anybody" in refusal) == (name in DECLINING), refusal
     assert (stage.project / "a.txt").read_text(encoding="utf-8") == "alpha\nbeta\n"
 

@@ -116,7 +116,7 @@ def test_a_workspace_on_an_overlay(tmp_path: Path, state: str) -> None:
     (tmp_path / "lower" / "state").mkdir()
     (tmp_path / "top").mkdir()
     remark, changes, notes = _ask(tmp_path, f"{_OVERLAY}top", _IN_CONTAINER, state).splitlines()
-    assert "the workspace lies on an overlay: changes are in" in remark
+    assert "the workspace is on overlayfs" in remark
     assert changes == (
         "changed changed, created big, created moved, created moved/deep, created moved/deep/file, created new, "
         "deleted gone, deleted gone/deep, deleted gone/deep/file, deleted inner, deleted inner/deep, "

@@ -73,11 +73,11 @@ def test_stats_count_per_tool_and_code(session: Wired, project: Path) -> None:
 
 def test_undo_goes_back_step_by_step(session: Wired, project: Path) -> None:
     after = tree(project)
-    assert "would be set back" in run_verb("undo", "--dry-run", cwd=project)
+    assert "would be reverted" in run_verb("undo", "--dry-run", cwd=project)
     assert tree(project) == after
-    assert "set back" in run_verb("undo", cwd=project)
+    assert "reverted" in run_verb("undo", cwd=project)
     assert (project / "a.txt").read_text(encoding="utf-8") == "one\n"
-    assert "removed again" in run_verb("undo", cwd=project)
+    assert "deleted" in run_verb("undo", cwd=project)
     assert os.listdir(project) == ["a.txt"]
     assert "nothing to undo" in handrail("undo", cwd=project).stderr.decode("utf-8")
     assert "Undo" in run_verb("log", "--limit", "1", cwd=project)

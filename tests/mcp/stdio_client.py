@@ -144,3 +144,8 @@ class RawClient:
 def text_of(result: Mapping[str, Any]) -> str:
     """The text that the model reads."""
     return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+
+
+def advice_of(result: dict[str, Any]) -> str:
+    """What a refused call tells the operator."""
+    return str(result["_meta"]["handrail/result"]["data"]["advice"])

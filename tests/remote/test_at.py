@@ -145,7 +145,7 @@ def test_a_chat_about_another_machine(stand_ins: Path, tmp_path: Path) -> None:
             child.send("!ls\r")
             child.expect_exact("commands of your own")
             child.send("/undo\r")
-            child.expect_exact("set back")
+            child.expect_exact("reverted")
             assert (tmp_path / "work" / "a.txt").read_text() == "one\n"
             child.send("/quit\r")
             child.expect(pexpect.EOF)

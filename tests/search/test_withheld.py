@@ -55,7 +55,7 @@ def test_what_rules_withhold_is_counted(
     }[tool.split()[0]]
     result = session.call(tool.split()[0], arguments)
     assert result.data["receipt"]["skipped"]["withheld"] == 1, result.text
-    assert "1 withheld by rules" in result.text
+    assert "1 hidden by policy" in result.text
     assert "searched all" not in result.text
     assert place + name not in result.text
 

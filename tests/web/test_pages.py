@@ -85,7 +85,7 @@ def test_undo_shows_what_it_will_do_and_then_does_it(browser: TestClient, sessio
     edit(session)
     after = (project / "app.py").read_bytes()
     preview = browser.get("/calls/2/undo").text
-    assert "will be set back" in preview and "Goodbye" in preview and '<button type="submit"' in preview
+    assert "will be reverted" in preview and "Goodbye" in preview and '<button type="submit"' in preview
     assert (project / "app.py").read_bytes() == after
     assert "is undone" in browser.post("/calls/2/undo").text
     assert (project / "app.py").read_bytes() == before

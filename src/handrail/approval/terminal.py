@@ -20,7 +20,7 @@ from handrail.programs import resolve_words
 from handrail.text.display import escape, escape_lines
 
 _MOST_LINES = 60
-_TIERS = {"read_only": "only looks", "ordinary": "may change things", "destructive": "destroys"}
+_TIERS = {"read_only": "read-only", "ordinary": "may change things", "destructive": "destroys"}
 _KEYS = {"y": "es", "a": "ll session", "A": "lways", "n": "o", "h": "unks", "e": "dit", "v": "iew all"}
 _HELP = """\
   y  yes, this once

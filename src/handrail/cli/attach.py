@@ -49,7 +49,7 @@ def _confirm(question: str) -> bool:
 
     tty = Tty.open()
     if tty is None:
-        raise Stop("nobody can be asked without a terminal; name the agent")
+        raise Stop("there is no terminal to ask on; name the agent")
     try:
         while (key := tty.key(question)) not in ("y", "n", "\x04", "\x1b"):
             pass

@@ -319,7 +319,7 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
     counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
     write(f"{counts}: kept; `handrail undo` takes it back\n")
     if changes.copied_megabytes:
-        warn(f"{changes.copied_megabytes} MB were copied for that, because the workspace lies on an overlay")
+        warn(f"applying the changes copied {changes.copied_megabytes} MB: the workspace is on overlayfs")
     if changes.draft.is_open:
         changes.draft.drop()
 

@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="status, ship or migrate")
     parser.add_argument("--to", metavar="URL", help="the shared journal (default: the setting `journal`)")
     parser.add_argument("--follow", action="store_true", help="ship: keep running; Ctrl-C stops")
-    parser.add_argument("--as-new", action="store_true", help="ship: under a new name, if the local journal is a copy")
+    parser.add_argument("--as-new", action="store_true", help="ship: register a copied journal under a new name")
     parser.add_argument("--json", action="store_true", help="status: print JSON")
     return parser
 

@@ -23,7 +23,7 @@ Serve the tools of a dialect over MCP on stdin and stdout, for any client of the
 2025-11-25, and 2026-07-28). Logs go to stderr.
 
 Calls that need approval are asked through the client if it supports elicitation, otherwise where `handrail approve`
-runs in a terminal. Without either the call is refused, and the result has a rule that would allow it.
+runs in a terminal. Without either the call is refused, and `handrail log` has a rule that would allow it.
 
 `handrail mcp install CLIENT` writes the entry for a client; `handrail mcp --http HOST:PORT` serves over HTTP. Each has
 its own --help."""

@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--allow", action="store_true", help=about)
     about = "connect to a server that runs already (`handrail mcp --http`), with its token"
     parser.add_argument("--http", metavar="URL", default="", help=about)
-    parser.add_argument("--token-file", metavar="F", help="with --http: the file with its token (default: its own one)")
+    parser.add_argument("--token-file", metavar="F", help="token file for --http")
     parser.add_argument("--scope", choices=["user", "project"], help="for all your projects, or for this one")
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--print", dest="show", action="store_true", help="print the entry, change nothing")

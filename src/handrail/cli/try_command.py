@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     if options.json and not (options.keep or options.drop):
-        raise UsageError("--json asks nobody; give --keep or --drop as well")
+        raise UsageError("--json needs --keep or --drop")
     options.dialect, options.root, options.read_root = "native", [], []
     with open_session(options, draft=True) as session:
         return _try(session, options)
@@ -174,7 +174,7 @@ def _ask() -> bool:
 
     tty: Tty | None = Tty.open()
     if tty is None:
-        warn("nobody can be asked without a terminal: the changes are dropped (--keep keeps them)")
+        warn("the changes were dropped: there is no terminal to ask on (--keep keeps them)")
         return False
     try:
         while True:
@@ -205,7 +205,7 @@ def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> N
     if missed:
         warn(f"{len(missed)} of these changes cannot be undone: they are too large or too many for the journal")
     if changes.copied_megabytes:
-        warn(f"{changes.copied_megabytes} MB were copied for that, because the workspace lies on an overlay")
+        warn(f"applying the changes copied {changes.copied_megabytes} MB: the workspace is on overlayfs")
     if warning:
         warn(f"the changes cannot be undone: the journal could not be written ({warning})")
 

@@ -104,8 +104,7 @@ def _explain_shared(options: argparse.Namespace) -> UsageError:
 def _render_report(report: UndoReport, dry: bool) -> str:
     screen = Screen(sys.stdout)
     verb = "would be " if dry else ""
-    words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
-    parts = [screen.render((f"{verb}{words[one.how]:15} ", "green"), (escape(one.path), "")) for one in report.restored]
+    parts = [screen.render((f"{verb}{one.outcome:15} ", "green"), (escape(one.path), "")) for one in report.restored]
     parts += [
         screen.render(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
         for one in report.conflicts

@@ -90,6 +90,11 @@ class Restored:
     path: str
     how: How
 
+    @property
+    def outcome(self) -> str:
+        """What became of the file, as people read it."""
+        return {"changed": "reverted", "created": "restored", "deleted": "deleted", "mode": "mode restored"}[self.how]
+
 
 @frozen
 class UndoConflict:

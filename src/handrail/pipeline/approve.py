@@ -253,6 +253,16 @@ def refuse_unasked(verdict: Verdict, attach: str = "") -> NeedsApproval:
     return NeedsApproval(**_describe_verdict(verdict), attach=attach)
 
 
+def advise_operator(refused: ToolError) -> str:
+    """What a person can do about a refusal. The model's text has none of it."""
+    lines: list[str] = []
+    if isinstance(refused, Denied | NeedsApproval) and refused.allow:
+        lines.append(f"This rule would allow it: {refused.allow}")
+    if isinstance(refused, NeedsApproval) and refused.attach:
+        lines.append(f"To answer such questions, run `{refused.attach}` in a terminal in the workspace.")
+    return "\n".join(lines)
+
+
 def _describe_verdict(verdict: Verdict) -> dict[str, str]:
     return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
 

@@ -32,6 +32,7 @@ from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
+from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
 from handrail.shell.sandbox.git_internals import ChangedContents, judge_repositories
@@ -326,7 +327,7 @@ class CallDraft:
     def __init__(self, draft: OpenDraft, approved: Approved, services: Services, progress: Progress) -> None:
         self.open_draft = draft
         self.files: tuple[FileSummary, ...] = ()
-        self.not_kept = self.left_in = ""
+        self.not_kept = self.left_in = self.advice = ""
         self.notes: tuple[NoteFacts, ...] = ()
         self.diff = ""
         path = draft.directory.path
@@ -381,9 +382,9 @@ class CallDraft:
         except (Denied, NeedsApproval) as refused:
             self._is_settled = True
             self.not_kept = refused.why
+            self.advice = advise_operator(refused)
             if isinstance(refused, NeedsApproval):
-                rule = f"; a rule that would allow it: {refused.allow}" if refused.allow else ""
-                self.not_kept = f"nobody can be asked about it: {refused.why}{rule}"
+                self.not_kept = f"they need the user's approval: {refused.why}"
         except DraftConflict as conflict:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
             self._leave()

@@ -17,6 +17,7 @@ from handrail.errors.extras import needs
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
 from handrail.model import Access, Failure, Note, Result, Status
+from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
@@ -111,7 +112,8 @@ class ResultRenderer:
             error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        more: dict[str, Any] = {}
+        advice = advise_operator(error)
+        more: dict[str, Any] = {"data": {"advice": advice}} if advice else {}
         if progress.left_in:
             note = self._note(ChangesLeft(why="an error stopped it", files="", draft=progress.left_in))
             text += "\n" + note.text

@@ -278,8 +278,8 @@ class Session:
     ) -> Result:
         """One tool call, from start to end. Never raises for anything that a model did.
 
-        Who sets ``cancel`` from another thread gets an answer soon; a command is ended. ``on_event`` gets the events of
-        this call.
+        Set ``cancel`` from another thread to interrupt the call; a running command is killed. ``on_event`` gets the
+        events of this call.
         """
         # A host may pass on anything; a tool that does not exist is answered, not raised.
         return self.make_call(arguments, Received(Call(str(tool), {}, id), CallClock(), cancel, on_event))

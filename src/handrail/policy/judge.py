@@ -65,7 +65,7 @@ _MOST_MATCHED = 100
 """Files that a command sees because they match the pattern of a rule."""
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 _ALLOWED = Verdict("allow")
-_DEFERRED = Verdict("allow", "it runs in a draft, and its changes are judged")
+_DEFERRED = Verdict("allow", "it runs in a draft and is checked after it runs")
 
 
 def _get_kind(access: Access) -> str:
@@ -561,7 +561,7 @@ class RulePolicy:
         return access.action == "read" and self._masked()
 
     def _holds(self, access: Access, inner: str) -> Verdict:
-        why = f"`{escape(access.target)}` would be read with all that is in it, and {escape(inner)} may not be read"
+        why = f"{escape(access.target)} contains {escape(inner)}, which is protected"
         return Verdict("ask", "hidden files", why)
 
     def _shorten_path(self, path: str) -> str:

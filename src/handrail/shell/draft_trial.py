@@ -60,7 +60,7 @@ def _describe_layers(layers: str) -> str:
     free = os.statvfs(layers)
     room = free.f_bavail * free.f_frsize >> 20
     place = os.path.dirname(layers)
-    return f"the workspace lies on an overlay: changes are in {place} ({room:,} MB free) until they are kept by copying"
+    return f"the workspace is on overlayfs: keeping changes copies them from {place} ({room:,} MB free)"
 
 
 def _run(words: Sequence[str], draft: OpenDraft, boundary: NamespaceBoundary) -> None:

@@ -519,6 +519,8 @@ def _describe_end(
         data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in changes]
         data["kept"] = not ctx.draft.not_kept
         data |= {"draft": ctx.draft.left_in} if ctx.draft.left_in else {}
+        if ctx.draft.advice:
+            data["advice"] = ctx.draft.advice
         if ctx.draft.not_kept:
             why, files, left = ctx.draft.not_kept, _join_paths(_list_files(ctx.draft.files)), ctx.draft.left_in
             notes.append(

@@ -136,6 +136,10 @@ class CommandDraft(Protocol):
         """Why the changes were not kept; empty if they were, or there are none."""
 
     @property
+    def advice(self) -> str:
+        """What a person can do about changes that were refused."""
+
+    @property
     def left_in(self) -> str:
         """The named draft in which changes are that could not be kept; empty if there are none."""
 

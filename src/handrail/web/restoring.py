@@ -21,7 +21,6 @@ _MOST_BYTES = 1 << 20
 """Larger files are not compared."""
 _MOST_FILES = 50
 _SHARED = "a shared journal is only read, so undo on that machine: `handrail undo`, or a session connected to it"
-_WORDS = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class UndoPreview:
     @property
     def restored(self) -> list[tuple[str, str]]:
         """The paths, and what happens to each."""
-        return [(one.path, _WORDS[one.how]) for one in self.report.restored] if self.report else []
+        return [(one.path, one.outcome) for one in self.report.restored] if self.report else []
 
     @property
     def possible(self) -> bool:

@@ -182,9 +182,8 @@ class Slash:
             self.notes.append(f"[The user undid the last change. Restored: {paths}]")
 
     def _report_undo(self, report: UndoReport) -> None:
-        words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
         for one in report.restored:
-            self._say(f"{words[one.how]}  {escape(one.path)}", "green")
+            self._say(f"{one.outcome}  {escape(one.path)}", "green")
         for conflict in report.conflicts:
             self._say(f"left alone  {escape(conflict.path)}: {conflict.why}", "yellow")
         for path in report.missing:
