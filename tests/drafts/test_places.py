@@ -51,7 +51,7 @@ with Session(top + "/workspace", mode="full", settings=Settings(sandbox="namespa
     result = session.call("Bash", {"command": command})
     assert result.data.get("exit_code") == 0, (result, session.command_host().no_drafts)
     print(*sorted(f"{one['how']} {one['path']}" for one in result.data["changes"]), sep=", ")
-    print([note for note in result.text.splitlines() if "copy" in note])
+    print([note for note in result.text.splitlines() if "copied" in note])
     kept = read()
     assert sorted(name for name in os.listdir(top + "/workspace")) == ["big", "changed", "moved", "new"]
     assert open(top + "/workspace/changed").read() == "1\\n2\\n"
@@ -122,7 +122,7 @@ def test_a_workspace_on_an_overlay(tmp_path: Path, state: str) -> None:
         "deleted gone, deleted gone/deep, deleted gone/deep/file, deleted inner, deleted inner/deep, "
         "deleted inner/deep/file"
     )
-    assert "a copy of 60 MB" in notes
+    assert "copied 60 MB" in notes
 
 
 _SHARED = """
