@@ -7,11 +7,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from handrail import Session, Settings
 from handrail.journal.store import SqliteJournal
+from handrail.policy.files import trust
 from handrail.shell import tree_listing
 from handrail.shell.tree_listing import TreeListing
 from tests.command import TIMEOUT
@@ -178,6 +180,31 @@ def test_a_job_cannot_hide_behind_many_files(session: Session, work: Path, monke
     session.command_host().jobs.get(job).run.wait(TIMEOUT)
     session.command_host().check_jobs()
     assert (work / "300").exists() and not (work / ".envrc").exists()
+
+
+@pytest.mark.parametrize("event", ["before", "after"])
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+def test_a_hook_of_the_project_leaves_no_name_that_runs_later(
+    work: Path, event: str, sandbox: Literal["auto", "off"]
+) -> None:
+    state = work.parent / "state"
+    ours = (".clinerules", ".unheard-of-tool", "handrail.toml", ".envrc")
+    names = [name for name in list_names() if not name.endswith(ours)]
+    (work / ".envrc").write_text("mine\n", encoding="utf-8")
+    script = "\n".join(map(creating, names))
+    (work / "hook.sh").write_text(f"{script}\necho x >.envrc; echo x >plain.txt; true\n", encoding="utf-8")
+    (work / "handrail.toml").write_text(f'[[hooks]]\n{event} = "Read"\nrun = "bash hook.sh"\n', encoding="utf-8")
+    settings = Settings(durable=False, state=str(state), raise_bugs=True, sandbox=sandbox)
+    with Session(work, settings=settings, journal=None) as session:
+        (rules,) = (file for file in session._rules if file.origin == "project")
+    trust(str(work), str(state), rules.sha256)
+    with Session(work, settings=settings, journal=None) as session:
+        session.call("Read", {"file_path": "a.txt"})
+        result = session.call("LS", {"path": "."})
+    assert [name for name in names if os.path.lexists(work / name)] == []
+    assert (work / ".envrc").read_text(encoding="utf-8") == "mine\n"
+    assert (work / "plain.txt").exists()
+    assert "A background job or a hook created protected files" in str(result.blocks)
 
 
 def test_the_listing_leaves_out_what_another_session_is_writing(tmp_path: Path) -> None:

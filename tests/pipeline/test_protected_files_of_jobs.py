@@ -138,7 +138,9 @@ def test_the_answer_says_what_a_job_did(session: Session, workspace: Path) -> No
     (workspace / "go").touch()
     wait_for(workspace / "wrote")
     result = session.call("Read", {"file_path": str(workspace / "plain.txt")})
-    assert "A background job created protected files without approval: .vscode/tasks.json" in str(result.blocks)
+    assert "A background job or a hook created protected files without approval: .vscode/tasks.json" in str(
+        result.blocks
+    )
     again = session.call("Read", {"file_path": str(workspace / "plain.txt")})
     assert "protected" not in str(again.blocks)
 

@@ -501,9 +501,9 @@ class Session:
         if self._services.redaction:
             result = self._services.redaction.result(result)
         if self._command_host and (restored := self._command_host.take_put_back()):
-            from handrail.tools.bash import list_put_back  # only needed after a job
+            from handrail.tools.bash import list_put_back  # only needed after a job or a hook
 
-            result = self._renderer.add_block(result, list(list_put_back(restored, "A background job")))
+            result = self._renderer.add_block(result, list(list_put_back(restored, "A background job or a hook")))
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
         if self._hooks:

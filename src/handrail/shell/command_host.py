@@ -494,14 +494,23 @@ class CommandHost:
             budget=_MOST_OWN_OUTPUT,
             input=input,
         )
+        followed = self._followed if confined and not draft else None
+        if followed:
+            followed.begin(for_undo=False)
+        try:
+            return self._wait_for_own(order, seconds, cancel)
+        finally:
+            self._starting.hidden = None
+            if followed:
+                followed.restored += followed.end()
+
+    def _wait_for_own(self, order: CommandOrder, seconds: float, cancel: threading.Event | None) -> OwnCommandEnd:
         try:
             run = self._runs.start(order)
         except RuntimeError:
             if self._closed:  # meanwhile, by another thread
                 raise _over() from None
             raise
-        finally:
-            self._starting.hidden = None
         try:
             ended = run.wait(seconds, cancel)
             assert ended is not None
@@ -575,8 +584,7 @@ class CommandHost:
         return started[0]
 
     def _watch(self, followed: FollowedJobs, run: Run, command: str, given: CommandOptions) -> None:
-        mounted = followed.list_mounts() if self.boundary.namespaced and not given.approved else []
-        followed.watch(run, command, given.approved, mounted)
+        followed.watch(run, command, given.approved, followed.list_mounts() if self.boundary.namespaced else [])
 
     def check_jobs(self) -> None:
         """Put back the protected files that jobs have changed."""

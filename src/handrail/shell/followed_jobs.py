@@ -122,7 +122,7 @@ class FollowedJobs:
             ]
 
     def watch(self, run: Run, command: str, approved: bool, mounted: Sequence[str]) -> None:
-        """Follow a job since `begin`. ``mounted``: the paths that are read-only for it."""
+        """Follow a job since `begin`. ``mounted``: what is read-only for it unless it is approved."""
         check = weakref.WeakMethod(self.check)
 
         def end() -> None:
@@ -160,7 +160,7 @@ class FollowedJobs:
                 yield paths
             finally:
                 if self._users and self._listing:
-                    for path in {*paths, *map(os.path.dirname, paths)}:
+                    for path in {*paths, *map(os.path.dirname, paths)}.difference(self.roots):
                         self._listing.update(path)
                         self._saved.add(path, self._listing.entries.get(path))
                     self._find_protected()

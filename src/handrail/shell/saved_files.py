@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 
 from handrail.drafts.changes import DraftChange, read_entry
+from handrail.drafts.compare import Entry
 from handrail.drafts.git_index import list_blobs
 from handrail.frozen import frozen
 from handrail.shell.sandbox.tracked_files import GitObjects
@@ -44,8 +45,8 @@ class SavedFiles:
         known = self._copies.get(path)
         if stamp is None or (known and known[0] == stamp) or stamp[2] > min(self._left, _MOST_FILE_BYTES):
             return
-        raw = _read(path, stamp)
-        if raw is not None:
+        raw = _read("/", path.lstrip("/"), make_entry(stamp), _MOST_FILE_BYTES)
+        if raw is not None and len(raw) == stamp[2]:
             self._left += len(known[1]) if known else 0
             self._left -= len(raw)
             self._copies[path] = stamp, raw
@@ -92,25 +93,15 @@ class JobContents:
 
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
         """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
-        try:
-            fd = os.open(self.root, READABLE_DIRECTORY)
-        except OSError:
-            return None
-        try:
-            return read_entry(fd, change.path, change.after, most)
-        finally:
-            os.close(fd)
+        return _read(self.root, change.path, change.after, most)
 
 
-def _read(path: str, stamp: Stamp) -> bytes | None:
-    entry = make_entry(stamp)
-    if entry is None or entry.type not in ("file", "link"):
-        return None
+def _read(root: str, path: str, entry: Entry | None, most: int) -> bytes | None:
     try:
-        if entry.type == "link":
-            return os.fsencode(os.readlink(path))
-        with open(os.open(path, _READ), "rb") as file:
-            raw = file.read(_MOST_FILE_BYTES + 1)
+        tree = os.open(root, READABLE_DIRECTORY)
     except OSError:
         return None
-    return raw if len(raw) == stamp[2] else None
+    try:
+        return read_entry(tree, path, entry, most)
+    finally:
+        os.close(tree)
