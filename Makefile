@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: dist run quick test test-long check sizes hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long check sizes rules hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,10 @@ check: $(READY)
 # Statements of each package beside its budget in pyproject.toml.
 sizes: $(READY)
 	$(BIN)/python scripts/sizes.py
+
+# What each rule of matching buys: every one is switched off once. DATA names folders with more cases; scripts/rule_cases.py.
+rules: $(READY)
+	$(BIN)/python scripts/rules.py $(if $(DATA),--data $(DATA))
 
 # The hooks of .pre-commit-config.yaml: format, lint and types before each commit.
 hooks: $(READY)

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from tests.sizes import LONG, pick, spread
+from tests.sizes import pick, spread
 
 Files = dict[str, str]
-PATCHES = pick(5, 34)
+PATCHES = pick(5, 200)
 """Of each of the six formats."""
+INSIDE = 5
+"""Places inside each line at which a patch is cut."""
 WORDS = ["return", "value", "= [", "}", "# note", "----", "++i", "@@", "*** ", "=======", "\\", '"x"', "é"]
 
 
@@ -242,14 +244,15 @@ def write_tree(root: Path, files: Files) -> None:
 
 
 def list_lengths(patch: Written) -> Iterator[int]:
-    """All of them; in a bounded run some, and those around complete prefixes and line breaks."""
+    """Each line break, and places inside each line; those around complete prefixes; in a bounded run some of them."""
     text = patch.text
-    if LONG:
-        yield from range(len(text))
-        return
     near = {length + step for length in patch.complete for step in (-2, -1, 0, 1, 2, 3, 4, 5)}
-    near |= {at for at, char in enumerate(text) if char == "\n"}
-    yield from sorted({*spread(sorted(near), 40), *spread(range(len(text)), 40)} & {*range(len(text))})
+    inside, start = set[int](), 0
+    for line in text.splitlines(keepends=True):
+        end = start + len(line)
+        inside |= {start, end - 1} | {start + len(line) * part // (INSIDE + 1) for part in range(1, INSIDE + 1)}
+        start = end
+    yield from sorted({*spread(sorted(near), 40), *spread(sorted(inside), 40)} & {*range(len(text))})
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -259,10 +262,12 @@ def test_a_patch_that_is_cut_off_changes_nothing(
     session = make_session(durable=False, mode="full")
     for seed in range(PATCHES):
         patch = write(random.Random(f"{write.__name__} {seed}"))
+        left: Files = {}
         for length in [*list_lengths(patch), len(patch.text)]:
-            write_tree(tmp_path, patch.before)
-            for name in patch.before:
-                session.call("Read", {"file_path": name})
+            if left != patch.before:
+                write_tree(tmp_path, patch.before)
+                for name in patch.before:
+                    session.call("Read", {"file_path": name})
             sent = patch.text[:length]
             result = session.call("ApplyPatch", {"patch": sent})
             left = read_tree(tmp_path)
