@@ -35,3 +35,7 @@ class AsyncSession(AsyncCalls):
     async def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
         """Undo one call or several, like `Session.undo`; by default the last change of this session."""
         return await self.run_in_thread(lambda: self.session.undo(**which))
+
+    async def redo(self, *, any_session: bool = False, dry_run: bool = False) -> UndoReport:
+        """Redo what the last undo of this session took back, like `Session.redo`."""
+        return await self.undo(redo=True, any_session=any_session, dry_run=dry_run)

@@ -39,20 +39,34 @@ def test_rewind_goes_back_to_before_any_message_with_the_files(stage: Setting, n
     assert states == ["first\n", "v0\n", "v1\n", "v2\n"]
     points = list_points(at.agent.history.turns)
     assert [point.text for point in points] == ["message 2", "message 1", "message 0"]
-    reports = rewind(at.agent.session, at.agent.history, require_point(points, str(number)))
-    assert len(reports) == number and not any(report.conflicts for report in reports)
+    report = rewind(at.agent.session, at.agent.history, require_point(points, str(number)))
+    assert len(report.calls) == number and not report.conflicts
     assert (at.project / "a.txt").read_text(encoding="utf-8") == states[3 - number]
     assert [turn.text for turn in at.agent.history.turns if turn.role == "user"] == [
         f"message {n}" for n in range(3 - number)
     ]
+    at.agent.session.redo()  # all of it was one undo
+    assert (at.project / "a.txt").read_text(encoding="utf-8") == "v2\n"
+
+
+def test_a_turn_of_the_chat_is_undone_by_its_prompt(stage: Setting) -> None:
+    writes = [Line("", [write("a.txt", "1\n"), write("b.txt", "1\n")]), Line("ok"), Line("", [write("c.txt", "2\n")])]
+    at = stage([*writes, Line("ok")])
+    for n in range(2):
+        assert at.agent.run(f"message {n}").how == "done"
+    names = []
+    for _ in range(2):
+        at.agent.session.undo(turn=True)
+        names.append(sorted(path.name for path in at.project.iterdir()))
+    assert names == [["a.txt", "b.txt"], []]
 
 
 def test_rewind_leaves_alone_what_somebody_else_changed_since(stage: Setting) -> None:
     at = stage([Line("", [write("a.txt", "model\n"), write("b.txt", "model\n")]), Line("ok")])
     at.agent.run("write")
     (at.project / "a.txt").write_text("person\n", encoding="utf-8")
-    reports = rewind(at.agent.session, at.agent.history, list_points(at.agent.history.turns)[0])
-    assert [conflict.path for report in reports for conflict in report.conflicts]
+    report = rewind(at.agent.session, at.agent.history, list_points(at.agent.history.turns)[0])
+    assert [Path(conflict.path).name for conflict in report.conflicts] == ["a.txt"]
     assert (at.project / "a.txt").read_text(encoding="utf-8") == "person\n" and not (at.project / "b.txt").exists()
 
 
@@ -72,7 +86,7 @@ def test_rewind_undoes_only_later_calls_where_a_server_repeats_its_ids(stage: Se
     with at.agent.session as session:
         for n in range(3):
             assert session.call(*write(f"{n}.txt", "x\n"), id="call_0").ok
-        assert len(undo_calls(session, ["call_0", "call_0"])) == 2
+        assert undo_calls(session, ["call_0", "call_0"]).calls == (3, 2)
     assert [(at.project / f"{n}.txt").exists() for n in range(3)] == [True, False, False]
 
 

@@ -1,4 +1,4 @@
-"""An undo that is killed at any point is finished by the next one, and counts as done only if it is.
+"""An undo or redo that is killed at any point is finished by the next one, and counts as done only if it is.
 
 The kill comes before a line of our code: the lines an undo runs are counted first, and the points are spread over them.
 """
@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -60,8 +60,8 @@ def make_change(project: Path, kind: str) -> Session:
     return session
 
 
-def run_undo(session: Session, kill_at: int) -> int:
-    """Undo in a child, and kill it before the line of that number; how many lines it ran if it was not killed."""
+def run_killed(work: Callable[[], object], kill_at: int) -> int:
+    """Undo or redo in a child, and kill it before a line; how many lines it ran if it was not killed."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -78,7 +78,7 @@ def run_undo(session: Session, kill_at: int) -> int:
 
         try:
             sys.settrace(trace)
-            session.undo()
+            work()
             sys.settrace(None)
             os.write(send, str(lines).encode("ascii"))
         finally:
@@ -91,18 +91,45 @@ def run_undo(session: Session, kill_at: int) -> int:
     return lines
 
 
+def list_points(lines: int) -> Iterator[tuple[int, int]]:
+    """The lines before which a process is killed, with their numbers."""
+    for number in range(1, POINTS + 1):
+        # The last ones come when the files are restored, and only the record of that is missing.
+        yield number, lines * number // (POINTS + 1) if number % 2 else lines - lines * number // (8 * POINTS)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_redo_that_was_killed_anywhere_is_carried_out_by_the_next_one(tmp_path: Path, kind: str) -> None:
+    with make_change(tmp_path / "whole", kind) as session:
+        changed = tree(tmp_path / "whole")
+        session.undo()
+        was = tree(tmp_path / "whole")
+        lines = run_killed(session.redo, -1)
+    assert lines and tree(tmp_path / "whole") == changed
+    for number, point in list_points(lines):
+        project = tmp_path / f"{number}"
+        with make_change(project, kind) as session:
+            session.undo()
+            run_killed(session.redo, point)
+            with contextlib.suppress(UnknownCall):  # it had been carried out
+                session.redo()
+            assert tree(project) == changed, f"killed before line {point} of {lines}"
+            with pytest.raises(UnknownCall):
+                session.redo()
+            session.undo()
+            assert tree(project) == was
+
+
 @pytest.mark.parametrize("kind", CHANGES)
 def test_an_undo_that_was_killed_anywhere_is_carried_out_by_the_next_one(tmp_path: Path, kind: str) -> None:
     with make_change(tmp_path / "whole", kind) as session:
-        lines = run_undo(session, -1)
+        lines = run_killed(session.undo, -1)
         was = tree(tmp_path / "whole")
     assert lines
-    for number in range(1, POINTS + 1):
-        # The last ones come when the files are restored, and only the record of that is missing.
-        point = lines * number // (POINTS + 1) if number % 2 else lines - lines * number // (8 * POINTS)
+    for number, point in list_points(lines):
         project = tmp_path / f"{number}"
         with make_change(project, kind) as session:
-            run_undo(session, point)
+            run_killed(session.undo, point)
             with contextlib.suppress(UnknownCall):  # it had been carried out
                 session.undo()
             assert tree(project) == was, f"killed before line {point} of {lines}"

@@ -189,10 +189,12 @@ def test_the_options_that_are_handed_on_are_those_of_a_session() -> None:
     import inspect
 
     from handrail.aio import SessionOptions, UndoOptions
+    from handrail.journal.undo_selection import UndoSelection
 
     taken = inspect.signature(Session).parameters
     assert set(SessionOptions.__annotations__) | {"root", "approve"} == set(taken)
-    assert set(UndoOptions.__annotations__) | {"self"} == set(inspect.signature(Session.undo).parameters)
+    selection = set(inspect.signature(UndoSelection).parameters) - {"only"}
+    assert set(UndoOptions.__annotations__) == selection | {"any_session", "dry_run"}
 
 
 def test_an_async_session_takes_changes_back(project: Path) -> None:

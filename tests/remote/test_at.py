@@ -81,6 +81,19 @@ def test_a_call_in_a_pod_and_a_path_that_is_not_there(stand_ins: Path, tmp_path:
     assert b"none does not exist" in gone.stderr
 
 
+def test_what_was_changed_over_ssh_is_undone_and_redone_over_ssh(stand_ins: Path, tmp_path: Path) -> None:
+    at, file = ["--at", f"ssh://build-host{tmp_path}/work"], tmp_path / "work" / "a.txt"
+    words = ["--read-first", "file_path=a.txt", "old_string=one", "new_string=1"]
+    assert handrail(*at, "call", "--mode", "accept-edits", "Edit", *words, cwd=tmp_path).returncode == 0
+    for more, left in ((["undo", "--dry-run"], "1\n"), (["undo", "--file", "a.txt"], "one\n"), (["redo"], "1\n")):
+        done = handrail(*at, *more, cwd=tmp_path)
+        assert (done.returncode, file.read_text()) == (0, left), done.stderr
+        assert str(file).encode() in done.stdout
+    assert handrail(*at, "undo", cwd=tmp_path).returncode == 0
+    nothing = handrail(*at, "undo", cwd=tmp_path)
+    assert nothing.returncode == 2 and b"there is nothing to undo" in nothing.stderr
+
+
 def test_an_mcp_client_works_on_another_machine(stand_ins: Path, tmp_path: Path) -> None:
     at = f"ssh://build-host{tmp_path}/work"
     with RawClient("--dialect", "claude", cwd=tmp_path, at=at) as client:
@@ -212,7 +225,8 @@ def test_the_web_command_serves_them_and_ends_with_a_signal(stand_ins: Path, tmp
     [
         (["--at"], b"needs a URL"),
         (["--at", "docker://box/srv"], b"needs a URL and a command"),
-        (["--at", "docker://box/srv", "undo"], b"it works with call"),
+        (["--at", "docker://box/srv", "stats"], b"it works with call"),
+        (["--at", "docker://box/srv", "undo", "-w", "/tmp"], b"-w is for this machine"),
         (["--at", "box:/srv", "call", "Read"], b"not the address"),
         (["--at", "docker://box/srv", "call", "Read", "-w", "/tmp"], b"-w is for this machine"),
         (["--at", "docker://box/srv", "web", "--journal", "x"], b"--journal is for this machine"),

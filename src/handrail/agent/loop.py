@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from handrail.agent.compaction import Compaction
@@ -19,6 +20,7 @@ from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 from handrail.agent.repeated_reads import shorten_repeated_reads
 from handrail.agent.tool_calls import Caller, ToolCallRunner
+from handrail.errors import ToolError
 from handrail.frozen import frozen
 from handrail.pipeline.session import Session
 
@@ -79,6 +81,8 @@ class Agent:
         self._calls.forget_repetitions()
         try:
             self.history.repair()
+            with suppress(ToolError):  # the calls report what is wrong
+                self.session.record_prompt(task)
             self.history.add(Turn("user", task, blocks=tuple(images)))
             for _ in range(self.limits.steps):
                 reply = self._ask()

@@ -34,10 +34,12 @@ COMMANDS = {
     "web": ("web", "show activity, approvals and undo on a page in your browser"),
     "policy": ("policy", "explain what the rules allow, test them, or trust a project's"),
     "log": ("log", "show the recorded calls, or verify that the journal was not changed"),
-    "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
+    "show": ("show", "show one call: arguments, verdict, files, diff and answer; or a file as it was then"),
+    "diff": ("diff", "show what changed between two calls"),
     "journal": ("journal", "show how far the journal was sent to the shared one, or send it now"),
     "stats": ("stats", "count calls, failures, refusals and tokens for each tool"),
     "undo": ("undo", "undo the changes of one call or several"),
+    "redo": ("redo", "redo what the newest undo took back"),
     "init": ("init", "propose rules for a project and clients to connect; write what you say yes to"),
     "config": ("config", "show every setting with its origin and meaning, or change one"),
     "index": ("index", "show, build or drop the index that searches of a large workspace use"),
@@ -72,7 +74,7 @@ commands:
 
 options:
   -h, --help     show the first help; `handrail COMMAND --help` explains a command
-  --at URL       before call, batch, mcp, chat, run or web: work on another machine, such as ssh://host/path/to/project
+  --at URL       before call, chat, web, undo and some others: work on another machine, such as ssh://host/path/to/project
   --version      show the version
 
 examples:

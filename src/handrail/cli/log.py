@@ -218,7 +218,10 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
 
 def _describe_target(row: CallRow) -> str:
     """Describe the target of a call in one line."""
-    targets = [f"{action} {escape(target)}" for action, target, *_ in row.accesses]
+    from handrail.journal.queries import describe_undo
+
+    about = describe_undo(row.tool, row.arguments) if row.rule == "undo" else ""
+    targets = [*filter(None, [about]), *(f"{action} {escape(target)}" for action, target, *_ in row.accesses)]
     if not targets and isinstance(row.arguments, dict):
         targets = [f"{escape(key)}={escape(str(value))}" for key, value in row.arguments.items()]
     text = ", ".join(targets)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.remote_session import RemoteSession
     from handrail.pipeline.session import Session
 
-_COMMANDS = ("call", "batch", "mcp", "chat", "run", "web")
+_COMMANDS = ("call", "batch", "mcp", "chat", "run", "web", "undo", "redo")
 
 
 def take_address(words: list[str]) -> tuple[str, list[str]]:

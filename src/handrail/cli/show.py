@@ -1,4 +1,4 @@
-"""`handrail show`: one call of the journal in full."""
+"""`handrail show`: one call of the journal in full, or a file as it was after it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import sys
 
 from handrail.cli.common import CommandParser
 from handrail.cli.log import STYLES, add_journal, call_as_json, describe_journal_error, format_time, open_reader
-from handrail.cli.output import Screen, UsageError, as_document, paint_diff, write
+from handrail.cli.output import (
+    Screen,
+    Stop,
+    UsageError,
+    as_document,
+    escape_for_terminal,
+    on_terminal,
+    paint_diff,
+    write,
+)
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -16,18 +25,20 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Show one call: its arguments (secrets are masked), the verdict with its rule, the changed files, the diff and the
-beginning of the result."""
+beginning of the result. With PATH, print that file as it was right after the call."""
 
 _EXAMPLES = """\
 examples:
   handrail show 17            by its number in `handrail log`
   handrail show toolu_01AB    by the id that the model's framework gave it
-  handrail show 17 --json"""
+  handrail show 17 --json
+  handrail show 17 a.py       a.py as it was after call 17"""
 
 
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("show", _ABOUT, _EXAMPLES)
     parser.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
+    parser.add_argument("path", metavar="PATH", nargs="?", help="a file: print it as it was right after the call")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     add_journal(parser)
     return parser
@@ -41,9 +52,30 @@ def run(options: argparse.Namespace) -> int:
             row = reader.find_call(options.call)
             if row is None:
                 raise UsageError(escape(reader.describe_unknown(options.call)))
+            if options.path:
+                return _print_file(reader, row.seq, options.path)
             write(as_document(call_as_json(row, reader)) if options.json else _render_call(row, reader))
         except JournalFailed as error:
             raise describe_journal_error(error) from None
+    return 0
+
+
+def _print_file(reader: JournalReader, seq: int, name: str) -> int:
+    import os
+
+    from handrail.journal.past_files import ContentsGone, read_past
+
+    above, last = os.path.split(os.path.abspath(name))
+    try:
+        raw = read_past(reader, os.path.join(os.path.realpath(above), last), seq)
+    except ContentsGone as error:
+        raise Stop(f"{escape(name)} cannot be shown as of call {seq}: {error}") from None
+    if raw is None:
+        raise Stop(f"{escape(name)}: there was no such file after call {seq}")
+    if on_terminal(sys.stdout):
+        write(escape_for_terminal(raw.decode("utf-8", "replace")))
+    else:
+        sys.stdout.buffer.write(raw)
     return 0
 
 

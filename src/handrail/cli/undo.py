@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
@@ -12,14 +13,16 @@ from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from handrail.journal.undo import UndoReport
 
 _ABOUT = """\
 Undo the changes of one call or several, exactly: contents, modes, moves, creations and deletions.
 
-A file that has changed since is not overwritten but reported. An undo is in the journal like any call: `handrail undo`
-with its number redoes the changes. Without CALL, the newest change in this workspace that is not undone yet is undone;
-a second `handrail undo` goes one step further back. Git is never touched."""
+A file that has changed since is not overwritten but reported. An undo is in the journal like any call: `handrail redo`
+redoes the newest one, and `handrail undo` with its number redoes any. Without CALL, the newest change in this workspace
+that is not undone yet is undone; a second `handrail undo` goes one step further back. Git is never touched."""
 
 _EXAMPLES = """\
 examples:
@@ -27,6 +30,8 @@ examples:
   handrail undo                the newest change
   handrail undo 17             call 17 of `handrail log`
   handrail undo --since 17     call 17 and all after it in the same workspace
+  handrail undo --turn         all that the agent changed since your last prompt
+  handrail undo --file a.py    the newest change of one file, or in one directory
   handrail undo --session 3f9a1c20
 
 exit codes: 0 everything was undone, 1 something could not be undone, 2 wrong usage"""
@@ -37,20 +42,36 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
     parser.add_argument("--since", metavar="CALL", help="this call and all after it")
     parser.add_argument("--session", metavar="S", help="all calls of a session")
+    parser.add_argument("--turn", action="store_true", help="all changes since the prompt before the newest one")
+    parser.add_argument("--file", metavar="PATH", default="", help="the newest change of this file or directory")
+    add_preview(parser)
+    return parser
+
+
+def add_preview(parser: argparse.ArgumentParser) -> None:
+    """The options that undo and redo share."""
     parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     add_workspace(parser)
     add_journal(parser)
-    return parser
 
 
 def run(options: argparse.Namespace) -> int:
-    if sum(value is not None for value in (options.call, options.since, options.session)) > 1:
-        raise UsageError("give only one of CALL, --since and --session")
+    given = [value for value in (options.call, options.since, options.session, options.turn, options.file) if value]
+    if len(given) > 1:
+        raise UsageError("give only one of CALL, --since, --session, --turn and --file")
+    file = os.path.abspath(options.file) if options.file and not hasattr(options, "at") else options.file
+    return take_back(
+        options, call=options.call, since=options.since, session=options.session, turn=options.turn, file=file
+    )
+
+
+def take_back(options: argparse.Namespace, **which: Any) -> int:
+    """Undo or redo what ``which`` selects, and report it."""
     for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
         for place in places:
             require_directory(option, place)
-    report = _undo_calls(options)
+    report = _undo_calls(options, which)
     if options.json:
         from dataclasses import asdict
 
@@ -60,39 +81,47 @@ def run(options: argparse.Namespace) -> int:
     return 1 if report.conflicts or report.missing else 0
 
 
-def _undo_calls(options: argparse.Namespace) -> UndoReport:
-    from handrail.errors import ToolError
+def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoReport:
+    from handrail.errors import ConnectionLost, ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
     from handrail.workspace import Root
 
     if is_shared(options):
-        raise _explain_shared(options)
+        raise _explain_shared(options, which.get("call"))
     config = open_config()
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
-    selection = {"call": options.call, "since": options.since, "session": options.session}
     try:
+        if hasattr(options, "at"):  # on another machine
+            from handrail.cli.remote import connect
+
+            with connect(options, "native", None, None, None) as session:
+                return session.undo(any_session=True, dry_run=options.dry_run, **which)
         with open_undo(choose_journal(options), options.workspace, roots, config.settings) as (journal, context):
-            return undo(journal, context, dry_run=options.dry_run, **selection)
+            return undo(journal, context, dry_run=options.dry_run, **which)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
     except CannotUndo as error:
         raise Stop(f"{escape(error.journal)}: {escape(str(error))}") from None
     except JournalFailed as error:
         raise describe_journal_error(error) from None
+    except ConnectionLost as error:
+        raise Stop(
+            f"the connection broke; `handrail log` there says whether it was done: {escape(str(error))}"
+        ) from None
     except ToolError as error:
         raise Stop(f"nothing was undone: {escape(str(error))}") from None
 
 
-def _explain_shared(options: argparse.Namespace) -> UsageError:
+def _explain_shared(options: argparse.Namespace, call: str | None) -> UsageError:
     """An undo works on files, and these are on the machine that made the call."""
     way = "`handrail show CALL --shared` names the machine and the number of the call there"
-    if options.call is not None:
+    if call is not None:
         with open_reader(options) as reader:
-            row = reader.find_call(options.call)
+            row = reader.find_call(call)
         if row is None:
-            return UsageError(f"unknown call {escape(options.call)}; `handrail log --shared` lists them")
+            return UsageError(f"unknown call {escape(call)}; `handrail log --shared` lists them")
         host, place = escape(row.host), escape(row.workspace)
         way = (
             f"it is call {row.number} on {host}: run `handrail undo {row.number} -w {place}` there, or "
@@ -101,21 +130,20 @@ def _explain_shared(options: argparse.Namespace) -> UsageError:
     return UsageError(f"a shared journal is only read, and undo works beside the files; {way}")
 
 
+def describe_report(report: UndoReport, verb: str = "") -> list[tuple[str, str, str]]:
+    """What was done to each file, as a few words, the file, and a colour."""
+    rows = [(verb + one.outcome, escape(one.path), "green") for one in report.restored]
+    rows += [("left alone", f"{escape(one.path)}: {one.why}", "yellow") for one in report.conflicts]
+    rows += [("not kept", f"{escape(path)}: its old contents are not in the journal", "red") for path in report.missing]
+    rows += [("not known", f"other effects of `{escape(one)}` are not undone", "yellow") for one in report.unknown]
+    return rows
+
+
 def _render_report(report: UndoReport, dry: bool) -> str:
-    screen = Screen(sys.stdout)
-    verb = "would be " if dry else ""
-    parts = [screen.render((f"{verb}{one.outcome:15} ", "green"), (escape(one.path), "")) for one in report.restored]
-    parts += [
-        screen.render(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
-        for one in report.conflicts
-    ]
-    parts += [
-        screen.render(("not kept        ", "red"), (f"{escape(path)}: its old contents are not in the journal", ""))
-        for path in report.missing
-    ]
-    parts += [
-        screen.render(("not known       ", "yellow"), (f"other effects of `{escape(command)}` are not undone", ""))
-        for command in report.unknown
+    screen, verb = Screen(sys.stdout), "would be " if dry else ""
+    parts = [
+        screen.render((f"{words:{len(verb) + 15}} ", style), (text, ""))
+        for words, text, style in describe_report(report, verb)
     ]
     if not parts:
         parts.append(screen.render(("nothing to do: everything is already as before", "")))

@@ -28,14 +28,22 @@ from handrail.journal.database import (
     load_images,
     lock_file,
 )
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, Queries, read_hashed_columns
+from handrail.journal.records import (
+    CALL_COLUMNS,
+    FILE_COLUMNS,
+    PROMPT,
+    VERSION,
+    Queries,
+    read_hashed_columns,
+    read_state,
+)
 from handrail.journal.retention import STAGE, read_removed
 from handrail.journal.salvage import TolerantQueries
 from handrail.journal.spool import Spooled, get_spool_path, has_spooled, parse_hash, parse_spool, read_moved
 from handrail.policy.paths import is_within
 
-UNDO = "Undo"
-"""The name under which an undo is in the journal."""
+UNDO, REDO = "Undo", "Redo"
+"""The names under which undos and redos are in the journal."""
 JOB = "Job"
 """The name under which the changes of a background job are in the journal. An undo has to name this call: some of the
 changes may be a person's, made at the same time."""
@@ -48,6 +56,8 @@ _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
 _MOST_WORKSPACES = 100
 """With more workspaces in a project its calls are searched among all."""
+_MOST_NAMED = 8
+"""Calls that the description of an undo names."""
 _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
 
 
@@ -118,7 +128,14 @@ class CallSummary:
     seq: int
     status: str
     undone: tuple[int, ...] | None = None
-    """Of an undo: the calls that it has undone in full; None for any other call."""
+    """Of an undo or redo: the calls that it has taken back in full; None for any other call."""
+    calls: tuple[int, ...] = ()
+    """Of an undo or redo: the calls that it was about."""
+    places: tuple[int, ...] = ()
+    """Of an undo of some files: the places of those it has restored, among the files of its call."""
+    act: str = ""
+    """Of an undo or redo: the same for all records of one act."""
+    is_redo: bool = False
     command: str | None = None
     """The command that it ran."""
     unsure: bool = False
@@ -132,16 +149,18 @@ class CallSummary:
     def of(
         cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any
     ) -> CallSummary:
-        undone = None
-        if (tool, rule) == (UNDO, "undo"):
-            named = arguments.get("undone") if isinstance(arguments, dict) else None
-            undone = tuple(one for one in named if isinstance(one, int)) if isinstance(named, list) else ()
+        undone, calls, places, act = None, (), (), ""  # type: tuple[Any, Any, Any, str]
+        if tool in (UNDO, REDO) and rule == "undo":
+            named = arguments if isinstance(arguments, dict) else {}
+            undone, calls, places = (_list_numbers(named.get(key)) for key in ("undone", "calls", "places"))
+            act = str(named.get("act") or seq)
         known = _list_texts(accesses)
         command = next((str(target) for action, target, *_ in known if action == "run"), None)
         draft = next((str(path[0]) for action, _, *path in known if action == "run" and path), "")
         doubted = [str(path[0]) for _, _, *path in known if len(path) > 1]
         unsaved = tuple(doubted) if (tool, rule) == (JOB, "job") else None
-        return cls(seq, status or UNFINISHED, undone, command, bool(doubted), draft, unsaved)
+        ended = status or UNFINISHED
+        return cls(seq, ended, undone, calls, places, act, tool == REDO, command, bool(doubted), draft, unsaved)
 
 
 @frozen
@@ -253,14 +272,10 @@ class JournalReader:
 
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
-        where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
-        if session:
-            where, values = [*where, "session = ?"], [*values, session]
-        if workspace:
-            where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
-        query = f"{self._calls} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
+        where, values = _limit(session, workspace)
+        query = f"{self._calls} WHERE seq > ? {where} ORDER BY seq DESC LIMIT ?"
         with self.errors():
-            rows = self.db.execute(query, (*values, _bound(limit))).fetchall()
+            rows = self.db.execute(query, (after, *values, _bound(limit))).fetchall()
         return [_call(row) for row in reversed(rows)]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
@@ -326,16 +341,14 @@ class JournalReader:
 
         ``before``: only those before this one.
         """
-        where, values = ["seq >= ?", "seq < ?"], [first, _end_before(before)]  # type: tuple[list[str], list[Any]]
-        where, values = [*where, "NOT (tool = ? AND rule IS 'job')"], [*values, JOB]
-        if session:
-            where, values = [*where, "session = ?"], [*values, session]
-        if workspace:
-            where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
-        where.append("(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))")
-        query = f"SELECT {_BRIEF} FROM calls WHERE {' AND '.join(where)} ORDER BY seq DESC"
+        where, values = _limit(session, workspace)
+        changing = "(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))"
+        query = (
+            f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? {where} "
+            f"AND NOT (tool = '{JOB}' AND coalesce(rule, '') = 'job') AND {changing} ORDER BY seq DESC"
+        )
         with self.errors():
-            yield from map(_summarize, self.db.execute(query, values))
+            yield from map(_summarize, self.db.execute(query, (first, _end_before(before), *values)))
 
     def iterate_file_changes(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
         """The calls that have changed files, or tried to, besides undos and jobs; the newest first.
@@ -350,21 +363,33 @@ class JournalReader:
                 if row and (one := _summarize(row)).undone is None and one.unsaved is None:
                     yield one
 
-    def read_undos(self, first: int, before: int | None) -> list[CallSummary]:
-        """The undos from number ``first`` on and ``before`` another one, the newest first."""
+    def read_undos(
+        self, first: int, before: int | None, *, session: str = "", workspace: str = ""
+    ) -> list[CallSummary]:
+        """The undos and redos from number ``first`` on and ``before`` another call, the newest first."""
+        where, values = _limit(session, workspace)
         query = (
-            f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? AND tool = ? AND rule = 'undo' ORDER BY seq DESC"
+            f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? AND tool IN (?, ?) AND rule = 'undo' {where} "
+            "ORDER BY seq DESC"
         )
         with self.errors():
-            rows = self.db.execute(query, (first, _end_before(before), UNDO)).fetchall()
+            rows = self.db.execute(query, (first, _end_before(before), UNDO, REDO, *values)).fetchall()
         return [_summarize(row) for row in rows]
 
     def list_half_undone(self) -> set[int]:
-        """The calls whose undo began and has no end: it was killed, or is under way."""
-        query = f"SELECT {_BRIEF} FROM calls WHERE tool = ? AND status IS NULL"
+        """The calls whose undo or redo began and has no end: it was killed, or is under way."""
+        query = f"SELECT {_BRIEF} FROM calls WHERE tool IN (?, ?) AND status IS NULL"
         with self.errors():
-            rows = self.db.execute(query, (UNDO,)).fetchall()
-        return {seq for row in rows for seq in _summarize(row).undone or ()}
+            rows = self.db.execute(query, (UNDO, REDO)).fetchall()
+        half = {seq for row in rows for seq in _summarize(row).undone or ()}
+        redone = filter(None, map(self.summarize_call, half))
+        return half.union(*(one.calls for one, _ in redone))
+
+    def find_prompt(self, session: str, before: int) -> int:
+        """The number of the last prompt of a session before a call; 0 if there is none."""
+        query = "SELECT coalesce(max(seq), 0) FROM calls WHERE session = ? AND tool = ? AND seq < ?"
+        with self.errors():
+            return int(self.db.execute(query, (session, PROMPT, before)).fetchone()[0])
 
     def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""
@@ -435,6 +460,16 @@ class JournalReader:
         with self.errors():
             number = self.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
         return int(number) if number is not None else None
+
+    def find_state(self, path: str, seq: int) -> str | None:
+        """The hash of what was at ``path`` right after a call, as far as calls have changed it; None: unknown."""
+        older = "SELECT coalesce(after, planned) FROM files WHERE path = ? AND seq <= ? ORDER BY seq DESC, attempt DESC"
+        newer = "SELECT before FROM files WHERE path = ? AND seq > ? ORDER BY seq, attempt"
+        with self.errors():
+            for query in (older, newer):
+                if row := self.db.execute(f"{query} LIMIT 1", (os.fsencode(path), seq)).fetchone():
+                    return str(row[0]) if row[0] is not None else None
+        return read_state(path)[0]
 
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():
@@ -592,6 +627,13 @@ class ChainWalk:
         return BrokenEntry(self.next_call, f"the end of the journal is missing here {known}")
 
 
+def _limit(session: str, workspace: str) -> tuple[str, list[Any]]:
+    """The condition for the calls of a session and in a workspace, with its values; empty: of any."""
+    wanted = {"session": session, "workspace": os.fsencode(workspace)}
+    given = {name: value for name, value in wanted.items() if value}
+    return "".join(f" AND {name} = ?" for name in given), list(given.values())
+
+
 def _end_before(number: int | None) -> int:
     """The number before which a range of calls ends; None: it has no end."""
     return _bound(-1 if number is None else number)
@@ -666,6 +708,18 @@ def _list_texts(value: Any) -> list[list[str]]:
     """Lists of two or more texts, which is what accesses and notes are."""
     lists = value if isinstance(value, list) else []
     return [[str(text) for text in one] for one in lists if isinstance(one, list) and len(one) > 1]
+
+
+def describe_undo(tool: str, arguments: Any) -> str:
+    """Which calls an undo or redo was about, in a few words: "undo of 17"; empty for any other call."""
+    named = arguments if isinstance(arguments, dict) and tool in (UNDO, REDO) else {}
+    numbers = _list_numbers(named.get("redone" if tool == REDO else "calls"))
+    more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+    return f"{tool.lower()} of {', '.join(map(str, numbers[:_MOST_NAMED]))}{more}" if numbers else ""
+
+
+def _list_numbers(value: Any) -> tuple[int, ...]:
+    return tuple(one for one in value if isinstance(one, int)) if isinstance(value, list) else ()
 
 
 def _summarize(row: Sequence[Any]) -> CallSummary:

@@ -24,6 +24,8 @@ from handrail.secrets.masking import Mask
 VERSION = 1
 ABSENT = ""
 """Means no file, where a hash is expected; NULL means unknown."""
+PROMPT = "Prompt"
+"""The name under which messages of a person are in the journal."""
 DIRECTORY = "directory"
 """Stands for a directory."""
 LINK = "link:"

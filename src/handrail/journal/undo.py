@@ -1,10 +1,10 @@
-"""Undo calls exactly, with the same locks and the same commit as any change.
+"""Undo and redo calls exactly, with the same locks and the same commit as any change.
 
 Undone are contents, modes, moves, creations (with directories that were created for them, if they are empty) and
 deletions. A file that has changed since is not overwritten but reported as a conflict. All files are restored at once
 or none (only a file whose name a directory has now is restored in a second step). An undo is recorded like a call, so
-it can be undone. Git, owners, times and extended attributes are not touched. A command that ran in a draft is taken
-back as a whole where that is possible (`undo_drafts.py`).
+it can be undone: that is a redo. Git, owners, times and extended attributes are not touched. A command that ran in a
+draft is taken back as a whole where that is possible (`undo_drafts.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -24,13 +25,13 @@ from handrail.files.recovery import recover
 from handrail.files.versions import Change, Saving, Stored, load, make_version
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
-from handrail.journal.queries import UNDO, CallSummary, JournalReader
+from handrail.journal.queries import REDO, UNDO, CallSummary, JournalReader, describe_undo
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_drafts import How, KeptDraft, read_images
-from handrail.journal.undo_plan import State, UndoPlan, plan_undo
-from handrail.journal.undo_selection import UnknownCall, choose
+from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, select_files
+from handrail.journal.undo_selection import UndoSelection, UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.settings import Settings
 from handrail.workspace import Root, WorkPath, Workspace
@@ -54,13 +55,15 @@ class CannotUndo(RuntimeError):
 
 @frozen
 class UndoContext:
-    """The workspace, locks and limits that an undo uses."""
+    """The workspace, locks and limits that an undo uses; a new one for each."""
 
     workspace: Workspace
     locks: Locks
     saving: Saving = field(default_factory=Saving)
     most_bytes: int = 256 << 20
     origin: Origin = field(default_factory=Origin)
+    act: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """What the records of one undo have in common: a redo takes back all of them."""
 
 
 @contextlib.contextmanager
@@ -124,37 +127,31 @@ def undo(
     journal: SqliteJournal,
     hands: UndoContext,
     *,
-    call: str | int | None = None,
-    since: str | int | None = None,
-    session: str | None = None,
-    only: str = "",
     dry_run: bool = False,
+    **which: Any,
 ) -> UndoReport:
-    """Undo changes of earlier calls. Give one of ``call``, ``since`` and ``session``, or none of them.
+    """Take back what earlier calls did; ``which``: the fields of `UndoSelection`.
 
-    ``call``: the number of one call in the journal, or the id that the model's framework gave it.
-    ``since``: this call and all later ones in the same workspace.
-    ``session``: all calls of the session with this name (`Session.origin.session`).
-    None of them: the newest change in this workspace that is not undone yet; with ``only``, of that session.
     ``dry_run``: report what would be done, and change nothing.
 
     Raises `UnknownCall` if there is no such call, `CannotUndo` if the journal cannot be opened, `JournalFailed` if it
     is required and cannot be written, and the errors of a commit. Then nothing is changed.
     """
-    if sum(one is not None for one in (call, since, session)) > 1:
-        raise ValueError("give only one of call, since and session")
+    selection = UndoSelection(**which)
+    if selection.file:
+        above, name = os.path.split(os.path.normpath(os.path.join(hands.origin.workspace, selection.file)))
+        selection = replace(selection, file=os.path.join(os.path.realpath(above), name))
     with _open_reader(journal) as reader:
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
-        is_newest = call is None and since is None and session is None
         try:
-            rows = choose(reader, hands.origin.workspace, call, since, session, only)
+            rows = choose(reader, hands.origin.workspace, selection)
         except UnknownCall as error:
-            passed = _list_passed_over(reader, hands.origin.workspace, only, 0) if is_newest else ()
+            passed = _list_passed_over(reader, hands.origin.workspace, selection, 0)
             if passed:
                 raise UnknownCall(f"{error}; these commands cannot be undone: {', '.join(passed)}") from None
             raise
-        if dry_run and len(rows) > 1:  # what one undo does to the next is known from the hashes alone
-            return _undo_files(journal, reader, hands, rows, dry_run)
+        if selection.file or (dry_run and len(rows) > 1):  # what one undo does to the next is known from the hashes
+            return _undo_files(journal, reader, hands, rows, dry_run, selection.file)
         reports: list[UndoReport] = []
         left: list[CallSummary] = []
         for row in rows:
@@ -169,26 +166,33 @@ def undo(
                 left.append(row)
         if left or not reports:
             reports.append(_undo_files(journal, reader, hands, left, dry_run))
-        if is_newest:
-            passed = _list_passed_over(reader, hands.origin.workspace, only, rows[0].seq + 1)
+        if selection.is_newest:
+            passed = _list_passed_over(reader, hands.origin.workspace, selection, rows[0].seq + 1)
             reports.append(UndoReport(unknown=passed))
     return _join(reports)
 
 
-def _list_passed_over(reader: JournalReader, workspace: str, session: str, first: int) -> tuple[str, ...]:
+def _list_passed_over(reader: JournalReader, workspace: str, which: UndoSelection, first: int) -> tuple[str, ...]:
     """The commands since call ``first`` of which an undo finds nothing to restore, though they may change files."""
-    rows = reader.iterate_changing_calls(first=first, session=session, workspace=workspace)
+    if not which.is_newest:
+        return ()
+    rows = reader.iterate_changing_calls(first=first, session=which.only, workspace=workspace)
     unknown = (command for row in islice(rows, _MOST_PASSED) for command in _list_unknown_effects(row, False))
     return tuple(dict.fromkeys(unknown))
 
 
 def _undo_files(
-    journal: SqliteJournal, reader: JournalReader, hands: UndoContext, rows: list[CallSummary], dry_run: bool
+    journal: SqliteJournal,
+    reader: JournalReader,
+    hands: UndoContext,
+    rows: list[CallSummary],
+    dry_run: bool,
+    file: str = "",
 ) -> UndoReport:
-    """Restore files from their old contents in the journal."""
+    """Restore files from their old contents in the journal; ``file``: only that one, or those below it."""
     for attempt in range(_ATTEMPTS):
         try:
-            return _Undo(journal, reader, hands, rows).run(dry_run)
+            return _Undo(journal, reader, hands, rows, file).run(dry_run)
         except ChangedSince as error:  # a program that knows nothing of our locks; look again
             if error.moment != "commit" or attempt == _ATTEMPTS - 1:
                 raise
@@ -207,7 +211,7 @@ def _undo_draft(
     restored = tuple(Restored(path, how) for path, how in draft.changes)
     if dry_run:
         return UndoReport((row.seq,), restored, (), ())
-    call = Call(UNDO, {"calls": [row.seq], "undone": [row.seq]})
+    call = _describe([row], hands.act, undone=[row.seq])
     verdict = Verdict("allow", "undo", "requested by the user")
     accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
@@ -216,18 +220,26 @@ def _undo_draft(
     with hands.locks.hold(paths[:_MOST_LOCKED]):
         images = [replace(image, after=old[image.path]) for image in read_images(paths)]
         token = journal.begin(PendingRecord(call, accesses, verdict, images, hands.origin))
-        record = Record(call, accesses, verdict, origin=hands.origin, result=Result(UNDO, "ok", ""), token=token)
+        record = Record(call, accesses, verdict, origin=hands.origin, result=Result(call.tool, "ok", ""), token=token)
         try:
             done = draft.take_back()
         except OSError as error:
             refused = from_os(error, path=error.filename or "")
-            failed = Result(UNDO, "error", str(refused), error=Failure(refused.code, str(refused)))
+            failed = Result(call.tool, "error", str(refused), error=Failure(refused.code, str(refused)))
             journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
             raise refused from None
         if not done:
             record = replace(record, token=replace(token, withdrawn=True))
-        text = f"undo of {row.seq}" if done else f"call {row.seq} was not undone: its files have changed meanwhile"
-        ended = Result(UNDO, "ok", text) if done else Result(UNDO, "error", text, error=Failure("changed_since", text))
+        text = (
+            describe_undo(call.tool, call.arguments)
+            if done
+            else f"call {row.seq} was not undone: its files have changed meanwhile"
+        )
+        ended = (
+            Result(call.tool, "ok", text)
+            if done
+            else Result(call.tool, "error", text, error=Failure("changed_since", text))
+        )
         warning = journal.record(replace(record, result=ended))
     if not done:
         return None
@@ -271,6 +283,7 @@ class _Undo:
     reader: JournalReader
     hands: UndoContext
     rows: list[CallSummary]
+    file: str = ""
     paths: dict[str, WorkPath] = field(default_factory=dict)
     stored: dict[str, Stored] = field(default_factory=dict)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -284,7 +297,7 @@ class _Undo:
         self.folders = DirectoryChanges(self.hands.workspace, self.paths)
 
     def run(self, dry: bool) -> UndoReport:
-        files = [(row.seq, self.reader.read_files(row.seq)) for row in self.rows]
+        files = [(row.seq, select_files(self.reader.read_files(row.seq), self.file)) for row in self.rows]
         named = sorted({one.path for _, current in files for one in current})
         rows = [one for _, current in files for one in current]
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
@@ -380,7 +393,15 @@ class _Undo:
             if number == 2:  # the directories are gone: only what comes in their place is left to do
                 pieces = [piece for piece in pieces if not piece.goes]
             if not dry and (changes or modes or pieces):
-                self._commit(changes, modes, pieces, held, [] if left or number != last else plan.whole)
+                self._commit(changes, modes, pieces, held, self._name_restored(plan, left) if number == last else {})
+
+    def _name_restored(self, plan: UndoPlan, left: Sequence[str]) -> dict[str, list[int]]:
+        """What is taken back when all is restored, besides what was ``left``: calls, or some files of a call."""
+        if not self.file:
+            return {} if left else {"undone": plan.whole}
+        files = self.reader.read_files(self.rows[0].seq)
+        wanted = [row for row in select_files(files, self.file) if has_changed(row) and row.path not in left]
+        return {"places": [place for place, row in enumerate(files) if row in wanted]}
 
     def _change(
         self, path: str, state: State, now: Mapping[str, State], plan: UndoPlan, images: Mapping[str, bytes]
@@ -420,10 +441,9 @@ class _Undo:
         modes: Mapping[str, int],
         pieces: Sequence[MovedEntry],
         held: Held,
-        whole: Sequence[int],
+        restored: Mapping[str, list[int]],
     ) -> None:
-        numbers = [row.seq for row in self.rows]
-        call = Call(UNDO, {"calls": numbers, "undone": list(whole)})
+        call = _describe(self.rows, self.hands.act, **restored)
         accesses = tuple(_touch(change) for change in changes)
         verdict = Verdict("allow", "undo", "requested by the user")
         changed = {change.path.real for change in changes}
@@ -432,8 +452,8 @@ class _Undo:
         ]
         pending = PendingRecord(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(pending)
-        text = f"undo of {', '.join(map(str, numbers))}"
-        record = Record(call, accesses, verdict, origin=pending.origin, result=Result(UNDO, "ok", text), token=token)
+        done = Result(call.tool, "ok", describe_undo(call.tool, call.arguments))
+        record = Record(call, accesses, verdict, origin=pending.origin, result=done, token=token)
         try:
             self.folders.unlink(pieces)
             if changes:
@@ -446,11 +466,11 @@ class _Undo:
                 self._set_mode(path, mode)
         except OSError as error:
             refused = from_os(error, path=error.filename or "")
-            failed = Result(UNDO, "error", str(refused), error=Failure(refused.code, str(refused)))
+            failed = Result(call.tool, "error", str(refused), error=Failure(refused.code, str(refused)))
             self.journal.record(replace(record, result=failed))
             raise refused from None
         except ToolError as error:
-            failed = Result(UNDO, "error", str(error), error=Failure(error.code, str(error)))
+            failed = Result(call.tool, "error", str(error), error=Failure(error.code, str(error)))
             self.journal.record(replace(record, result=failed))
             raise
         self.warning = self.journal.record(record) or token.warning or self.warning
@@ -464,6 +484,15 @@ class _Undo:
             os.fchmod(fd, mode)
         finally:
             os.close(fd)
+
+
+def _describe(rows: Sequence[CallSummary], act: str, **restored: list[int]) -> Call:
+    """An undo or redo, as it is in the journal: a redo takes back nothing but undos."""
+    is_redo = all(row.undone is not None and not row.is_redo for row in rows)
+    arguments: dict[str, Any] = {"calls": [row.seq for row in rows], "undone": [], **restored, "act": act}
+    if is_redo:
+        arguments["redone"] = sorted({number for row in rows for number in row.calls})
+    return Call(REDO if is_redo else UNDO, arguments)
 
 
 def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from handrail.frozen import frozen
 from handrail.journal.queries import FileRow
 from handrail.journal.records import ABSENT, DIRECTORY, LINK
+from handrail.policy.paths import is_within
 
 
 @frozen
@@ -90,6 +91,14 @@ def _group_files(files: Sequence[FileRow]) -> list[list[FileRow]]:
         elif row.path not in sources:
             groups.append([row, by_path[row.moved_from]] if row.moved_from in by_path else [row])
     return groups
+
+
+def select_files(files: Sequence[FileRow], file: str) -> list[FileRow]:
+    """The files that a call changed and that are undone together with ``file``, or what is below it; all if empty."""
+    if not file:
+        return list(files)
+    groups = [group for group in _group_files(files) if any(is_within(file, row.path) for row in group)]
+    return [row for group in groups for row in group]
 
 
 def has_changed(row: FileRow) -> bool:

@@ -1,84 +1,180 @@
-"""Which calls an undo means: one, all since one, a session's, or the newest change that is not undone yet."""
+"""Which calls an undo or redo means: one, all since one, a session's, a turn's, or the newest change or undo."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator
-from itertools import chain
+from collections.abc import Generator, Sequence
+from itertools import chain, takewhile
 
+from handrail.frozen import frozen
 from handrail.journal.queries import UNFINISHED, CallSummary, FileRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, read_state
 from handrail.journal.undo_drafts import has_kept_changes
-from handrail.journal.undo_plan import State, has_changed, is_undone
+from handrail.journal.undo_plan import State, has_changed, is_undone, select_files
 
 
 class UnknownCall(LookupError):
     """There is no such call, or none that could be undone."""
 
 
-def choose(
-    reader: JournalReader,
-    workspace: str,
-    call: str | int | None,
-    since: str | int | None,
-    session: str | None,
-    only: str = "",
-) -> list[CallSummary]:
+@frozen
+class UndoSelection:
+    """What is to be taken back. Nothing given: the newest change in the workspace that is not undone yet."""
+
+    call: str | int | None = None
+    """The number of one call in the journal, or the id that the model's framework gave it."""
+    calls: Sequence[int] | None = None
+    """The numbers of several."""
+    since: str | int | None = None
+    """This call and all later ones in the same workspace."""
+    session: str | None = None
+    """All calls of the session with this name (`Session.origin.session`)."""
+    turn: bool = False
+    """All changes since the prompt that led to the newest one."""
+    file: str = ""
+    """The newest change of this file, or below this directory; nothing else that the call did."""
+    redo: bool = False
+    """The newest undo, unless something was changed after it."""
+    only: str = ""
+    """Where neither a call nor a session is given: only changes and undos of this session."""
+
+    def __post_init__(self) -> None:
+        if len(self._given) > 1:
+            raise ValueError(f"give only one of {', '.join(self._given)}")
+
+    @property
+    def _given(self) -> list[str]:
+        return [name for name in _EXCLUSIVE if getattr(self, name) not in (None, False, "")]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the newest change is meant, whatever it is."""
+        return not self._given
+
+
+_EXCLUSIVE = ("call", "calls", "since", "session", "turn", "file", "redo")
+
+
+def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[CallSummary]:
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
-    if call is not None or since is not None:
-        number = call if call is not None else since
+    if which.call is not None or which.since is not None:
+        number = which.call if which.call is not None else which.since
         selected = reader.summarize_call(number or "")
         if selected is None:
             raise UnknownCall(reader.describe_unknown(number or ""))
         first, place = selected
-        return [first] if call is not None else list(reader.iterate_changing_calls(first=first.seq, workspace=place))
-    if session is not None:
-        if not reader.has_session(session):
-            raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
-        return list(reader.iterate_changing_calls(session=session))
-    with contextlib.closing(iterate_changes(reader, workspace=workspace, only=only)) as changes:
+        if which.call is not None:
+            return [first]
+        return list(reader.iterate_changing_calls(first=first.seq, workspace=place))
+    if which.calls is not None:
+        known = map(reader.summarize_call, sorted(which.calls, reverse=True))
+        return [one[0] for one in known if one]
+    if which.session is not None:
+        if not reader.has_session(which.session):
+            raise UnknownCall(f"unknown session {which.session}; `handrail log` lists the calls")
+        return list(reader.iterate_changing_calls(session=which.session))
+    if which.redo:
+        return _choose_redo(reader, workspace, which.only)
+    with contextlib.closing(iterate_changes(reader, workspace=workspace, only=which.only, file=which.file)) as changes:
         last = next(changes, None)
-    if last is None and only:
-        raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
     if last is None:
-        raise UnknownCall("there is nothing to undo in this workspace")
-    return [last]
+        what = f"no change of {which.file} to undo" if which.file else "nothing to undo"
+        here = "session; any_session=True looks at all sessions" if which.only else "workspace"
+        raise UnknownCall(f"there is {what} in this {here}")
+    return _choose_turn(reader, last) if which.turn else [last]
+
+
+def _choose_turn(reader: JournalReader, last: CallSummary) -> list[CallSummary]:
+    """The changes of a session up to ``last`` and since the prompt before it."""
+    row = reader.find_call(last.seq)
+    session = row.session if row else ""
+    prompt = reader.find_prompt(session, last.seq)
+    if not prompt:
+        way = f"`handrail undo --session {session}` undoes all of its session" if session else "give its number"
+        raise UnknownCall(f"no prompt is recorded before call {last.seq}, the newest change; {way}")
+    return list(takewhile(lambda one: one.seq > prompt, iterate_changes(reader, session=session)))
+
+
+def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallSummary]:
+    """The records of the newest undo that is not redone, the latest first."""
+    newest = _find_newest_change(reader, workspace, only)
+    redone: set[int] = set()
+    unsure: set[int] = set()
+    """Undos that were killed, or whose redo was: the files say whether there is something left to redo."""
+    chosen: list[CallSummary] = []
+    for one in reader.read_undos(newest + 1, None, session=only, workspace=workspace):
+        if one.status in ("denied", "error") or one.seq in redone:
+            continue
+        killed = one.status == UNFINISHED or one.seq in unsure
+        (unsure if killed else redone).update(one.undone or ())
+        if chosen and one.act != chosen[0].act:
+            break
+        if not one.is_redo and (not killed or _has_effect(reader, one, look=True)):
+            chosen.append(one)
+    if not chosen:
+        after = f" after call {newest}, the newest change" if newest else ""
+        raise UnknownCall(f"there is nothing to redo{after}; `handrail undo CALL` with the number of an undo redoes it")
+    if not any(_has_effect(reader, one) for one in chosen):
+        raise UnknownCall(f"undo {chosen[0].seq} cannot be redone: what the command had done is not kept")
+    return chosen
+
+
+def _find_newest_change(reader: JournalReader, workspace: str, only: str) -> int:
+    """The newest call besides undos that has changed something, undone or not; 0 if there is none."""
+    with contextlib.closing(reader.iterate_file_changes(session=only, workspace=workspace)) as calls:
+        newest = next((one.seq for one in calls if one.status != "denied" and _has_effect(reader, one)), 0)
+    commands = reader.iterate_changing_calls(first=newest + 1, session=only, workspace=workspace)
+    return next((one.seq for one in commands if _has_kept_draft(one)), newest)
+
+
+def _has_effect(reader: JournalReader, one: CallSummary, *, look: bool = False) -> bool:
+    """Whether a call has changed files; ``look``: whether something is left of that."""
+    rows = filter(has_changed, reader.read_files(one.seq))
+    return any(not (look and _is_as_before(row)) for row in rows)
 
 
 def iterate_changes(
-    reader: JournalReader, *, session: str = "", workspace: str = "", only: str = ""
+    reader: JournalReader, *, session: str = "", workspace: str = "", only: str = "", file: str = ""
 ) -> Generator[CallSummary, None, None]:
     """The calls of a session or workspace that have changed something and are not undone, the newest first.
 
-    ``only``: of this session, though another one may have undone it.
+    ``only``: of this session, though another one may have undone it. ``file``: that have changed this file.
     """
     undone: set[int] = set()
     unsure: set[int] = set()
     """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
+    restored: dict[int, set[int]] = {}
+    """The places of files of a call that were undone by themselves."""
     own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
     before: int | None = None
     with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
         for one in chain(calls, [None]):
             first = one.seq + 1 if one else 0
             for undo in reader.read_undos(first, before):
-                if undo.undone and undo.seq not in undone and undo.status not in ("denied", "error"):
+                if undo.seq not in undone and undo.status not in ("denied", "error"):
                     killed = undo.status == UNFINISHED or undo.seq in unsure
-                    (unsure if killed else undone).update(undo.undone)
+                    (unsure if killed else undone).update(undo.undone or ())
+                    if undo.places and killed:
+                        unsure.update(undo.calls)
+                    elif undo.places:
+                        restored.setdefault(undo.calls[0], set()).update(undo.places)
             # A command may have changed something of which the journal has no file: all were too large, or no files.
             commands = reader.iterate_changing_calls(
                 first=first, before=before, session=only or session, workspace=workspace
             )
-            yield from filter(_has_kept_draft, commands)
+            yield from filter(_has_kept_draft, commands if not file else ())
             if one is None:
                 return
             before = one.seq
             if one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own):
                 continue
-            files = [row for row in reader.read_files(one.seq) if has_changed(row)]
+            taken = restored.get(one.seq, set())
+            files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
+            files = [row for row in select_files(files, file) if has_changed(row)]
             if one.seq in unsure:
                 files = [row for row in files if not _is_as_before(row)]
-            if files or _has_kept_draft(one):
+            if files or (not taken and not file and _has_kept_draft(one)):
                 yield one
 
 

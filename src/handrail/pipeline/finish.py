@@ -16,7 +16,8 @@ from handrail.errors import Bug, Refusal, ToolError
 from handrail.errors.extras import needs
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
-from handrail.model import Access, Failure, Note, Result, Status
+from handrail.journal.records import PROMPT
+from handrail.model import Access, Call, Failure, Note, Result, Status, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
 from handrail.settings import Settings
@@ -243,6 +244,11 @@ class Recorder:
     def resume(self, session: str) -> None:
         """Record the next calls as those of this session."""
         self._origin = replace(self._origin, session=session)
+
+    def record_prompt(self, text: str) -> None:
+        """Record a message of the person."""
+        call, verdict = Call(PROMPT, {"text": text}), Verdict("allow", "", "")
+        self.journal.record(Record(call, (), verdict, origin=self._origin, result=Result(PROMPT, "ok", "")))
 
     @property
     def journal(self) -> Journal:

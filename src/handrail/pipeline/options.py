@@ -144,13 +144,26 @@ class ConnectOptions(TypedDict, total=False):
 
 
 class UndoOptions(TypedDict, total=False):
-    """The arguments of `Session.undo`."""
+    """The arguments of `Session.undo`: at most one of the first seven."""
 
     call: str | int | None
+    """The number of one call in the journal, or the id that the model's framework gave it."""
+    calls: Sequence[int]
+    """The numbers of several."""
     since: str | int | None
+    """This call and all later ones in the same workspace."""
     session: str | None
+    """All calls of the session with this name (`Session.origin.session`)."""
+    turn: bool
+    """All changes since the prompt that led to the newest one."""
+    file: str
+    """The newest change of this file, or below this directory; nothing else that the call did."""
+    redo: bool
+    """The newest undo, as `Session.redo` does it."""
     any_session: bool
+    """The newest change or undo in the workspace, also of another session."""
     dry_run: bool
+    """Report what would be done, and change nothing."""
 
 
 def load_redaction(settings: Settings) -> Redaction | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.session import Session
     from handrail.pipeline.session_draft import SessionDraft
 
-PROTOCOL = 1
+PROTOCOL = 2
 _TICK = 1.0
 SILENT_SECONDS = 60.0
 """A client that sends no heartbeat for so long has gone, even if the pipe is open."""
@@ -364,6 +364,7 @@ _REQUESTS: Mapping[str, _Request] = {
     "prepare": _Request(lambda _, session, one: _prepare(session, one)),
     "preview": _Request(lambda _, session, one: _preview(session, one)),
     "source": _Request(lambda _, session, one: session.name_source(str(one["client"]), str(one["model"]))),
+    "prompt": _Request(lambda _, session, one: session.record_prompt(str(one["text"]))),
     "restrict": _Request(lambda _, session, one: _restrict(session, one)),
     "project": _Request(lambda _, session, __: asdict(session.describe_project())),
     "warm": _Request(lambda _, session, __: session.warm()),

@@ -32,7 +32,7 @@ from handrail.pipeline import remote_values as values
 from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.call_state import CallClock, Declared, Judged, Received, Resolved, StagedChanges
 from handrail.pipeline.events import Events, OnEvent, ToolFinished, naming
-from handrail.pipeline.options import ConnectOptions, Matching
+from handrail.pipeline.options import ConnectOptions, Matching, UndoOptions
 from handrail.pipeline.prepare import parse, read_arguments
 from handrail.pipeline.project import ProjectFacts
 from handrail.pipeline.remote_server import PROTOCOL
@@ -113,6 +113,9 @@ class RemoteSession(Session):
 
     def name_source(self, client: str, model: str = "") -> None:
         self.request("source", client=client, model=model)
+
+    def record_prompt(self, text: str) -> None:
+        self.request("prompt", once=True, text=text)
 
     def warm(self) -> None:
         self.request("warm")
@@ -204,17 +207,9 @@ class RemoteSession(Session):
         failure, block = Failure(code, text), {"type": "text", "text": text}
         return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
 
-    def undo(
-        self,
-        *,
-        call: str | int | None = None,
-        since: str | int | None = None,
-        session: str | None = None,
-        any_session: bool = False,
-        dry_run: bool = False,
-    ) -> UndoReport:
-        which = {"call": call, "since": since, "session": session, "any_session": any_session, "dry_run": dry_run}
-        return values.read(values.read_report, self.request("undo", once=not dry_run, which=which))
+    def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
+        reply = self.request("undo", once=not which.get("dry_run", False), which=which)
+        return values.read(values.read_report, reply)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`. `proposed` is empty here."""

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
     from handrail.pipeline.hooks import RuleHooks
-    from handrail.pipeline.options import ConnectOptions
+    from handrail.pipeline.options import ConnectOptions, UndoOptions
     from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.files import PolicyFile
@@ -233,6 +233,13 @@ class Session:
         """Say which program, and which model, makes the next calls, for the journal."""
         self._services.recorder.name_source(client, model)
 
+    def record_prompt(self, text: str) -> None:
+        """Record a message of the person: `undo(turn=True)` undoes what came after the last one."""
+        if self._draft_process:
+            self._draft_process.request("record_prompt", text)
+        else:
+            self._services.recorder.record_prompt(text)
+
     def close(self) -> None:
         """End running commands and release the workspace. No call is possible afterwards."""
         with self._opening:
@@ -312,23 +319,13 @@ class Session:
             return self._finish(result, progress, _format_traceback())
         return self._finish(result, progress)
 
-    def undo(
-        self,
-        *,
-        call: str | int | None = None,
-        since: str | int | None = None,
-        session: str | None = None,
-        any_session: bool = False,
-        dry_run: bool = False,
-    ) -> UndoReport:
-        """Undo one ``call``, all ``since`` a call, or a ``session``'s; by default the last change of this session.
+    def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
+        """Undo one call or several, or by default the last change of this session; see `UndoOptions`.
 
-        ``any_session``: the last change of the workspace, also one of another session. ``dry_run`` only reports what
-        would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if there is no journal or it cannot
-        be opened, and the errors of a commit; then nothing is changed.
+        Raises `UnknownCall` if there is no such call, `CannotUndo` if there is no journal or it cannot be opened, and
+        the errors of a commit; then nothing is changed.
         """
         if self._draft_process:
-            which = {"call": call, "since": since, "session": session, "any_session": any_session, "dry_run": dry_run}
             report: UndoReport = self._draft_process.request("undo", which)
             return report
         from handrail.journal.store import SqliteJournal
@@ -336,13 +333,20 @@ class Session:
 
         if not isinstance(self.journal, SqliteJournal):
             raise CannotUndo("this session has no journal")
-        only = "" if any_session else self.origin.session
+        only = "" if which.pop("any_session", False) else self.origin.session
         saving = Saving(self.settings.durable, self.settings.hard_links)
         context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
         with self._accepting() as paths:
-            report = undo(self.journal, context, call=call, since=since, session=session, only=only, dry_run=dry_run)
+            report = undo(self.journal, context, only=only, **which)
             paths += (one.path for one in report.restored)
         return report
+
+    def redo(self, *, any_session: bool = False, dry_run: bool = False) -> UndoReport:
+        """Redo what the last undo of this session took back, unless something was changed after it.
+
+        ``any_session``: the last undo in the workspace, whoever made it. Raises what `undo` raises.
+        """
+        return self.undo(redo=True, any_session=any_session, dry_run=dry_run)
 
     def recover(self) -> None:
         """End what processes that were killed have begun: each file is then the old one or the new one."""

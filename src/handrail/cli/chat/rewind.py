@@ -37,16 +37,16 @@ def list_points(turns: Sequence[Turn]) -> list[RewindPoint]:
     ]
 
 
-def rewind(session: Session, history: History, point: RewindPoint) -> list[UndoReport]:
+def rewind(session: Session, history: History, point: RewindPoint) -> UndoReport:
     """Undo the changes of all calls since a message, the latest first, and end the conversation before it.
 
     Raises `NoChange` if the journal cannot be read; then nothing has changed.
     """
     later = history.turns[point.turn :]
     ids = [call.id for turn in later for call in turn.calls]
-    reports = undo_calls(session, ids) if ids else []
+    report = undo_calls(session, ids)
     history.replace(history.turns[: point.turn])
-    return reports
+    return report
 
 
 def require_point(points: Sequence[RewindPoint], word: str) -> RewindPoint:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from handrail.cli.chat.changes import NoChange, list_calls, make_net_diff, undo_last
+from handrail.cli.chat.changes import NoChange, list_calls, make_session_diff, undo_last
 from handrail.cli.chat.summary import MARKS
 from handrail.cli.output import UsageError
 from handrail.text.display import escape
@@ -22,6 +22,7 @@ COMMANDS = {
     "tools": "list the tools of the model",
     "diff": "show all changes of this conversation",
     "undo": "undo the last change",
+    "redo": "redo what the last undo took back",
     "rewind": "go back to before a message, files included: /rewind lists them, /rewind 1 takes the last",
     "export": "write the conversation to a file: /export notes.md or notes.html",
     "log": "list the last calls",
@@ -97,7 +98,7 @@ class Slash:
         self._say("\n".join(f"{escape(spec.name):<{wide}}  {get_first_sentence(spec.description)}" for spec in specs))
 
     def _diff(self, _: str) -> None:
-        diff = make_net_diff(self._work.session)
+        diff = make_session_diff(self._work.session)
         if diff:
             self._work.screen.diff(diff)
         else:
@@ -143,9 +144,7 @@ class Slash:
             self._prefill("/rewind ")
             return
         point = require_point(points, word)
-        reports = rewind(self._work.session, agent.history, point)
-        for report in reports:
-            self._report_undo(report)
+        self._report_undo(rewind(self._work.session, agent.history, point))
         self._work.meter.used = agent.history.tokens
         self.notes.clear()
         self._say(f"back to before: {' '.join(escape(point.text[:400]).split())[:90]}", "green")
@@ -174,22 +173,22 @@ class Slash:
             raise UsageError(f"{escape(path)} was not written: {error.strerror}") from None
         self._say(f"written to {escape(path)}", "green")
 
-    def _undo(self, _: str) -> None:
-        report = undo_last(self._work.session)
+    def _undo(self, _: str, *, redo: bool = False) -> None:
+        report = undo_last(self._work.session, redo=redo)
         self._report_undo(report)
         if report.restored:
             paths = ", ".join(escape(one.path) for one in report.restored)
-            self.notes.append(f"[The user undid the last change. Restored: {paths}]")
+            did = "redid what was undone last" if redo else "undid the last change"
+            self.notes.append(f"[The user {did}. Restored: {paths}]")
+
+    def _redo(self, _: str) -> None:
+        self._undo("", redo=True)
 
     def _report_undo(self, report: UndoReport) -> None:
-        for one in report.restored:
-            self._say(f"{one.outcome}  {escape(one.path)}", "green")
-        for conflict in report.conflicts:
-            self._say(f"left alone  {escape(conflict.path)}: {conflict.why}", "yellow")
-        for path in report.missing:
-            self._say(f"not kept  {escape(path)}: its old contents are not in the journal", "red")
-        for command in report.unknown:
-            self._say(f"not undone  other effects of: {escape(command)}", "yellow")
+        from handrail.cli.undo import describe_report
+
+        for words, text, style in describe_report(report):
+            self._say(f"{words}  {text}", style)
 
     def _log(self, _: str) -> None:
         rows = list_calls(self._work.session, _LAST)
