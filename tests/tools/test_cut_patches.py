@@ -255,6 +255,7 @@ def list_lengths(patch: Written) -> Iterator[int]:
     yield from sorted({*spread(sorted(near), 40), *spread(sorted(inside), 40)} & {*range(len(text))})
 
 
+@pytest.mark.timeout(7200)  # the full sample is some 50,000 calls for each format
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_patch_that_is_cut_off_changes_nothing(
     write: Callable[[random.Random], Written], make_session: Callable[..., Session], tmp_path: Path
