@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import stat
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from handrail.attach import launcher
 from handrail.attach.client import handrail_run
 from tests.attach.conftest import Agent, Helper, finish
 from tests.attach.test_commands import read_tree
@@ -157,3 +160,36 @@ def test_without_handrail_the_launcher_runs_commands_as_before(agent: Agent) -> 
     script.write_text(text.replace(f"python={sys.executable}", "python=/gone/python"), encoding="utf-8")
     done = finish(agent.start("echo here; exit 5"))
     assert (done.returncode, done.stdout) == (5, b"here\n")
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_without_the_helper_tools_go_on_or_fail_if_it_is_required(agent: Agent, helper: Helper, required: bool) -> None:
+    command = "echo ran > ran.txt"
+    agent.before("Bash", {"command": command})
+    helper.kill()
+    launcher.write(str(agent.state), required=required)
+    done = finish(agent.start(command))
+    assert b"the helper cannot be reached" in done.stderr
+    assert (done.returncode, bool(read_tree(agent.project))) == ((125, False) if required else (0, True))
+    script = Path(agent.launcher)  # the helper cannot start either, and nobody waits for it
+    text = script.read_text(encoding="utf-8").replace('"handrail", "service"', '"nothing"')
+    text = text.replace("handrail_run.main(", "handrail_run._PATIENCE = 0.1\nhandrail_run.main(")
+    script.write_text(text, encoding="utf-8")
+    for event, code in (("PreToolUse", 2 if required else 1), ("Stop", 1)):
+        given = json.dumps({"session_id": "s", "cwd": str(agent.project), "hook_event_name": event}).encode()
+        words = [agent.launcher, "hook", "claude"]
+        called = subprocess.run(words, input=given, env=agent.environment, capture_output=True, check=False)
+        assert (called.returncode, b"cannot be reached" in called.stderr) == (code, True)
+
+
+def test_if_handrail_is_required_its_removal_stops_tools_and_nothing_else(agent: Agent) -> None:
+    launcher.write(str(agent.state), required=True)
+    script = Path(agent.launcher)
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace(f"python={sys.executable}", "python=/gone/python"), encoding="utf-8")
+    assert finish(agent.start("echo ran > ran.txt")).returncode == 2
+    for event, code in (("PreToolUse", 2), ("Stop", 0)):
+        given = json.dumps({"hook_event_name": event}).encode()
+        called = subprocess.run([agent.launcher, "hook", "claude"], input=given, capture_output=True, check=False)
+        assert called.returncode == code
+    assert read_tree(agent.project) == {}

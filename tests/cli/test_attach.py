@@ -77,3 +77,17 @@ def test_the_hooks_of_codex_need_its_persons_trust(home: Path, capsys: pytest.Ca
 def test_an_agent_that_has_no_hooks_cannot_be_attached(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", "zed"]) == 2
     assert "these can: claude, codex" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("matcher", "is_named"), [("Bash", True), ("", True), ("*", True), ("Ba.*|x", True), ("Edit", False)]
+)
+def test_another_hook_that_may_rewrite_commands_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str], matcher: str, is_named: bool
+) -> None:
+    (path,) = locate(home, "claude")
+    path.parent.mkdir()
+    group = {"matcher": matcher, "hooks": [{"type": "command", "command": "/their/hook"}]}
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [group]}}), encoding="utf-8")
+    assert main(["attach", "claude"]) == 0
+    assert ("Another hook sees its commands: /their/hook." in capsys.readouterr().out) is is_named

@@ -11,7 +11,7 @@ from handrail.attach.client import handrail_run
 _SCRIPT = """\
 #!/bin/sh
 # Written by `handrail attach`. Starts Handrail's client for a hook or a command of an attached agent.
-# If Handrail is gone, commands run as if it had never been there.
+# If Handrail is gone, commands run as if it had never been there, unless it is required.
 if [ $# -eq 1 ]; then
     case $1 in
         "$0 hook "*) set -- hook "${{1##* }}" ;;
@@ -23,7 +23,13 @@ python={python}
 client={client}
 if [ -x "$python" ] && [ -f "$client/handrail_run.py" ]; then
     exec "$python" -I -S -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); import handrail_run
-handrail_run.main(sys.argv.pop(1), [sys.executable, "-P", "-m", "handrail", "service"])' "$client" {state} "$@"
+handrail_run.main(sys.argv.pop(1), sys.argv.pop(1), [sys.executable, "-P", "-m", "handrail", "service"])' \\
+        "$client" {state} {required} "$@"
+fi
+if [ -n {required} ]; then
+    [ "$1" != hook ] || grep -q '"PreToolUse"' || exit 0
+    echo "handrail: it is not installed any more" >&2
+    exit 2
 fi
 if [ "$1" = run ]; then
     unset BASH_ENV
@@ -57,12 +63,13 @@ def get_bash_path(state: str) -> str:
     return os.path.join(state, "attach", "bash-env")
 
 
-def write(state: str) -> str:
+def write(state: str, *, required: bool = False) -> str:
     """Write the launcher for this installation, and what bash reads; returns the path of the launcher."""
     path = get_path(state)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     client = os.path.dirname(handrail_run.__file__)
     facts = {"python": sys.executable, "client": client, "state": state, "launcher": path}
+    facts["required"] = "required" if required else ""
     quoted = {name: shlex.quote(value) for name, value in facts.items()}
     for target, script in ((path, _SCRIPT), (get_bash_path(state), _BASH_ENV)):
         number = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)

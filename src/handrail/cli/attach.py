@@ -16,6 +16,7 @@ _EXAMPLES = """\
 examples:
   handrail attach              find the agents, and ask once
   handrail attach claude       connect Claude Code for all your projects
+  handrail attach codex --required    its tools fail where undo is not possible
   handrail detach claude       disconnect it
 
 exit codes: 0 done, 1 nothing was changed, 2 wrong usage"""
@@ -25,6 +26,9 @@ def parser(command: str = "attach") -> argparse.ArgumentParser:
     parser = CommandParser(command, _ABOUT, _EXAMPLES)
     nargs = "?" if command == "attach" else None
     parser.add_argument("agent", metavar="AGENT", nargs=nargs, help="the agent, such as claude")
+    if command == "attach":
+        about = "let commands and edits fail if Handrail's helper cannot be reached (otherwise they run without it)"
+        parser.add_argument("--required", action="store_true", help=about)
     return parser
 
 
@@ -32,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from handrail.cli.attached_clients import attach, list_installed
 
     if options.agent:
-        attach(options.agent)
+        attach(options.agent, required=options.required)
         return 0
     installed = list_installed()
     if not installed:
@@ -40,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if not _confirm(f"Attach {' and '.join(installed.values())}? [y/n] "):
         raise Stop("nothing was changed")
     for name in installed:
-        attach(name)
+        attach(name, required=options.required)
     return 0
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from handrail.attach import launcher
 from handrail.cli.common import find_state
+from handrail.cli.configuration_errors import explain_failures
 from handrail.cli.output import Stop, UsageError, write
-from handrail.errors import ToolError
 from handrail.files.configuration import BadConfiguration
 from handrail.mcp.install.changes import FileSettings, Setting, get_value, read_data
 from handrail.mcp.install.entry import ClientKind, load_clients
 from handrail.programs import find_program
 from handrail.text.display import escape
 
-T = TypeVar("T")
 _PART = "attach"
 
 
@@ -37,17 +37,25 @@ def list_attached() -> list[str]:
     return [kind.name for name, kind in list_attachable().items() if _is_attached(name, kind)]
 
 
-def attach(name: str) -> None:
-    """Write the launcher and the settings of one agent; raises `Stop` if a file cannot be changed."""
+def attach(name: str, *, required: bool = False) -> None:
+    """Write the launcher and the settings of one agent; raises `Stop` if a file cannot be changed.
+
+    ``required``: whether the tools of attached agents fail when the helper cannot be reached.
+    """
     client = _find_client(name)
-    launcher.write(find_state())
+    launcher.write(find_state(), required=required)
     files = _list_files(name, client)
     for file in files:
-        _change(file, partial(_require_free, file))
-        _change(file, file.check)
+        with explain_failures(file.path, Stop):
+            _require_free(file)
+            file.check()
     for file in files:
-        is_new, _ = _change(file, file.install)
+        with explain_failures(file.path, Stop):
+            is_new, _ = file.install()
+            others = _list_other_hooks(file)
         write(f"{client.name} is {'attached' if is_new else 'already attached'}: {escape(file.path)}\n")
+        for command in others:
+            write(f"Another hook sees its commands: {escape(command)}. What it rewrites runs without Handrail.\n")
     if "attach" in client.note:
         write(f"{client.note['attach']}\n")
     write("Its commands and edits can be undone: `handrail undo`. `handrail detach` disconnects it.\n")
@@ -57,7 +65,8 @@ def detach(name: str) -> None:
     """Take the settings of one agent back; raises `Stop` if a file cannot be changed."""
     client = _find_client(name)
     for file in _list_files(name, client):
-        was_there, is_gone = _change(file, file.remove)
+        with explain_failures(file.path, Stop):
+            was_there, is_gone = file.remove()
         where = escape(file.path)
         outcome = f"removed {where}, which was created for this" if is_gone else f"removed from {where}"
         write(f"{outcome if was_there else f'{client.name} is not attached: {where}'}\n")
@@ -120,6 +129,25 @@ def _read(path: str) -> dict[str, Any]:
         return read_data(path, file.read())
 
 
+def _list_other_hooks(file: FileSettings) -> list[str]:
+    """The hooks of others that run before commands, and may rewrite them."""
+    ours = [one for setting in file.settings("") for one in setting.add]
+    before = get_value(_read(file.path), ("hooks", "PreToolUse"))
+    return [
+        str(hook.get("command", hook.get("type")))
+        for group in (before if isinstance(before, list) else ())
+        if isinstance(group, dict) and group not in ours and _matches_bash(str(group.get("matcher") or ""))
+        for hook in group.get("hooks", ())
+    ]
+
+
+def _matches_bash(matcher: str) -> bool:
+    try:
+        return matcher in ("", "*") or bool(re.fullmatch(matcher, "Bash"))
+    except re.error:
+        return True
+
+
 def _require_free(file: FileSettings) -> None:
     """Raise if a text that we need to set has another value already."""
     data = _read(file.path) if os.path.exists(file.path) else {}
@@ -127,16 +155,3 @@ def _require_free(file: FileSettings) -> None:
         there = get_value(data, setting.keys)
         if isinstance(setting.value, str) and there not in (None, setting.value):
             raise BadConfiguration(f"{'.'.join(setting.keys)} is set already: {escape(str(there))}")
-
-
-def _change(file: FileSettings, change: Callable[[], T]) -> T:
-    try:
-        return change()
-    except BadConfiguration as error:
-        raise Stop(f"{escape(file.path)} was not changed: {error}") from None
-    except OSError as error:
-        raise Stop(f"{escape(error.filename or file.path)}: {error.strerror}") from None
-    except ToolError as error:
-        from handrail import dialects
-
-        raise Stop(dialects.load("native").render_error(error)) from None

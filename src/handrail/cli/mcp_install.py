@@ -8,9 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from handrail.cli.common import CommandParser, find_state
+from handrail.cli.configuration_errors import explain_failures
 from handrail.cli.output import UsageError, warn, write
-from handrail.errors import ToolError
-from handrail.files.configuration import BadConfiguration
 from handrail.mcp import tool_list
 from handrail.mcp.install.entry import (
     NAME,
@@ -95,19 +94,10 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
         raise InstallError(f"ROOT {escape(options.root) or repr('')} is not a directory")
     client = load_clients()[options.client]
     entry = _describe_entry(options, client, environ)
-    path = entry.path
     if options.show:
         return entry.show()
-    try:
+    with explain_failures(entry.path, InstallError):
         return entry.remove() if options.undo else entry.install()
-    except BadConfiguration as error:
-        raise InstallError(f"{escape(path)} was not changed: {error}") from None
-    except OSError as error:
-        raise InstallError(f"{escape(error.filename or path)}: {error.strerror}") from None
-    except ToolError as error:
-        from handrail import dialects
-
-        raise InstallError(dialects.load("native").render_error(error)) from None
 
 
 def _describe_entry(options: argparse.Namespace, client: ClientKind, environ: Mapping[str, str]) -> ServerEntry:

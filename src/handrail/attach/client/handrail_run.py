@@ -26,10 +26,19 @@ _BLOCK = 1 << 16
 _EVAL, _CWD = "&& eval '", " && pwd -P >| "
 """What Claude Code puts before and behind a command."""
 _NOT_REACHED = b"handrail: the helper cannot be reached; commands run without undo\n"
+_REFUSED = (
+    b"handrail: the helper cannot be reached, and it is required: `handrail service` says why it does not start\n"
+)
+_is_required = False
 
 
-def main(state: str, starts: list[str]) -> NoReturn:
-    """`hook AGENT`, `prefix TEXT` or `run COMMAND`; ``starts``: the words that start the helper."""
+def main(state: str, required: str, starts: list[str]) -> NoReturn:
+    """`hook AGENT`, `prefix TEXT` or `run COMMAND`; ``starts``: the words that start the helper.
+
+    ``required``: not empty if nothing may run without the helper.
+    """
+    global _is_required
+    _is_required = bool(required)
     directory = os.path.join(state, "attach")
     mode, *words = sys.argv[1:]
     if mode == "hook":
@@ -63,6 +72,9 @@ def _hook(directory: str, agent: str, starts: list[str]) -> int:
     facts = [agent, version(starts), *(f"{name}={os.environ[name]}" for name in names if name in os.environ)]
     request = "\0".join(facts).encode("utf-8", "surrogateescape") + b"\n" + given
     answer = _ask(directory, request, starts)
+    if answer is None and _is_required and b'"PreToolUse"' in given:
+        os.write(2, _REFUSED)
+        return 2  # the tool call ends here, and the model reads why
     if answer is None:
         os.write(2, _NOT_REACHED)
         return 1  # shown to the person; the tool call goes on
@@ -200,8 +212,7 @@ class _Wrapped:
             self._request = self._open("request", os.O_WRONLY)
             self._input = self._open("in", os.O_WRONLY)
         except OSError:  # the helper is gone
-            os.write(2, _NOT_REACHED)
-            _execute(unwrapped)
+            return _go_on(unwrapped)
         self._pass_signals_on()
         os.set_blocking(self._request, True)
         environment = [name + b"=" + value for name, value in os.environb.items()]
@@ -212,8 +223,7 @@ class _Wrapped:
             while request:
                 request = request[os.write(self._request, request) :]
         except BrokenPipeError:
-            os.write(2, _NOT_REACHED)
-            _execute(unwrapped)
+            return _go_on(unwrapped)
         kind, _, rest = self._copy().partition(b"\0")
         if kind == b"unwrapped":
             if rest:
@@ -328,6 +338,12 @@ def _read_some(number: int) -> bytes | None:
         return None
     except OSError:
         return b""
+
+
+def _go_on(unwrapped: list[str]) -> int:
+    """The helper is gone before the command began: run it without, or not at all."""
+    os.write(2, _REFUSED if _is_required else _NOT_REACHED)
+    return 125 if _is_required else _execute(unwrapped)
 
 
 def _lose() -> int:
