@@ -8,7 +8,7 @@ lines at their edges, and so on. The first texts that match anywhere decide, and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -55,18 +55,8 @@ class _VariantMatches:
 class LooseSearch:
     """Searches a file for the old text of one edit, loosely."""
 
-    def __init__(
-        self,
-        file: FileLines,
-        replace_all: bool = False,
-        prose: bool = False,
-        choose: Callable[[Sequence[int]], Sequence[int]] | None = None,
-    ) -> None:
-        """``choose`` picks the places, by their first lines, that can be meant: those of a hunk, each letter of which
-        counts."""
-        self._file, self._replace_all, self._prose, self._choose = file, replace_all, prose, choose
-        self.span = (0, 0)
-        """The lines that the edit was matched with."""
+    def __init__(self, file: FileLines, replace_all: bool, prose: bool) -> None:
+        self._file, self._replace_all, self._prose = file, replace_all, prose
 
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
@@ -80,7 +70,7 @@ class LooseSearch:
             self._match_elided,
             self._match_but_blank_lines,
             self._match_part,
-            *(() if self._choose else (self._match_but_one_word,)),
+            self._match_but_one_word,
         )
         for find in finders:
             for group in groups:
@@ -202,33 +192,24 @@ class LooseSearch:
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
         return not self._prose or fences % 2 == 0  # what is in a fence is code
 
-    def _make_plan(self, matches: Sequence[_VariantMatches], sent: Variant, level: str) -> EditPlan | None:
+    def _make_plan(self, matches: Sequence[_VariantMatches], sent: Variant, level: str) -> EditPlan:
         starts = sorted({parts[0].at for one in matches for parts in one.places})
-        if self._choose:
-            starts = list(self._choose(starts))
-            kept = [[parts for parts in one.places if parts[0].at in starts] for one in matches]
-            matches = [replace(one, places=places) for one, places in zip(matches, kept, strict=True) if places]
-        if not starts:
-            return None
-        self.span = starts[0], max(parts[-1].span[1] for one in matches for parts in one.places)
         if len(starts) > 1 and not self._replace_all:
             raise self._report_ambiguous(starts)
         if any(len(one.places) != len(starts) for one in matches) or _do_overlap(matches[0].places):
             raise self._report_ambiguous(starts)
-        levels = [self._find_loosest(one) for one in matches]
-        strictest = min(levels, key=LOOSE_LEVELS.index)
         names = sorted({name for one in matches for name in one.names})
         if not all(one.fits for one in matches):
             raise UnsureIndent(line=starts[0] + 1, readings=names)
-        nearest = [one for one, reached in zip(matches, levels, strict=True) if reached == strictest]
-        matches = nearest if self._choose else matches  # the signs of a hunk show where its lines begin
         plans = {tuple(self._compute_splices(one, starts[0] + 1)) for one in matches}
         if len(plans) > 1:
             raise UnsureIndent(line=starts[0] + 1, readings=names)
         splices = plans.pop()
         if self._brings_habit(splices, sent, matches):
             raise UnsureIndent(line=starts[0] + 1, readings=names, quotes=not names)
-        return EditPlan(level or strictest, nearest[0].names, splices, len(starts))
+        levels = [self._find_loosest(one) for one in matches]
+        strictest = min(levels, key=LOOSE_LEVELS.index)
+        return EditPlan(level or strictest, matches[levels.index(strictest)].names, splices, len(starts))
 
     def _brings_habit(self, splices: Sequence[Splice], sent: Variant, matches: Sequence[_VariantMatches]) -> bool:
         """Whether a part of what a habit strews would come into the file: a sign that the old text has and the file
