@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from handrail import Question, Session
-from handrail.journal.store import SqliteJournal
 from handrail.model import Answer
 from tests.approval.asked import TWO, edit
 
@@ -157,58 +155,6 @@ def test_a_rewritten_call_is_judged_anew(opened: Callable[..., Session], project
     (project / ".env").write_text("KEY=1\n", encoding="utf-8")
     with opened(lambda _: Answer(True, arguments={"command": "cat .env"})) as session:
         assert session.call("Bash", {"command": "touch x"}).status == "denied"
-
-
-def test_what_a_proven_command_destroys_can_be_taken_back(
-    opened: Callable[..., Session], project: Path, tmp_path: Path
-) -> None:
-    (project / "dir/deep").mkdir(parents=True)
-    (project / "dir/deep/b.bin").write_bytes(b"\x00\xff")
-    os.chmod(project / "dir/deep/b.bin", 0o640)
-    before = (project / "a.txt").read_bytes()
-    (project / "folder").mkdir()
-    for name in ("x.log", "y.log"):
-        (project / name).write_text(name, encoding="utf-8")
-    journal = SqliteJournal(str(tmp_path / "journal.db"))
-    commands = (
-        "sed -i s/line/LINE/ a.txt",
-        "echo gone > a.txt",
-        "rm -r dir",
-        "rm *.log",
-        "cp a.txt folder",
-        "mv a.txt folder/",
-    )
-    with opened(lambda _: True, journal=journal) as session:
-        for command in commands:
-            assert session.call("Bash", {"command": command}).ok, command
-        assert os.listdir(project) == ["folder"]
-        for _ in commands:
-            report = session.undo()
-            assert not report.conflicts and not report.missing and not report.unknown
-    assert (project / "a.txt").read_bytes() == before and not os.listdir(project / "folder")
-    assert sorted(os.listdir(project)) == ["a.txt", "dir", "folder", "x.log", "y.log"]
-    assert (project / "dir/deep/b.bin").read_bytes() == b"\x00\xff"
-    assert (project / "dir/deep/b.bin").stat().st_mode & 0o777 == 0o640
-
-
-def test_what_cannot_be_kept_is_named(opened: Callable[..., Session], project: Path, tmp_path: Path) -> None:
-    os.mkfifo(project / "pipe")
-    journal = SqliteJournal(str(tmp_path / "journal.db"))
-    with opened(lambda _: True, journal=journal) as session:
-        result = session.call("Bash", {"command": "rm pipe"})
-        assert session.undo(call=1).unknown == ("rm pipe",)
-    assert result.ok and "pipe" in next(note.text for note in result.notes if note.code == "not_kept")
-
-
-def test_an_undo_says_that_it_does_not_know_all_that_a_command_did(
-    opened: Callable[..., Session], project: Path, tmp_path: Path
-) -> None:
-    journal = SqliteJournal(str(tmp_path / "journal.db"))
-    with opened(lambda _: True, journal=journal) as session:
-        command = "bash -c 'true' && echo changed > a.txt && python3 -c pass"
-        assert session.call("Bash", {"command": command}).ok
-        report = session.undo()
-    assert report.unknown == (command,) and [one.path for one in report.restored] == [str(project / "a.txt")]
 
 
 def test_a_command_is_shown_and_has_no_files_to_propose(opened: Callable[..., Session]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
+from tests.drafts.machine import require_drafts
 from tests.sizes import spread
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -72,12 +73,13 @@ def test_an_edit_keeps_permissions_and_drops_set_uid_bits(
 def test_a_chmod_is_undone(
     tmp_path: Path, make_session: Callable[..., Session], command: str, old: int, new: int
 ) -> None:
+    require_drafts()
     folder = tmp_path / "work/sub"
     folder.mkdir(parents=True)
     path = folder / "a.txt"
     path.write_text("one\n", encoding="utf-8")
     path.chmod(old)
-    session = make_session(tmp_path / "work", sandbox="off", durable=False, state=str(tmp_path / "state"))
+    session = make_session(tmp_path / "work", sandbox="namespaces", durable=False, state=str(tmp_path / "state"))
     words = command.format(mode=new | 0o100 * ("-R" in command), name="sub/a.txt", folder="sub")
     assert session.call("Bash", {"command": words}).ok
     assert stat.S_IMODE(path.stat().st_mode) == new | 0o100 * ("-R" in command)

@@ -244,7 +244,7 @@ def test_git_writes_its_own_settings_but_none_that_run_programs(work: Path, sand
             "git remote set-url up ../down.git && git remote rename up down",
             "git checkout -q -b follows --track main",
             "git branch -u other && git branch -m follows followed | tail -1",
-            "git switch -q main && git branch -D followed",
+            "git switch -q main && git branch -d followed",
         ):
             result = _bash(session, command)
             assert result.data["exit_code"] == 0, (command, result.text)

@@ -60,12 +60,12 @@ def test_a_block_with_other_indentation_than_its_file_keeps_its_own(
         node = rng.choice(tree.nodes)
         old, before = tree.text(node.children, 1), tree.text()
         node.children.append(grower.block(1))
-        shown = [
+        shown_old, shown_new = (
             "".join(row.removeprefix(units[1]) for row in text.splitlines(keepends=True))
             for text in (old, tree.text(node.children, 1))
-        ]
+        )
         text, wanted = ((others + part) if above else (part + others) for part in (before, tree.text()))
-        assert spliced(text, plan_edit(text, *shown)) == wanted
+        assert spliced(text, plan_edit(text, shown_old, shown_new)) == wanted
 
 
 def test_lines_that_lost_all_depths_prove_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handrail.errors import SessionOver
 from handrail.journal import NoJournal
 from handrail.pipeline.call_state import Approved, Progress, Ran
 from handrail.pipeline.finish import Recorder
@@ -31,7 +32,10 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
         return ran
     if command.tier == "read_only":
         return ran
-    host, is_job = services.command_host(), not judged.tool.drafted(judged.args)
+    try:
+        host, is_job = services.command_host(), not judged.tool.drafted(judged.args)
+    except SessionOver:  # the session was closed while the command ran
+        return ran
     if is_job and not host.too_many_entries:  # its changes are recorded when it ends
         return ran
     why = _TOO_MANY if is_job else host.no_drafts or _NO_DRAFT

@@ -423,7 +423,7 @@ WHY = {
     "read_only": "`{target}` would be run",
     "ordinary": "`{target}` would be run",
     "destructive": "`{target}` destroys data for good or raises its privileges",
-    "discard": "`{target}` may discard files, and without a draft they cannot be restored",
+    "discard": "`{target}` may discard files, and no draft can restore them; `handrail doctor` says how to get one",
     "doubt": "the effects of `{target}` are not known: {doubt}",
     "unproven read": "`{target}` reads files named by variables or substitutions: a secret may be among them",
     "unproven write": "`{target}` changes files named by variables or substitutions",
