@@ -60,7 +60,7 @@ FETCHES = [
     "git fetch origin main",
     "git pull --rebase",
     "git -C . pull | tail -5",
-    "git checkout main && git pull",
+    "git switch main && git pull",
     "git stash && git pull --ff-only && git log --oneline -3",
     "git ls-remote origin",
     "git fetch --all",

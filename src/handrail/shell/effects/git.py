@@ -149,6 +149,8 @@ _NETWORK = {
     "svn": (),
 }
 _CHANGES_TREE = ("checkout", "restore", "switch", "reset", "stash", "merge", "rebase", "pull", "cherry-pick", "revert")
+_CHANGED_BY_WORDS = ("rm", "mv", "checkout", "restore", "clone", "reset", "clean", "stash", "push")
+"""Verbs whose words decide what is changed or lost."""
 _STAGE = re.compile(r"^:[0-3]:")
 _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
@@ -302,7 +304,7 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
             out.extend(arg.files("write", below=True))
     elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
         out.append(FileEffect("write", ".", below=True))
-    doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
+    doubtful = verb in _CHANGED_BY_WORDS and unknown
     return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
 
 

@@ -47,7 +47,7 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     if doubt:
         script = next((arg for arg in args if not (arg.text or "-").startswith(("-", "+"))), None)
         files = script.files("read") if base in SHELLS and script is not None and "script file" in doubt else ()
-        return Ruling(why=doubt, doubt=doubt, files=tuple(files))
+        return Ruling(why=doubt, doubt="" if "runs a script file" in doubt else doubt, files=tuple(files))
     if base == "env":
         return _judge_env(args, bool(inner))
     if base == "command" and not inner:
