@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+from handrail.journal.database import WHOLE, Database
+
 from benchmarks.editing import contents
 from benchmarks.measure import Line, Scale, Times, contest, cpu_time, seconds
 from handrail import Session, Settings
 from handrail.journal import Origin, PendingRecord, Record
 from handrail.journal.browse import CallFilter, read_page
-from handrail.journal.database import WHOLE, Database
 from handrail.journal.queries import JournalReader
 from handrail.journal.records import begin_row, end_row
 from handrail.journal.store import SqliteJournal

@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from handrail import Session
+from handrail.journal.logs import GENESIS, get_logs_path, hash_text
 from handrail.journal.store import get_default_path
 from handrail.web.access import PageAccess
 from handrail.web.ansi import render_ansi
@@ -139,13 +140,19 @@ def test_a_damaged_journal_is_reported(browser: TestClient, session: Session) ->
     edit(session)
     session.close()
     path = get_default_path(os.environ["HANDRAIL_STATE"])
+    assert browser.get("/").status_code == 200
     with sqlite3.connect(path) as db:
         db.execute("UPDATE calls SET touches = 'no json', arguments = '{' WHERE seq = 1")
     db.close()
     assert browser.get("/").status_code == 200 and browser.get("/calls/1").status_code == 200
     Path(path).write_bytes(b"no database at all, not even a short one" * 100)
+    assert browser.get("/").status_code == 200  # the index is made again
+    text = '[1,0,"start",[[99,"id",1],[]]]'
+    Path(get_logs_path(path), "000002.log").write_text(f"{hash_text(GENESIS, text)} {text}\n", encoding="ascii")
+    Path(path).unlink()
     answer = browser.get("/")
     assert answer.status_code == 500 and "The journal cannot be read" in answer.text
+    assert "newer version" in answer.text
 
 
 async def read_events(app: PageAccess, cookie: str, query: bytes, site: Site, most: int) -> list[dict[str, Any]]:

@@ -186,6 +186,8 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
         shown = True
         if not _show_row(row, reader, screen, options.json):
             return 0
+    if damage := reader.list_damage():
+        warn(f"(the journal is damaged: {escape(damage[0].why)}; `handrail journal repair` keeps what can be read)")
     if project and not shown and newest:
         warn(f"(no calls in {escape(project)} yet; --all shows those of all projects)")
     while options.follow:

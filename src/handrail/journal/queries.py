@@ -17,28 +17,17 @@ from typing import Any
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
-from handrail.journal.database import (
-    GENESIS,
-    Anchor,
-    BrokenEntry,
-    ChainEntry,
-    Database,
-    connect,
-    hash_entry,
-    load_images,
-    lock_file,
-)
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, Queries, read_hashed_columns
-from handrail.journal.retention import STAGE, read_removed
-from handrail.journal.salvage import TolerantQueries
-from handrail.journal.spool import Spooled, get_spool_path, has_spooled, parse_hash, parse_spool, read_moved
+from handrail.journal.contents import Contents
+from handrail.journal.importing import import_old
+from handrail.journal.index import BrokenEntry, Index, find_broken, is_damage, open_index, set_aside
+from handrail.journal.logs import get_logs_path, list_logs, read_heads, require_possible
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, Queries
 from handrail.policy.paths import is_within
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
-SPOOL_BROKEN = "rows were changed or removed before they came into the database"
 ADDED_CALL = "the row was added by another program"
 ADDED_FILE = "a file was added to the row by another program"
 _PAGE = 256
@@ -175,24 +164,19 @@ class JournalReader:
         self.db: Queries = self._open()
 
     def _open(self) -> Queries:
-        path = self.path
         try:
-            if not os.path.isfile(path):
+            require_possible(self.path)
+            import_old(self.path)
+            if not os.path.isfile(os.path.join(get_logs_path(self.path), "numbers")):
                 raise JournalFailed(journal=self.path, why="there is no journal yet")
-            db = connect(path, mode="ro")
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.Error as error:
+            self._index = open_index(self.path)
+        except (sqlite3.Error, OSError) as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
-        self._merged = -1
-        """How many bytes of the spool are merged, where they cannot be moved."""
-        if version != VERSION:
-            db.close()
-            raise JournalFailed(
-                journal=self.path, why=f"its format is {version}; this version of Handrail reads {VERSION}"
-            )
-        self._sqlite = db
-        self._tolerant = TolerantQueries(db)
-        return self._tolerant
+        return _RebuildingQueries(self)
+
+    @property
+    def _sqlite(self) -> sqlite3.Connection:
+        return self._index.connection
 
     def __enter__(self) -> JournalReader:
         return self
@@ -201,48 +185,38 @@ class JournalReader:
         self.close()
 
     def close(self) -> None:
-        self._tolerant.close()
+        self._index.close()
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """Convert database errors to `JournalFailed`. Rows that wait in the spool are moved or merged first."""
+        """Convert database errors to `JournalFailed`. The index is brought up to date first."""
         try:
-            self._take_spooled()
+            if not self._sqlite.in_transaction:
+                self._refresh()
             yield
         except (sqlite3.Error, OSError) as error:
+            if isinstance(error, sqlite3.Error) and is_damage(error):
+                self.rebuild()
             raise JournalFailed(journal=self.path, why=str(error)) from None
 
-    def _take_spooled(self) -> None:
-        if not has_spooled(self.path) or self._sqlite.in_transaction:
+    def _refresh(self) -> None:
+        if not self._index.is_current():
+            self._index.close()
+            self._index = open_index(self.path)
             return
         try:
-            Database(self.path).close()
-        except (sqlite3.Error, OSError):  # a disk that is read-only, or a journal that is locked
-            self._merge_spooled()
+            self._index.sync()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            self.rebuild()
 
-    def _merge_spooled(self) -> None:
-        """Show the rows of the spool as if they were in the tables, by views of this connection alone."""
-        run = self.db.execute
-        size = os.stat(get_spool_path(self.path)).st_size
-        if size == self._merged:
-            return
-        self._merged = size
-        run("PRAGMA temp_store = MEMORY")
-        for name in ("calls", "chain"):
-            run(f"DROP VIEW IF EXISTS temp.{name}")
-            run(f"DROP TABLE IF EXISTS temp.spooled_{name}")
-            run(f"CREATE TEMP TABLE spooled_{name} AS SELECT * FROM main.{name} WHERE 0")
-            run(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} UNION ALL SELECT * FROM temp.spooled_{name}")
-        run("DROP TABLE IF EXISTS temp.head")
-        run("CREATE TEMP TABLE head AS SELECT * FROM main.head")
-        n, seq, digest = run("SELECT n, seq, hash FROM main.head").fetchone()
-        spooled = _read_spooled(self.db, self.path)
-        for row in spooled.rows:
-            n, seq = n + 1, seq + 1
-            digest = hash_entry(digest, n, seq, "whole 0", [row, []])
-            run(f"INSERT INTO temp.spooled_calls VALUES ({', '.join('?' * len(CALL_COLUMNS))})", (seq, *row))
-            run("INSERT INTO temp.spooled_chain VALUES (?, ?, ?, ?)", (n, seq, "whole 0", digest))
-        run("UPDATE temp.head SET n = ?, seq = ?, hash = ?", (n, seq, digest))
+    def rebuild(self) -> Index:
+        """Make the index again, from the logs."""
+        self._index.close()
+        set_aside(self.path, keep=False)
+        self._index = open_index(self.path)
+        return self._index
 
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
@@ -295,9 +269,7 @@ class JournalReader:
             seq = rows[-1][0] + 1 if rows else None
 
     def _list_workspaces(self, project: str) -> list[bytes] | None:
-        """The workspaces of a project; None in a journal without their index, and where they are too many."""
-        if not self._has_workspace_index():
-            return None
+        """The workspaces of a project; None where they are too many."""
         above, first, behind = _find_bounds(project)
         places = [*above]
         while len(places) <= _MOST_WORKSPACES:
@@ -308,9 +280,6 @@ class JournalReader:
             first = row[0]
             places.append(first)
         return None
-
-    def _has_workspace_index(self) -> bool:
-        return any(row[1] == "calls_workspace" for row in self.db.execute("PRAGMA index_list(calls)"))
 
     def iterate_changing_calls(
         self, *, first: int = 0, before: int | None = None, session: str = "", workspace: str = ""
@@ -379,13 +348,13 @@ class JournalReader:
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
         """Within `errors`: the entries after entry ``since`` with which calls came to an end, and their calls."""
-        query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n LIMIT ?"
+        query = "SELECT entry, seq FROM calls WHERE entry > ? ORDER BY entry LIMIT ?"
         return self.db.execute(query, (since, _bound(limit))).fetchall()
 
     def read_newest_entry(self) -> int:
-        """The newest entry of the chain."""
+        """The newest entry with which a call came to an end."""
         with self.errors():
-            return int(self.db.execute("SELECT n FROM head").fetchone()[0])
+            return int(self.db.execute("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0])
 
     def find_call(self, call: str | int) -> CallRow | None:
         """The call of that number, or, failing that, the newest one with that id."""
@@ -408,7 +377,8 @@ class JournalReader:
 
     def _read_removed_calls(self) -> int:
         """The number up to which calls were removed."""
-        return read_removed(self.db).seq
+        row = self.db.execute("SELECT value FROM meta WHERE key = 'removed'").fetchone()
+        return int(row[0]) if row else 0
 
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
@@ -430,17 +400,19 @@ class JournalReader:
 
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():
-            return load_images(self._sqlite, digests)
+            return Contents(get_logs_path(self.path)).load(digests)
 
     def measure_use(self) -> StorageUse:
         """Return the size of the before-images."""
         with self.errors():
-            sums = "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images"
-            return StorageUse(*self.db.execute(sums).fetchone())
+            count, size = Contents(get_logs_path(self.path)).measure()
+            return StorageUse(count, size, size)
 
     def measure_journal(self) -> int:
-        """The bytes of the whole journal."""
-        return os.path.getsize(self.path)
+        """The bytes of all logs, and of the contents beside them."""
+        with self.errors():
+            logs = sum(os.path.getsize(path) for path in list_logs(get_logs_path(self.path)).values())
+            return logs + Contents(get_logs_path(self.path)).measure()[1]
 
     def compute_stats(self, *, session: str = "", project: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
@@ -457,13 +429,23 @@ class JournalReader:
             return tools, {code: count for code, count in self.db.execute(codes, values) if code}
 
     def count_entries(self) -> int:
-        """How many entries the chain has; of a shared journal, all chains."""
-        return self.read_newest_entry()
+        """How many entries all chains have."""
+        with self.errors():
+            return int(self.db.execute("SELECT coalesce(sum(n), 0) FROM logs").fetchone()[0])
 
     def find_last_call(self) -> int:
         """The number of the newest call."""
         with self.errors():
-            return int(self.db.execute("SELECT seq FROM head").fetchone()[0])
+            return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
+
+    def list_damage(self) -> list[BrokenEntry]:
+        """The damage that was found so far, and the logs that lost their ends, without looking for more."""
+        heads = read_heads(get_logs_path(self.path))  # first: they are never ahead of the logs
+        with self.errors():
+            rows = self.db.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
+            logs = dict(self.db.execute("SELECT log, n FROM logs").fetchall())
+        cut = [head for log, head in heads.items() if log in logs and logs[log] < head.n]
+        return [*(BrokenEntry(*row) for row in rows), *(BrokenEntry(head.seq, "rows are missing") for head in cut)]
 
     def verify(self) -> BrokenEntry | None:
         """Return the first place where the journal was changed; None if it is intact."""
@@ -471,61 +453,11 @@ class JournalReader:
 
     def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:
         """The places where the journal was changed: one does not hide the others."""
-        anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
-            intact = _read_spooled(self.db, self.path).intact
-            self.db.execute("BEGIN")
-            try:
-                return list(islice(self._verify(anchor, intact), limit))
-            finally:
-                self._tolerant.roll_back()
-
-    def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> Iterator[BrokenEntry]:
-        removed = read_removed(self.db)
-        walk = ChainWalk(ChainEntry(removed.n, removed.hash or GENESIS), removed.seq)
-        entered = removed.n == 0
-        held = anchor is None
-        attempts: dict[int, int] = {}
-        for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
-            if stage == "lost":
-                row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                yield walk.report_lost(row)
-                walk.skip(ChainEntry(n, digest))
-                continue
-            content = self._read_content(n, seq, stage)
-            entered = entered or (stage == STAGE and content == [*removed])
-            if stage != STAGE:
-                attempts[seq] = max(attempts.get(seq, 0), _read_attempt(stage) + 1)
-            if broken := walk.check(n, seq, stage, digest, content):
-                yield broken
-            held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
-        if broken := walk.check_end(ChainEntry(*self.db.execute("SELECT n, hash FROM head").fetchone())):
-            yield broken
-        if not entered:
-            yield BrokenEntry(1, "the beginning of the journal is missing")
-        if not spool_intact:
-            yield BrokenEntry(walk.next_call, SPOOL_BROKEN)
-        if not held:
-            yield BrokenEntry(walk.next_call, "rows are missing at the end (removed, or lost in a power failure)")
-        yield from self._find_added_rows(attempts)
-
-    def _read_content(self, n: int, seq: int, stage: str) -> Sequence[Any]:
-        """The columns that the hash of an entry covers; none if the entry itself was changed."""
-        if stage == STAGE:
-            return [*read_removed(self.db, n)]
-        try:
-            return read_hashed_columns(self.db, seq, stage)
-        except (KeyError, ValueError, AttributeError):  # no stage of ours
-            return [()]
-
-    def _find_added_rows(self, attempts: dict[int, int]) -> Iterator[BrokenEntry]:
-        """Rows that nobody has put into the chain."""
-        for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
-            if seq not in attempts:
-                yield BrokenEntry(seq, ADDED_CALL)
-        for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
-            if seq in attempts and attempt >= attempts[seq]:
-                yield BrokenEntry(seq, ADDED_FILE)
+            broken, differs = find_broken(self.path, self._index)
+            if differs:
+                self.rebuild()
+            return list(islice(broken, limit))
 
     def _select(self, session: str, project: str) -> tuple[str, list[Any]]:
         """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
@@ -540,48 +472,19 @@ class JournalReader:
         return " AND ".join(parts), values
 
 
-class ChainWalk:
-    """Checks the entries of a hash chain one after the other, behind ``start``.
+class _RebuildingQueries:
+    """Queries on the index; one that meets damage is made again on a new index."""
 
-    It goes on behind an entry that is wrong: with the hash that is written there, or with the one that should be.
-    """
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader = reader
 
-    def __init__(self, start: ChainEntry, calls: int = 0) -> None:
-        self._n, self._hashes = start.n, {start.hash}
-        self.next_call = calls + 1
-        """The number behind the newest call so far."""
-
-    def skip(self, removed: ChainEntry) -> None:
-        """Continue after entries that were removed before they were sent here."""
-        self._n, self._hashes = removed.n, {removed.hash}
-
-    def check(self, n: int, seq: int, stage: str, digest: str, content: Sequence[Any]) -> BrokenEntry | None:
-        """Take the next entry; ``content``: the columns that its hash covers."""
-        before, self._n = self._n, n
-        next_call = self.next_call
-        self.next_call = max(seq + 1, next_call) if isinstance(seq, int) else next_call
-        if n != before + 1:
-            self._hashes = {digest}
-            return BrokenEntry(next_call, "one or more entries are missing before this one")
-        expected = {hash_entry(last, n, seq, stage, content) for last in self._hashes}
-        if digest in expected:
-            self._hashes = {digest}
-            return None
-        self._hashes = {digest, *expected}
-        return BrokenEntry(seq, "the row is missing" if content[0] is None else "the row was changed")
-
-    def check_end(self, newest: ChainEntry) -> BrokenEntry | None:
-        """Whether the last entry is the newest one."""
-        if self._n != newest.n or newest.hash not in self._hashes:
-            return BrokenEntry(self.next_call, "one or more rows are missing at the end")
-        return None
-
-    def report_lost(self, row: tuple[int, str] | None) -> BrokenEntry:
-        """An entry that says that others were lost."""
-        if row and row[0] == 0:
-            return BrokenEntry(self.next_call, SPOOL_BROKEN)
-        known = f"(entry {row[0]} existed)" if row else ""
-        return BrokenEntry(self.next_call, f"the end of the journal is missing here {known}")
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:
+        try:
+            return self._reader._sqlite.execute(query, values)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return self._reader.rebuild().connection.execute(query, values)
 
 
 def _end_before(number: int | None) -> int:
@@ -606,25 +509,6 @@ def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
         above.append(os.path.dirname(above[-1]))
     below = project.rstrip("/") + "/"
     return [*map(os.fsencode, above)], os.fsencode(below), os.fsencode(below[:-1] + "0")  # 0 follows the slash
-
-
-def _read_attempt(stage: str) -> int:
-    """The number behind the word of a stage."""
-    number = str(stage).partition(" ")[2]
-    return int(number) if number.isdecimal() else 0
-
-
-def _read_spooled(db: Queries, path: str) -> Spooled:
-    """The rows that wait in the spool of a journal that is only read, and whether none is missing."""
-    with contextlib.ExitStack() as held:
-        raw = anchor = b""
-        with contextlib.suppress(FileNotFoundError):
-            file = held.enter_context(open(get_spool_path(path), "rb"))
-            lock_file(file.fileno(), 10.0)  # given back when the file is closed
-            raw = file.read()
-        with contextlib.suppress(FileNotFoundError), open(get_spool_path(path) + ".anchor", "rb") as file:
-            anchor = file.read(64)
-        return parse_spool(raw, read_moved(db), parse_hash(anchor))
 
 
 _REQUIRED: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect": "", "tool": "", "call_id": ""}

@@ -300,8 +300,8 @@ class JournalFailing(NoteFacts):
     why: str
 
 
-class JournalSetAside(NoteFacts):
-    code = "journal_set_aside"
+class JournalDamaged(NoteFacts):
+    code = "journal_damaged"
     path: str
 
 
