@@ -22,7 +22,8 @@ from handrail.shell.sandbox.git_settings import run_git, with_settings
 _EVERYDAY = re.compile(
     r"(?:objects|refs|logs|reftable|rr-cache|rebase-apply|rebase-merge|sequencer|branches|lost-found"
     r"|lfs/(?:objects|tmp|cache|incomplete|locks))(?:/.*)?"
-    r"|(?:index|HEAD|[A-Z_]+_HEAD|packed-refs|shallow|config|gc\.pid)(?:\.lock|\.new)?|sharedindex\..*|lfs|modules|worktrees"
+    r"|(?:index(?:\.stash\.\d+)?|next-index-\d+|HEAD|[A-Z_]+_HEAD|packed-refs|shallow|config|gc\.pid)(?:\.lock|\.new)?"
+    r"|sharedindex\..*|lfs|modules|worktrees"
     r"|(?:COMMIT_EDIT|TAG_EDIT|NOTES_EDIT|MERGE_|SQUASH_)MSG|MERGE_(?:MODE|RR|AUTOSTASH)(?:\.lock)?|AUTO_MERGE"
     r"|BISECT_\w+|NOTES_MERGE_\w+(?:/.*)?|(?:BRANCH|EDIT)_DESCRIPTION|ADD_EDIT\.patch|addp-hunk-edit\.diff|description"
     r"|info/(?:exclude|refs|sparse-checkout|packs|commit-graphs?/.*)(?:\.lock)?|gc\.log(?:\.lock)?|hooks/[^/]+\.sample"
