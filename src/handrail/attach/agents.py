@@ -19,6 +19,7 @@ from handrail.attach.sandboxes import read_limits
 from handrail.attach.wrapped import Ended, RegisteredCommand, Started, Unwrapped, find_signal
 from handrail.errors import JournalFailed, OutsideWorkspace, ToolError
 from handrail.journal import BeforeImage, PendingRecord, Record, Token
+from handrail.journal.records import PROMPT
 from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.session import Session
@@ -27,8 +28,6 @@ from handrail.shell.start_process import CommandStreams
 if TYPE_CHECKING:
     from handrail.pipeline.call_state import Judged
 
-PROMPT = "Prompt"
-"""The name under which prompts are in the journal."""
 _MOST_SAVED = 64 << 20
 """Of a larger file no copy is saved before an edit."""
 _NOTIFICATION = "<task-notification>"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from handrail.drafts.places import read_mounts
 from handrail.frozen import frozen
+from handrail.shell.sandbox.confinement import is_inside
 
 _PRIVATE = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - commands in drafts have their own
-_ESCAPES = {r"\040": " ", r"\011": "\t", r"\012": "\n", r"\134": "\\"}
 
 
 @frozen
@@ -64,14 +65,14 @@ def _read_locks(pid: str) -> list[str]:
 def _list_read_only(pid: int, workspace: str) -> Iterator[str]:
     """The paths of the workspace that a process sees and cannot change; raises `_Unknown` if it sees other files."""
     mounts = _read_mounts(pid)
-    around = max((path for path in mounts if _is_inside(workspace, path)), key=len)
+    around = max((path for path in mounts if is_inside(workspace, path)), key=len)
     if not _is_same_file(pid, workspace):
         raise _Unknown(f"the agent shows it another {workspace}")
     if not mounts[around]:
         yield workspace
     for path, is_writable in mounts.items():
-        if not _is_inside(path, workspace) or path == workspace:
-            if not (_is_same_file(pid, path) or any(_is_inside(path, one) for one in _PRIVATE)):
+        if not is_inside(path, workspace) or path == workspace:
+            if not (_is_same_file(pid, path) or any(is_inside(path, one) for one in _PRIVATE)):
                 raise _Unknown(f"the agent hides {path} from it")
         elif not _is_same_file(pid, path) and _holds_something(path):
             raise _Unknown(f"the agent hides {path} from it")
@@ -82,14 +83,9 @@ def _list_read_only(pid: int, workspace: str) -> Iterator[str]:
 def _read_mounts(pid: int) -> dict[str, bool]:
     """The mounts that a process sees, and whether each can be written to. A later one covers those below it."""
     mounts: dict[str, bool] = {}
-    with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            fields = line.split(" ")
-            path = fields[4]
-            for escaped, plain in _ESCAPES.items():
-                path = path.replace(escaped, plain)
-            mounts = {one: value for one, value in mounts.items() if not _is_inside(one, path)}
-            mounts[path] = "rw" in fields[5].split(",")
+    for row in read_mounts(f"/proc/{pid}/mountinfo"):
+        mounts = {one: value for one, value in mounts.items() if not is_inside(one, row.point)}
+        mounts[row.point] = row.is_writable
     return mounts
 
 
@@ -105,7 +101,3 @@ def _is_same_file(pid: int, path: str) -> bool:
 def _holds_something(path: str) -> bool:
     """Whether there is more than a place to mount on, which the agent has made for the time of the command."""
     return bool(os.listdir(path)) if os.path.isdir(path) else os.path.lexists(path) and os.lstat(path).st_size > 0
-
-
-def _is_inside(path: str, tree: str) -> bool:
-    return path == tree or path.startswith(tree.rstrip("/") + "/")

@@ -64,10 +64,10 @@ def _print_file(reader: JournalReader, seq: int, name: str) -> int:
     import os
 
     from handrail.journal.past_files import ContentsGone, read_past
+    from handrail.workspace import resolve_parent
 
-    above, last = os.path.split(os.path.abspath(name))
     try:
-        raw = read_past(reader, os.path.join(os.path.realpath(above), last), seq)
+        raw = read_past(reader, resolve_parent(os.path.abspath(name)), seq)
     except ContentsGone as error:
         raise Stop(f"{escape(name)} cannot be shown as of call {seq}: {error}") from None
     if raw is None:

@@ -21,15 +21,29 @@ class MountRow(NamedTuple):
     """A mount of this machine."""
 
     number: str
+    device: str
+    root: str
+    """The directory of the device that is mounted."""
     point: str
+    is_writable: bool
     kind: str
 
 
-def read_mounts() -> list[MountRow]:
-    """All mounts that this process sees; raises `OSError`."""
-    with open("/proc/self/mountinfo", "rb") as file:
+def read_mounts(table: str = "/proc/self/mountinfo") -> list[MountRow]:
+    """All mounts that this process sees, or the one whose ``table`` is given; raises `OSError`."""
+    with open(table, "rb") as file:
         rows = [line.split(b" ") for line in file.read(_MOST_MOUNTS).splitlines()]
-    return [MountRow(os.fsdecode(row[0]), _unescape(row[4]), os.fsdecode(row[row.index(b"-") + 1])) for row in rows]
+    return [
+        MountRow(
+            os.fsdecode(row[0]),
+            os.fsdecode(row[2]),
+            _unescape(row[3]),
+            _unescape(row[4]),
+            b"rw" in row[5].split(b","),
+            os.fsdecode(row[row.index(b"-") + 1]),
+        )
+        for row in rows
+    ]
 
 
 def _unescape(raw: bytes) -> str:

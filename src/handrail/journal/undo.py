@@ -34,7 +34,7 @@ from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, 
 from handrail.journal.undo_selection import UndoSelection, UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.settings import Settings
-from handrail.workspace import Root, WorkPath, Workspace
+from handrail.workspace import Root, WorkPath, Workspace, resolve_parent
 
 __all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport", "UnknownCall", "open_undo", "undo"]
 
@@ -139,8 +139,8 @@ def undo(
     """
     selection = UndoSelection(**which)
     if selection.file:
-        above, name = os.path.split(os.path.normpath(os.path.join(hands.origin.workspace, selection.file)))
-        selection = replace(selection, file=os.path.join(os.path.realpath(above), name))
+        file = resolve_parent(os.path.normpath(os.path.join(hands.origin.workspace, selection.file)))
+        selection = replace(selection, file=file)
     with _open_reader(journal) as reader:
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
         try:
@@ -229,20 +229,12 @@ def _undo_draft(
             journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
             raise refused from None
         if not done:
-            record = replace(record, token=replace(token, withdrawn=True))
-        text = (
-            describe_undo(call.tool, call.arguments)
-            if done
-            else f"call {row.seq} was not undone: its files have changed meanwhile"
-        )
-        ended = (
-            Result(call.tool, "ok", text)
-            if done
-            else Result(call.tool, "error", text, error=Failure("changed_since", text))
-        )
+            text = f"call {row.seq} was not undone: its files have changed meanwhile"
+            failed = Result(call.tool, "error", text, error=Failure("changed_since", text))
+            journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
+            return None
+        ended = Result(call.tool, "ok", describe_undo(call.tool, call.arguments))
         warning = journal.record(replace(record, result=ended))
-    if not done:
-        return None
     return UndoReport((row.seq,), restored, (), (), warning=warning or token.warning)
 
 

@@ -49,7 +49,7 @@ class UndoSelection:
 
     @property
     def is_newest(self) -> bool:
-        """Whether the newest change is meant, whatever it is."""
+        """Whether nothing is selected: the newest change is undone."""
         return not self._given
 
 

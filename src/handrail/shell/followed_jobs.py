@@ -201,7 +201,8 @@ class FollowedJobs:
         doubtful = [path for path in self._protected if before.is_fresh(path) and path in now.entries]
         done: list[PutBack] = []
         if judges and (changed or doubtful):
-            done = self._put_back_refused(before, now, dict.fromkeys([*changed, *doubtful]))
+            with contextlib.closing(self._saved):
+                done = self._put_back_refused(before, now, dict.fromkeys([*changed, *doubtful]))
             changed += (path for one in done for path in (one.path, os.path.dirname(one.path)))
         for path in changed:
             if before.entries.get(path) != now.entries.get(path):
@@ -263,6 +264,7 @@ class FollowedJobs:
             changes = [one for one in _list_changes(root, first, before, now) if not _is_same(one, contents)]
             if changes:
                 self.judge.record(command, root, changes, contents)
+        self._saved.close()
 
 
 def _list_changes(root: str, paths: Iterable[str], before: TreeListing, now: TreeListing) -> Iterator[DraftChange]:

@@ -61,7 +61,7 @@ class TreeRepair:
         return taken
 
     def _remove_link_above(self, path: str) -> str:
-        """Take out a link that stands in the place of a directory above; where it is now, or nothing."""
+        """Remove a link that has replaced a parent directory, and return its new place, or "" if there is none."""
         above = self.root
         for part in os.path.relpath(os.path.dirname(path), self.root).split("/"):
             above = os.path.normpath(os.path.join(above, part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ class SavedFiles:
         self._left = _MOST_BYTES
         self._blobs: dict[str, tuple[str, str]] = {}
         """By path: the repository, and the object that has the contents of the file."""
+        self._objects: dict[str, GitObjects] = {}
 
     def save_all(self, listing: TreeListing) -> None:
         """Save all files of which git does not have the contents, those at the top first, as long as there is room."""
@@ -71,9 +71,14 @@ class SavedFiles:
         if path not in self._blobs or not stat.S_ISREG(stamp[1]):
             return None
         root, identity = self._blobs[path]
-        with contextlib.closing(GitObjects(root)) as objects:
-            raw = objects.read(identity, b"blob")
+        objects = self._objects.setdefault(root, GitObjects(root))
+        raw = objects.read(identity, b"blob")
         return raw if raw is not None and len(raw) == stamp[2] else None
+
+    def close(self) -> None:
+        """End the processes that read git's objects; the next `find` starts them again."""
+        while self._objects:
+            self._objects.popitem()[1].close()
 
 
 @frozen

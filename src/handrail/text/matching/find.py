@@ -17,8 +17,8 @@ text and then around each line, and `forgiving` has all levels above.
 A literal match wins if it consists of whole words and does not begin inside the indentation of a line. It never begins
 inside a "\\r\\n", and three cases are not simply literal:
 
-- A match that begins or ends inside a word does not count beside others, and alone is refused, unless every occurrence
-  is meant.
+- A match that begins or ends inside a word does not count beside others, and alone is refused, unless `replace_all`
+  is set.
 - A match that begins inside the indentation of a line stands for whole lines, quoted with a part of their indentation.
 - One line of code quoted without its indentation, replaced by several, leaves their depth open: they are literal where
   they fit the lines around, indented like that line where only this fits, and refused otherwise.
