@@ -1,4 +1,4 @@
-"""Every interface opens its sessions with the same rules, guarded secrets and journal: the table in docs/policy.md."""
+"""Every interface opens its sessions with the same rules, secrets and journal: see docs/policy-reference.md."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ INTERFACES: Mapping[str, Drive] = {
     "Pydantic AI": pydantic_ai_toolset,
     "smolagents": smolagents_tools,
 }
-PAGE = (Path(__file__).parents[1] / "docs" / "policy.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "policy-reference.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

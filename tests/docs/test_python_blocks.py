@@ -162,7 +162,7 @@ def test_the_policy_of_the_handbook_refuses_all_that_it_does_not_name(place: Pla
     place.write("lib/a.txt", "kept\n")
     place.write(".env", "KEY=secret\n")
     place.write("docs/index.md", "a\n")
-    place.python(only("policy.md", "class DocsOnly") + DOCS_ONLY, cwd=place.folder)
+    place.python(only("policy-reference.md", "class DocsOnly") + DOCS_ONLY, cwd=place.folder)
     assert (place.project / "lib" / "a.txt").exists() and not (place.project / "a.md").exists()
 
 

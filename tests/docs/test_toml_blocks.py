@@ -14,7 +14,8 @@ from handrail.policy.files import load as load_rules
 from tests.docs.pages import Block, blocks_of
 
 CONFIG = {"settings.md", "agent.md", "fleet.md"}
-RULES = {"policy.md", "checks-and-hooks.md"}
+POLICY = ("policy.md", "policy-reference.md")
+RULES = {*POLICY, "checks-and-hooks.md"}
 ELSEWHERE = {
     "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals
     "dialects.md": "tests/test_dialect_docs.py",  # spoken
@@ -48,7 +49,7 @@ def test_the_checks_and_hooks_say_what_the_page_says() -> None:
     assert [(hook.event, len(hook.rules), hook.seconds) for hook in file.hooks] == [("before", 2, 60), ("after", 0, 10)]
 
 
-@pytest.mark.parametrize("block", blocks_of("toml", page="policy.md"), ids=str)
+@pytest.mark.parametrize("block", [block for page in POLICY for block in blocks_of("toml", page=page)], ids=str)
 def test_rules_are_taken_from_every_file_that_may_hold_them(block: Block, tmp_path: Path) -> None:
     written = tomllib.loads(block.text)
     expected = len(written.get("rules", [])) + sum(map(len, written.get("permissions", {}).values()))
