@@ -93,6 +93,8 @@ class Access:
     """Of a deletion: the file gets another name in the same call, and its contents are kept."""
     instead: str = ""
     """Of a file that a tool changes: the path that is meant if nothing is at the target, and something is there."""
+    lent_to: str = ""
+    """Of a hidden file that a command asks to see: that command. `why` names all that it asks for."""
     observed: bool = False
     """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
@@ -120,6 +122,10 @@ class NetworkGrant:
 
 
 NO_NETWORK = NetworkGrant()
+
+
+LENT = "hidden files for one command"
+"""The rule of a verdict on secrets that a command asks to see."""
 
 
 @frozen

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
-from handrail.model import NO_NETWORK, Access, Answer, Approve, NetworkGrant, Question, Verdict
+from handrail.model import LENT, NO_NETWORK, Access, Answer, Approve, NetworkGrant, Question, Verdict
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
@@ -31,20 +31,16 @@ class Approvals:
         own: Callable[[Sequence[Access]], Verdict | None] = lambda _: None,
     ) -> None:
         """``own``: the verdict on Handrail's own files, which no policy and no earlier answer overrides."""
-        self._policy = policy
+        self.policy = policy
         self._approve = approve
         self._origin = origin
         self._own = own
         self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
-    @property
-    def policy(self) -> Policy:
-        return self._policy
-
     def follow(self, policy: Policy) -> None:
         """Judge by another policy from now on."""
-        self._policy = policy
+        self.policy = policy
 
     def approve(self, judged: Judged) -> Approved:
         """Let a judged call pass, after asking a person where the verdict says so.
@@ -60,9 +56,9 @@ class Approvals:
         return own if own and _STRICT[own.decision] > _STRICT[verdict.decision] else verdict
 
     def _judge_by_policy(self, accesses: Sequence[Access]) -> Verdict:
-        verdict = self._policy.judge(accesses)
+        verdict = self.policy.judge(accesses)
         if not isinstance(verdict, Verdict):
-            kind = type(self._policy).__name__
+            kind = type(self.policy).__name__
             raise ValueError(f"{kind}.judge must return a Verdict, not {repr(verdict)[:80]}")
         if verdict.decision != "ask" or not self._granted:
             return verdict
@@ -70,10 +66,11 @@ class Approvals:
             rest = [access for access in accesses if _name_resource(access, accesses) not in self._granted]
         if len(rest) == len(accesses):
             return verdict
-        left = self._policy.judge(rest) if rest else Verdict("allow")
+        left = self.policy.judge(rest) if rest else Verdict("allow")
         if left.decision != "allow":
             return left
-        return Verdict("allow", FOR_SESSION, "the user allowed this for the session")
+        rule = LENT if all(access.lent_to for access in accesses if access not in rest) else FOR_SESSION
+        return Verdict("allow", rule, "the user allowed this for the session")
 
     def _obtain_consent(self, judged: Judged) -> Consent | None:
         """None if nobody needs to be asked. A person who rewrote the call with an earlier answer is not asked again."""
@@ -101,11 +98,6 @@ class Approvals:
             with naming("approve"):
                 _require_shown(answer, shown or ())
         return Consent(answer, shown)
-
-    @property
-    def can_ask(self) -> bool:
-        """Whether there is anybody to ask."""
-        return self._approve is not None
 
     def approve_changes(self, judged: Judged, verdict: Verdict, changes: ObservedChanges) -> Consent:
         """Ask about the changes that a command has made in a draft; raises `Denied` or `NeedsApproval`.
@@ -137,7 +129,7 @@ class Approvals:
             return judged.proposed()
         except ToolError:
             reads = [Access("read", access.target, access.path) for access in judged.accesses if access.path]
-            if self._policy.judge(reads).decision == "allow":
+            if self.policy.judge(reads).decision == "allow":
                 raise
             return None
 
@@ -158,7 +150,7 @@ class Approvals:
         ports = find_ports(local) if by_person else ()
         beyond = [access for access in out if not is_local(access)]
         opened = bool(beyond) and self._opens_network(accesses, beyond, consent, granted)
-        filters = getattr(self._policy, "filters", None)
+        filters = getattr(self.policy, "filters", None)
         if not by_person and filters and filters(accesses):
             return NetworkGrant(filtered=True)
         return NetworkGrant(
@@ -173,23 +165,20 @@ class Approvals:
             return True
         if granted or self._is_alone_by_rule(accesses, out):
             return True
-        return all(access.fetches for access in out) and self._policy.judge(out).decision == "allow"
+        return all(access.fetches for access in out) and self.policy.judge(out).decision == "allow"
 
     def _is_alone_by_rule(self, accesses: Sequence[Access], out: Sequence[Access]) -> bool:
-        return _is_alone(accesses) and all(map(self._is_by_rule, out))
-
-    def _is_by_rule(self, access: Access) -> bool:
-        verdict = self._policy.judge([access])
-        return verdict.decision == "allow" and bool(verdict.source)
+        verdicts = (self.policy.judge([access]) for access in out)
+        return _is_alone(accesses) and all(one.decision == "allow" and one.source for one in verdicts)
 
     def remember(self, accesses: Sequence[Access], verdict: Verdict, consent: Consent) -> tuple[NoteFacts, ...]:
         """Save a lasting answer after its first use; returns a note if it could not be saved."""
         if consent.answer.lasting == "once":
             return ()
-        to_ask = [access for access in accesses if self._policy.judge([access]).decision == "ask"]
+        to_ask = [access for access in accesses if self.policy.judge([access]).decision == "ask"]
         with self._lock:
             self._granted.update(_name_resource(access, accesses) for access in to_ask)
-        remember = getattr(self._policy, "remember", None)
+        remember = getattr(self.policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not verdict.allow:
             return ()
         place = next((access.place for access in accesses if access.action == "run"), "")
@@ -272,7 +261,7 @@ def _name_resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str
     if access.action == "network":
         whole = next((one for one in accesses if one.action == "run"), access)
         return access.action, whole.target, whole.place
-    return access.action, access.path or access.target, access.place
+    return access.action, access.path or access.target, f"{access.place}\0{access.lent_to}"
 
 
 def _is_alone(accesses: Sequence[Access]) -> bool:

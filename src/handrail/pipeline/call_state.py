@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry, Token
-from handrail.model import Access, Answer, Call, NetworkGrant, Result, Verdict
+from handrail.model import LENT, Access, Answer, Call, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
 from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
@@ -234,8 +234,9 @@ class Approved:
 
     @property
     def by_person(self) -> bool:
-        """Whether a person has seen this call and allowed it, now or earlier in this session."""
-        return self.consent is not None or self.previous.verdict.rule == FOR_SESSION
+        """Whether a person has allowed this call, now or earlier in this session, and not only lent it secrets."""
+        rule = self.previous.verdict.rule
+        return rule != LENT if self.consent else rule == FOR_SESSION
 
     @property
     def may_change_files(self) -> bool:

@@ -167,6 +167,14 @@ class ToolContext:
     def _send(self, event: SessionEvent) -> None:
         self._services.events().send(event, self._received.on_event)
 
+    def lend_secrets(self) -> tuple[str, ...]:
+        from handrail.secrets.redaction import LentSecrets  # only needed here
+
+        lent = [one for one in self._accesses if one.lent_to]
+        paths = tuple(path for one in lent for path in (self._locate_read(one), one.path))
+        self._services.redactions.insert(0, LentSecrets(paths))
+        return paths
+
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         list_trees = getattr(self._services.approvals.policy, "visible_trees", None)
         trees: Sequence[str] | None = list_trees() if list_trees else None

@@ -537,7 +537,8 @@ class CallDraft:
         host = self._services.command_host()
         upper = self.open_draft.directory.upper
         files = (change.path for change in changes.changes if change.after and change.after.type == "file")
-        host.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
+        if not any(access.lent_to for access in approved.accesses):  # then secrets may be in them
+            host.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
         in_git = [repository.top for repository, _ in find_repositories(changes)]
         if in_git:
             host.begin_changes(in_git)

@@ -28,9 +28,8 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
     approved = ran.previous
     judged = approved.previous
     command = next((access for access in approved.accesses if access.action == "run"), None)
-    if command is None or not judged.tool.drafted or isinstance(services.recorder.journal, NoJournal):
-        return ran
-    if command.tier == "read_only":
+    changes_files = command is not None and command.tier != "read_only"
+    if not changes_files or not judged.tool.drafted or isinstance(services.recorder.journal, NoJournal):
         return ran
     try:
         host, is_job = services.command_host(), not judged.tool.drafted(judged.args)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from handrail.model import FileDiff, Question, Verdict
 from handrail.pipeline.call_state import Judged, ObservedChanges, Proposed
@@ -95,8 +94,5 @@ def _find_command_argument(judged: Judged, command: str) -> str:
     if getattr(judged.args, "command", None) != command:
         return ""
     arguments = judged.call.arguments
-    return next((name for name, value in arguments.items() if _holds(value, command)), "")
-
-
-def _holds(value: Any, command: str) -> bool:
-    return value == command or (isinstance(value, list) and bool(value) and value[-1] == command)
+    last = {name: value[-1] if isinstance(value, list) and value else value for name, value in arguments.items()}
+    return next((name for name, value in last.items() if value == command), "")

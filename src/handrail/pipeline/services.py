@@ -57,6 +57,8 @@ class Services:
     """Accepts what a call writes to protected files while jobs run; the list takes the paths."""
     tracked_files: Callable[[], TrackedFiles]
     """Imports them when they are first needed."""
+    redactions: list[Redaction]
+    """All that hide secrets in answers: the settings' own, and one for each command that was lent secrets."""
 
     def shows_contents(self, path: str) -> bool:
         """Whether the contents of a file may be shown to the model: nothing and nobody keeps them from it."""
@@ -65,7 +67,9 @@ class Services:
 
     def hide(self, text: str) -> str:
         """A text for the host or the model, with placeholders in the place of secrets."""
-        return self.redaction.hide(text) if self.redaction else text
+        for redaction in self.redactions:
+            text = redaction.hide(text)
+        return text
 
 
 def open_command_host(

@@ -178,6 +178,7 @@ class Session:
             workspace=self.workspace,
             tracker=self.tracker,
             redaction=redaction,
+            redactions=[redaction] if redaction else [],
             approvals=Approvals(self.policy, approve, self.origin, self._judge_own_files),
             recorder=Recorder(self._journal, self.origin, self.dialect),
             locks=Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds),
@@ -502,8 +503,8 @@ class Session:
 
     def _finish(self, result: Result, progress: Progress, traceback: str = "") -> Result:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
-        if self._services.redaction:
-            result = self._services.redaction.result(result)
+        for redaction in self._services.redactions:
+            result = redaction.result(result)
         if self._command_host and (restored := self._command_host.take_put_back()):
             from handrail.tools.bash import list_put_back  # only needed after a job or a hook
 

@@ -48,7 +48,7 @@ def _add(lines: Sequence[str], path: str, place: str) -> None:
     new: dict[str, Rule] = {}
     for line in filter(None, lines):
         rule = from_line(line, project=False)
-        rule = replace(rule, place=place) if rule.actions == {"run"} else rule
+        rule = replace(rule, place=place) if rule.actions == {"run"} or rule.lends else rule
         if (rule.text, rule.place) not in known:
             new[line] = rule
     if not new:

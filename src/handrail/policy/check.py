@@ -48,7 +48,7 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
 
 def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
     """Whether the first speaks of all that the second speaks of."""
-    if not rule.actions <= above.actions:
+    if above.lends or not rule.actions <= above.actions:
         return False
     if rule.actions <= frozenset(FILE_ACTIONS):
         if not above.paths or not rule.paths:
@@ -82,7 +82,7 @@ def _explain_uncounted(rule: Rule, locked: bool) -> str:
 
 def _find_built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
     """Whether a built-in rule decides before an allow rule for all that it matches."""
-    if rule.tier != "allow" or not rule.paths:
+    if rule.tier != "allow" or not rule.paths or rule.lends:
         return ""
     names: set[str] = set()
     for path, action in product(_make_samples(rule, root, home), sorted(rule.actions)):

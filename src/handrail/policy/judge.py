@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from handrail.model import Access, Action, Decision, Mention, Verdict
+from handrail.model import LENT, Access, Action, Decision, Mention, Verdict
 from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, SecretFiles, load_built_in_rules
 from handrail.policy.hosts import display_hosts, find_mentioned_hosts, list_reached_hosts, strip_usual_port
@@ -100,7 +100,7 @@ class RuleSet:
     def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
         self.all = rules
         self._wide = deep
-        self._home = roots[0] if roots else "/"
+        self.home = roots[0] if roots else "/"
         self._files: dict[str, tuple[list[Rule], Rule | None, PathSet | None]] = {}
         for action in FILE_ACTIONS:
             mine = [rule for rule in rules if action in rule.actions]
@@ -115,7 +115,7 @@ class RuleSet:
     def find(self, access: Access, filtered: Callable[[], bool] = lambda: False) -> Rule | None:
         """The first rule that speaks of the access. ``filtered``: a proxy holds what uses it to the allowed hosts."""
         if access.action == "run":
-            place = access.place or self._home
+            place = access.place or self.home
             return next((rule for rule in self._run if rule.speaks_of_command(parse_access(access), place)), None)
         if access.action == "network":
             return self._of_hosts(access, filtered)
@@ -194,8 +194,10 @@ class RulePolicy:
         self.files = tuple(files)
         self._defaults: Defaults = get_defaults(mode)
         locked = any(file.locked for file in files)
-        rules = [rule for file in files for rule in file.rules]
+        every = [rule for file in files for rule in file.rules]
+        rules = [rule for rule in every if not rule.lends]
         self._locked = locked
+        self._lending = [rule for rule in every if rule.lends and rule.loosens and (rule.locked or not locked)]
         allows = [rule for rule in rules if rule.tier == "allow"]
         counted = [rule for rule in allows if rule.loosens and (rule.locked or not locked)]
         exact = [r for r in rules if r.exact and r.tier != "deny" and r.loosens and (r.locked or not locked)]
@@ -397,11 +399,24 @@ class RulePolicy:
         ):
             return self._judge_by_mode(what, access)
         if refused:
-            return refused
+            is_built_in = not refused.source and not self._defaults.fixed
+            return self._judge_lending(access) if access.lent_to and is_built_in else refused
         rule = self._allow.file(access.action, access.path or access.target)
         if rule:
             return describe_rule(rule, access)
         return _DEFERRED if access.deferred and not self._defaults.fixed else self._judge_by_mode(what, access)
+
+    def _judge_lending(self, access: Access) -> Verdict:
+        """Judge a hidden file that a command asks to see: a rule about both allows it, or a person."""
+        place = os.path.realpath(os.path.join(self._allow.home, access.place))
+        run = Access("run", access.lent_to, place=place, script=access.script)
+        for rule in self._lending:
+            paths = PathSet([rule.paths], self._roots, self._home, deep=False)
+            if rule.speaks_of_command(parse_access(run), place) and paths.find(access.path):
+                return describe_rule(rule, access)
+        file, command = self._suggest_rule(replace(access, lent_to="")), self._suggest_rule(run)
+        line = f"{file} for {command.removeprefix('allow ')}" if file and command else ""
+        return Verdict("ask", LENT, f"`{escape(access.lent_to)}` asks to see {access.why}, hidden as secret", "", line)
 
     def _judge_reached(self, access: Access) -> Verdict | None:
         """Judge the files that a command reaches without naming them; None if that changes nothing."""

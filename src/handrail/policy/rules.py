@@ -43,6 +43,7 @@ _TOOL = re.compile(r"([A-Za-z_]\w*)(?:\((.*)\))?", re.DOTALL)
 _READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
 _WRITES = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 _TOOLS = (*_READS, *_WRITES, "Delete", "Bash", "Network", "Call")
+_LENDS = ") for Bash("
 _PLAIN = re.compile(r"[a-z][\w./-]*(?: [\w./@%+,:-]+)*", re.ASCII)
 _KEYWORD = re.compile("if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc")
 
@@ -194,6 +195,11 @@ class Rule:
     """Of a rule about commands: the directory that they run in; empty: any."""
 
     @property
+    def lends(self) -> bool:
+        """Whether it shows a hidden file to a command."""
+        return bool(self.paths and self.command)
+
+    @property
     def exact(self) -> bool:
         """Whether the rule has a full name; only such a rule overrides a built-in one."""
         if self.command:
@@ -240,7 +246,7 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     rule = Rule(
         actions, cast("Decision", tier), escape(text), _get_text(table, "why"), paths, pattern, host, tool, *examples
     )
-    rule = replace(rule, place=_place(table, actions))
+    rule = replace(rule, place=_place(table, rule))
     if any(examples) and not (paths or command):
         raise BadRule("examples need a path or a command in the same rule", "match")
     return rule
@@ -252,14 +258,14 @@ def _parse_inline_table(table: Mapping[str, Any]) -> Rule:
     if more:
         raise BadRule("only `in` and `why` are allowed beside `rule`", more[0])
     rule = from_line(_get_text(table, "rule"), project=False)
-    return replace(rule, why=_get_text(table, "why"), place=_place(table, rule.actions))
+    return replace(rule, why=_get_text(table, "why"), place=_place(table, rule))
 
 
-def _place(table: Mapping[str, Any], actions: frozenset[Action]) -> str:
+def _place(table: Mapping[str, Any], rule: Rule) -> str:
     place = _get_text(table, "in")
     if place and not place.startswith("/"):
         raise BadRule("must be an absolute path", "in")
-    if place and actions != {"run"}:
+    if place and rule.actions != {"run"} and not rule.lends:
         raise BadRule("only for run: the directory of the command; use path for files", "in")
     return place.rstrip("/") or place
 
@@ -296,10 +302,21 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         if inner:
             _glob(inner)
         return Rule(frozenset({"call"}), decision, text, tool=inner or "")
+    if inner and _LENDS in inner:
+        return _parse_lending(tool, decision, text, inner, project)
     actions: frozenset[Action] = frozenset({"read"}) if tool in _READS else frozenset({"delete"})
     if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
         actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
     return Rule(actions, decision, text, paths=(_parse_path(_parse_claude_path(inner, project)),) if inner else ())
+
+
+def _parse_lending(tool: str, tier: Decision, text: str, inner: str, project: bool) -> Rule:
+    """A rule that shows a hidden file to one command: `allow Read(.env) for Bash(npm run dev)`."""
+    path, _, command = inner.partition(_LENDS)
+    if tool != "Read" or tier != "allow":
+        raise BadRule(f'"{text}": only "allow Read(file) for Bash(command)" goes with a command')
+    paths = (_parse_path(_parse_claude_path(path, project)),)
+    return Rule(frozenset({"read"}), tier, text, paths=paths, command=_parse_command(_parse_claude_command(command)))
 
 
 def _suggest(name: str, what: str, known: Sequence[str]) -> str:

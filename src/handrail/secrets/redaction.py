@@ -28,6 +28,16 @@ _MOST_BYTES = 1 << 20
 _PLACEHOLDER = re.compile(r"⟦secret:([0-9a-f]{12,64})⟧")
 _ASSIGNED = re.compile(r"\s*(?:export\s+)?[\w.-]+\s*=\s*(.*?)\s*")
 
+_LENT = (  # the values in a file of any format: group 1
+    re.compile(
+        r"""^\s*(?:export\s+|-\s+)?(?:["']?[\w.-]+["']?\s*[=:]\s*)?["']?(.{8,}?)["']?,?(?:\s+#.*)?\s*$""", re.MULTILINE
+    ),
+    re.compile(r"""["']([^"'\n]{8,})["']"""),
+    re.compile(r"""(?i:pass\w*|pwd|secret|token|key)["']?\s*[=:]\s*["']?([^\s"',]+)"""),
+    re.compile(r"\bpassword\s+(\S+)"),
+    re.compile(r"://[^\s/:@]*:([^\s/@]+)@"),
+)
+
 
 class Redaction:
     """The secrets of one session and their placeholders. Thread-safe."""
@@ -136,6 +146,31 @@ class Redaction:
             )
             for one in accesses
         )
+
+
+class LentSecrets(Redaction):
+    """Hides what hidden files hold that a command was lent. The model cannot use these values, so none is restored."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        super().__init__(value for path in paths for value in _list_lent_values(path))
+
+    def _make_placeholder(self, _: str) -> str:
+        return "[secret]"
+
+
+def _list_lent_values(path: str) -> Iterator[str]:
+    """Whatever may be secret in a file, or in all files of a directory."""
+    if os.path.isdir(path):
+        for here, _, names in os.walk(path):
+            yield from (value for name in names for value in _list_lent_values(os.path.join(here, name)))
+        return
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(_MOST_BYTES)
+    except OSError:  # the command cannot read it either
+        return
+    yield text.strip()
+    yield from (match[1] for pattern in _LENT for match in pattern.finditer(text))
 
 
 class RedactionSettings(Protocol):

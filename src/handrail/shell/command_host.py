@@ -134,6 +134,8 @@ class CommandOptions:
     """The streams, the environment and the script of a command that another agent runs."""
     on_end: Callable[[], None] | None = None
     """Called when it has ended."""
+    lent: tuple[str, ...] = ()
+    """Hidden paths that it sees."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -636,7 +638,7 @@ class CommandHost:
             self._services.grant(given.ports)
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=given.visible)
-        layers = self._hide_paths(given.draft)
+        layers = self._hide_paths(given.draft, given.lent)
         if layers:
             read_only = tuple(given.streams.read_only) if given.streams else ()
             spawn = partial(spawn, draft=replace(layers, read_only=read_only))
@@ -696,8 +698,8 @@ class CommandHost:
         self._has_listed = True
         return self._options.hidden() if self._options.hidden else ()
 
-    def _hide_paths(self, draft: OpenDraft | None) -> DraftLayers | None:
-        """Have nothing run that sees a hidden path: in a draft it is absent, elsewhere a mount covers it.
+    def _hide_paths(self, draft: OpenDraft | None, lent: Sequence[str] = ()) -> DraftLayers | None:
+        """Have nothing run that sees a hidden path but for ``lent``: in a draft it is absent, elsewhere it is covered.
 
         Returns the layers of the draft. Raises `BadCommand` or `OSError` if something cannot be hidden.
         """
@@ -708,7 +710,7 @@ class CommandHost:
                 tracked.look(os.path.realpath(root))
         self._starting.hidden = None
         if boundary.namespaced:
-            self._starting.hidden = self._list_hidden()
+            self._starting.hidden = [path for path in self._list_hidden() if path not in lent]
         drafted = draft if isinstance(boundary, NamespaceBoundary) else None
         layers = self._make_layers(drafted) if drafted else None
         if boundary.namespaced and layers is None and (count := len(self._list_masked())) > MOST_MASKED:

@@ -97,6 +97,7 @@ class Args(Arguments):
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
     background: Annotated[bool, Field(description="Return at once; see BashOutput")] = False
     keep: Annotated[bool, Field(description="After timeout, continue in background")] = False
+    secrets: Annotated[Sequence[str], Field(description="Hidden files it needs, such as .env; asks the user")] = ()
 
     @cached_property
     def patch(self) -> PatchCall | None:
@@ -240,6 +241,7 @@ def accesses(args: Args) -> list[Access]:
         )
         for one in effects.commands
     ]
+    lent = set(map(posixpath.normpath, args.secrets))
     files = [
         Access(
             file.action,
@@ -254,10 +256,20 @@ def accesses(args: Args) -> list[Access]:
             passed=file.passed,
         )
         for file in effects.files
+        if file.action != "read" or _make_relative(args.workdir, file.path) not in lent
     ]
     several = parts if len(parts) > 1 else []
     out = network_call.declare(effects) if effects.network or effects.possible_network else []
-    return [whole, *dict.fromkeys([*several, *files, *out]), Access("read", args.workdir)]
+    return [whole, *dict.fromkeys([*several, *files, *out]), Access("read", args.workdir), *_list_lent(args, place)]
+
+
+def _list_lent(args: Args, place: str) -> list[Access]:
+    """The hidden files that the command asks to see; last, so that any other question comes first."""
+    every, script = ", ".join(map(escape, args.secrets)), args.effects.script
+    return [
+        Access("read", path, by_command=True, why=every, place=place, lent_to=args.command, script=script)
+        for path in map(posixpath.normpath, args.secrets)
+    ]
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
@@ -357,6 +369,7 @@ def run_command(
         reads=reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
         streams=ctx.streams,
+        lent=ctx.lend_secrets() if args.secrets else (),
     )
     if command_host.boundary.namespaced:
         options = replace(options, visible=ctx.list_visible(reads, where if args.effects.git else ""))

@@ -201,6 +201,9 @@ class Context(Protocol[L_co]):
     def is_sent_again(self) -> bool:
         """Whether exactly this call was refused before for a line that looks like a placeholder."""
 
+    def lend_secrets(self) -> tuple[str, ...]:
+        """The hidden files that the command of this call may see; no answer shows their values from now on."""
+
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         """The only trees that the command of this call may see; None: all.
 

@@ -114,6 +114,9 @@ class _ContextBelow:
     def needs_port(self, port: int) -> bool:
         return self._ctx.needs_port(port)
 
+    def lend_secrets(self) -> tuple[str, ...]:
+        return self._ctx.lend_secrets()
+
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         return self._ctx.list_visible(proven, git)
 
