@@ -64,8 +64,8 @@ def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
     before = snapshot(project), snapshot(tmp_path / "home")
     completed = handrail("init", "--yes", cwd=project, variables=variables)
     assert (completed.returncode, completed.stderr) == (0, b"")
-    assert "handrail init --undo\n    handrail mcp install claude --undo" in completed.stdout.decode("utf-8")
-    assert "handrail" in json.loads((tmp_path / "home" / ".claude.json").read_text(encoding="utf-8"))["mcpServers"]
+    assert "handrail detach claude\n    handrail init --undo\n" in completed.stdout.decode("utf-8")
+    assert "hooks" in json.loads((tmp_path / "home" / ".claude" / "settings.json").read_text(encoding="utf-8"))
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with Session(project, mode="ask") as session:
@@ -73,9 +73,19 @@ def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
         assert session.prepare("Bash", {"command": "make deploy"}).verdict.decision == "ask"
     again = handrail("init", cwd=project, variables=variables)
     assert again.stdout.startswith(b"Nothing to propose")
-    for words in (["init", "--undo"], ["mcp", "install", "claude", "--undo"]):
+    for words in (["init", "--undo"], ["detach", "claude"]):
         assert handrail(*words, cwd=project, variables=variables).returncode == 0
     assert (snapshot(project), snapshot(tmp_path / "home")) == before
+
+
+def test_clients_without_hooks_and_those_that_use_our_tools_get_mcp(
+    tmp_path: Path, project: Path, variables: dict[str, str]
+) -> None:
+    for name in ("claude", "codex", "crush"):
+        install(tmp_path, name)
+    assert handrail("mcp", "install", "codex", cwd=project, variables=variables).returncode == 0
+    shown = json.loads(handrail("init", "--json", cwd=project, variables=variables).stdout)
+    assert [one["name"] for one in shown["proposals"]] == ["attach claude", "rules", "client crush"]
 
 
 @pytest.mark.parametrize("words", [["init", "--yes"], ["policy", "trust", "--sha256"]])

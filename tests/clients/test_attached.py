@@ -170,6 +170,29 @@ def trust_hooks(scene: Attached) -> None:
             file.write(f"[hooks.state.{json.dumps(hook['key'])}]\ntrusted_hash = {json.dumps(hook['currentHash'])}\n")
 
 
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX])
+def test_attach_and_doctor_try_the_installed_version(
+    attached: Callable[[Agent], Attached], agent: Agent, tmp_path: Path
+) -> None:
+    scene = attached(agent)
+    name = {"claude": "Claude Code", "codex": "Codex"}[agent.name]
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / agent.name).symlink_to(scene.program[0])
+    scene.environment["PATH"] = f"{programs}:{scene.environment['PATH']}"
+    works = "its commands run in drafts, and can be undone"
+    doctor = json.loads(scene.handrail("doctor", "--json"))
+    assert {one["name"]: one for one in doctor["checks"]}[f"attached {name}"]["detail"] == works
+    scene.handrail("detach", agent.name)
+    outcome = scene.handrail("attach", agent.name)
+    if agent is CODEX:  # trust stays with the hooks, and they are the same as before
+        (scene.home / ".codex" / "config.toml").write_text("", encoding="utf-8")
+        assert f"Tried {name}: {works}." in outcome
+        outcome, works = scene.handrail("attach", agent.name), "it runs Handrail's hooks only after you trust them"
+    assert f"Tried {name}: {works}" in outcome
+    assert scene.read() == {}
+
+
 COMMANDS = [
     "echo new > new.txt",
     "sed -i s/one/two/ a.txt",

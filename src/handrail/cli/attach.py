@@ -33,18 +33,19 @@ def parser(command: str = "attach") -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.cli.attached_clients import attach, list_installed
+    from handrail.cli.attached_clients import attach, list_attachable, list_installed
 
-    if options.agent:
-        attach(options.agent, required=options.required)
-        return 0
     installed = list_installed()
+    if options.agent:
+        attach(options.agent, installed.get(options.agent), required=options.required)
+        return 0
     if not installed:
         raise Stop("no agent is on the search path; name the one that you use")
-    if not _confirm(f"Attach {' and '.join(installed.values())}? [y/n] "):
+    known = list_attachable()
+    if not _confirm(f"Attach {' and '.join(known[name].name for name in installed)}? [y/n] "):
         raise Stop("nothing was changed")
-    for name in installed:
-        attach(name, required=options.required)
+    for name, program in installed.items():
+        attach(name, program, required=options.required)
     return 0
 
 

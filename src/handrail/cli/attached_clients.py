@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from handrail.attach import launcher
+from handrail.cli.attach_probe import probe
 from handrail.cli.common import find_state
 from handrail.cli.configuration_errors import explain_failures
 from handrail.cli.output import Stop, UsageError, write
@@ -28,17 +29,20 @@ def list_attachable() -> dict[str, ClientKind]:
 
 
 def list_installed() -> dict[str, str]:
-    """The attachable agents on this machine: their names, and what people call them."""
-    return {name: kind.name for name, kind in list_attachable().items() if find_program(name)}
+    """The attachable agents on this machine: their names and programs.
+
+    Ask before you attach one: a program below a directory where settings were written counts as untrusted.
+    """
+    return {name: program for name in list_attachable() if (program := find_program(name))}
 
 
-def list_attached() -> list[str]:
-    """What people call the agents that have our hooks."""
-    return [kind.name for name, kind in list_attachable().items() if _is_attached(name, kind)]
+def list_attached() -> dict[str, ClientKind]:
+    """The agents that have our hooks, by name."""
+    return {name: kind for name, kind in list_attachable().items() if _is_attached(name, kind)}
 
 
-def attach(name: str, *, required: bool = False) -> None:
-    """Write the launcher and the settings of one agent; raises `Stop` if a file cannot be changed.
+def attach(name: str, program: str | None, *, required: bool = False) -> None:
+    """Write the launcher and the settings of one agent and try it; raises `Stop` if a file cannot be changed.
 
     ``required``: whether the tools of attached agents fail when the helper cannot be reached.
     """
@@ -56,9 +60,9 @@ def attach(name: str, *, required: bool = False) -> None:
         write(f"{client.name} is {'attached' if is_new else 'already attached'}: {escape(file.path)}\n")
         for command in others:
             write(f"Another hook sees its commands: {escape(command)}. What it rewrites runs without Handrail.\n")
-    if "attach" in client.note:
-        write(f"{client.note['attach']}\n")
-    write("Its commands and edits can be undone: `handrail undo`. `handrail detach` disconnects it.\n")
+    tried = probe(program, client.probe)
+    write(f"Tried {client.name}: {tried.detail}{f'; {tried.fix}' if tried.fix else ''}.\n")
+    write(f"`handrail undo` undoes what it does; `handrail detach {name}` disconnects it.\n")
 
 
 def detach(name: str) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from handrail.settings import Settings
 
 _ABOUT = """\
-Check what works on this machine, by purpose: edit files, search, run commands, drafts, chat, MCP, the web page.
+Check what works on this machine, by purpose: edit files, search, run commands, drafts, chat, MCP, the web page. Each
+attached agent runs a harmless command for a scripted model: no account is used.
 
 Each purpose is `ready`, `limited` (it works, with the limit that is named) or `missing`, with the way to fix it.
 --details lists every single check. Nothing is installed. The few test files in the workspace and in the state
@@ -152,6 +153,11 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     installation = by_name["installation"]
     if not installation.ok:
         purposes.append(Purpose(installation.name, "limited", installation.detail, installation.fix))
+    purposes += [
+        Purpose(check.name, "ready" if check.ok else "limited", check.detail, check.fix)
+        for check in checks
+        if check.purpose == "attach"
+    ]
     if shared := by_name.get("shared journal"):
         purposes.append(Purpose(shared.name, "ready" if shared.ok else "missing", shared.detail, shared.fix))
     return purposes
@@ -252,7 +258,21 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     yield _check_journal(state)
     if settings and settings.journal:
         yield _check_shared_journal(settings.journal)
+    if settings:
+        yield from _check_attached()
     yield from _check_extras()
+
+
+def _check_attached() -> Iterator[Check]:
+    """Try each attached agent with a harmless command."""
+    from handrail.cli.attach_probe import probe
+    from handrail.cli.attached_clients import list_attached, list_installed
+
+    installed = list_installed()
+    for name, client in list_attached().items():
+        tried = probe(installed.get(name), client.probe)
+        needed = tried.works is not None
+        yield Check(f"attached {client.name}", bool(tried.works), tried.detail, tried.fix, needed, "attach")
 
 
 def _check_journal(configured: str | None) -> Check:

@@ -1,4 +1,4 @@
-"""`handrail init`: look at a project and this machine, and propose rules and a client to connect."""
+"""`handrail init`: look at a project and this machine, and propose agents to attach, rules and checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
@@ -17,10 +17,13 @@ from handrail.programs import find_on_path
 from handrail.text.display import escape
 from handrail.text.toml_lines import write_value
 
+if TYPE_CHECKING:
+    from handrail.mcp.install.entry import ClientKind
+
 _ABOUT = """\
-Look at this project and this machine, and propose what makes the first day easy: rules for the test and build commands
-that the project names, checks of edited files, and the clients to connect. Each proposal is shown and asked about;
-nothing is written without a yes. At the end you read how to undo it.
+Look at this project and this machine, and propose what makes the first day easy: agents to attach, rules for the test
+and build commands that the project names, checks of edited files, and MCP for clients without hooks. Each proposal is
+shown and asked about; nothing is written without a yes. At the end you read how to undo it.
 
 Without a terminal, or with --dry-run, the proposals are only shown; --yes takes all of them."""
 
@@ -124,10 +127,30 @@ def _answers_yes() -> bool:
 
 
 def _find_proposals(root: str) -> list[tuple[Proposal, Callable[[], None]]]:
-    proposals = []
+    proposals = _propose_attaching()
     if not os.path.lexists(os.path.join(root, PROJECT)):
         proposals += [proposal for proposal in (_propose_rules(root), _propose_checks(root)) if proposal]
     return proposals + _propose_clients()
+
+
+def _propose_attaching() -> list[tuple[Proposal, Callable[[], None]]]:
+    """The agents of this machine that keep their own tools."""
+    from handrail.cli.attached_clients import attach, list_attachable, list_attached, list_installed
+
+    attached, known = list_attached(), list_attachable()
+    return [
+        (
+            Proposal(
+                f"attach {name}",
+                f"Attach {known[name].name}: undo, rules and a record for what its own tools do",
+                tuple(path for path, _ in known[name].list_attach_places(os.environ)),
+                f"handrail detach {name}",
+            ),
+            partial(attach, name, program),
+        )
+        for name, program in list_installed().items()
+        if name not in attached and not _is_connected(known[name])
+    ]
 
 
 def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
@@ -186,19 +209,24 @@ def _hash(text: str) -> str:
 
 
 def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
-    """The MCP clients whose programs are installed here and that do not know Handrail yet."""
+    """The MCP clients that cannot be attached, are installed here and do not know Handrail yet."""
     from handrail.mcp.install.entry import load_clients
 
     proposals: list[tuple[Proposal, Callable[[], None]]] = []
     for name, client in load_clients().items():
-        paths = client.places("user", os.getcwd(), os.environ)
-        if client.needs_root or not find_on_path(name) or any(_mentions_us(path) for path in paths):
+        if client.attach or client.needs_root or not find_on_path(name) or _is_connected(client):
             continue
+        paths = client.places("user", os.getcwd(), os.environ)
         title = f"Connect {client.name}: add the MCP server to its configuration"
         path = next((path for path in paths if os.path.exists(path)), paths[0])
         undo = f"handrail mcp install {name} --undo"
         proposals.append((Proposal(f"client {name}", title, (path,), undo), partial(_install, name)))
     return proposals
+
+
+def _is_connected(client: ClientKind) -> bool:
+    """Whether the client has our MCP server."""
+    return any(_mentions_us(path) for path in client.places("user", os.getcwd(), os.environ))
 
 
 def _mentions_us(path: str) -> bool:

@@ -57,7 +57,7 @@ def show_status() -> int:
 def _list_attached() -> list[str]:
     from handrail.cli.attached_clients import list_attached
 
-    names = list_attached()
+    names = [client.name for client in list_attached().values()]
     return [f"Attached: {', '.join(names)}", ""] if names else []
 
 

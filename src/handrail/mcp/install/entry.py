@@ -60,6 +60,7 @@ class ClientKind:
     allow: Sequence[Mapping[str, Any]] = ()
     allow_entry: Mapping[str, Any] = field(default_factory=dict)
     attach: Sequence[Mapping[str, Any]] = ()
+    probe: Mapping[str, Any] = field(default_factory=dict)
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
         """The paths where the client may keep its file."""

@@ -1,0 +1,110 @@
+"""Try an attached agent: it runs a harmless command for a scripted model, and the journal tells how."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import find_state
+from handrail.frozen import frozen
+from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from handrail_demo.scripted_server import Script
+
+_SECONDS = 90
+_COMMAND = "echo handrail > probe.txt"
+_OFFLINE = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9") | {"NO_PROXY": "127.0.0.1"}
+"""Whatever an agent wants from the internet meanwhile, it does not get: no account is used."""
+
+
+@frozen
+class ProbeResult:
+    """What became of the command."""
+
+    works: bool | None
+    """None if it could not be tried."""
+    detail: str
+    fix: str = ""
+
+
+def probe(program: str | None, how: Mapping[str, Any]) -> ProbeResult:
+    """Run the installed agent once, or twice if its hooks need trust; ``how`` is its `probe` in `clients.toml`."""
+    trust = how.get("trust", "")
+    if not program:
+        return ProbeResult(None, "not tried, because it is not on the search path", trust)
+    result = _run(program, how, how["words"])
+    if result.works or not trust or not _run(program, how, [*how["trusting"], *how["words"]]).works:
+        return result
+    return ProbeResult(False, "it runs Handrail's hooks only after you trust them", trust)
+
+
+def _run(program: str, how: Mapping[str, Any], words: list[str]) -> ProbeResult:
+    from handrail_demo.scripted_server import ScriptedServer
+
+    with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder, ScriptedServer(_use_shell(how)) as model:
+        project = os.path.realpath(folder)
+        given = [word.replace("{model}", model.url) for word in words]
+        proxies = _OFFLINE | {key.lower(): value for key, value in _OFFLINE.items()}
+        variables = {key: value.replace("{model}", model.url) for key, value in how["environment"].items()}
+        try:
+            done = subprocess.run(  # noqa: S603 - the agent that the person attaches
+                [program, *given],
+                cwd=project,
+                env={**os.environ, **proxies, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ProbeResult(False, f"it did not end within {_SECONDS} seconds")
+        except OSError as error:
+            return ProbeResult(False, f"it cannot be started: {error.strerror}")
+        if not os.path.exists(os.path.join(project, "probe.txt")):
+            last = done.stdout.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            return ProbeResult(False, f"it did not run the command: {escape(last)[:200]}")
+        return _read_journal(project)
+
+
+def _use_shell(how: Mapping[str, Any]) -> Script:
+    """A model that runs the command once, with the shell tool it is offered."""
+    from handrail_demo.scripted_server import Line, Seen
+
+    tools = [(tool, {**arguments, key: _COMMAND}) for tool, (key, arguments) in how["tools"].items()]
+
+    def answer(seen: Seen) -> Line:
+        offered = json.dumps(seen.body.get("tools", ()))
+        uses = [use for use in tools if f'"{use[0]}"' in offered][:1]
+        if uses:
+            tools.clear()
+        return Line("" if uses else "Done.", uses)
+
+    return answer
+
+
+def _read_journal(project: str) -> ProbeResult:
+    from handrail.journal import JournalFailed
+    from handrail.journal.queries import JournalReader
+    from handrail.journal.store import get_default_path
+
+    unused = ProbeResult(False, "its command ran without Handrail: this version does not use the hooks")
+    path = get_default_path(find_state())
+    if not os.path.exists(path):
+        return unused
+    try:
+        with JournalReader(path) as reader:
+            call = next((one for one in reader.iterate_calls(project=project) if one.tool == "Bash"), None)
+            if call is None:
+                return unused
+            if reader.read_files(call.seq):
+                return ProbeResult(True, "its commands run in drafts, and can be undone")
+            why = escape(call.output or "no draft").rstrip(".")
+            return ProbeResult(False, f"its commands are recorded, but cannot be undone: {why}")
+    except JournalFailed as error:
+        return ProbeResult(False, escape(error.why))
