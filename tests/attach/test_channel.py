@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail.attach import launcher
+from handrail.attach import launcher, wrapped
 from handrail.attach.client import handrail_run
 from tests.attach.conftest import Agent, Helper, finish
-from tests.attach.test_commands import read_tree
+from tests.attach.test_commands import list_calls, read_tree
 
 
 def test_only_the_user_reaches_the_socket_and_the_channels(agent: Agent) -> None:
@@ -68,6 +68,28 @@ handrail_run._run({str(agent.state / "attach")!r}, {call.name!r}, {text!r}, ["tr
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=agent.environment, check=False)
     assert b"no undo for this command" in done.stderr
     assert read_tree(agent.project) == {}
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_registration_lasts_a_minute_unless_the_person_is_asked(
+    place: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    assert wrapped._SECONDS_TO_START == 60
+    monkeypatch.setattr(wrapped, "_SECONDS_TO_START", 0.2)
+    call = wrapped.RegisteredCommand(str(place), 1, "true", os.getpid(), lambda started: wrapped.Ended())
+    if asks:
+        call.wait_for_person()
+    assert call.wait(1.0) is not asks
+    assert call.withdraw()
+    assert call.wait(60)
+
+
+def test_a_registration_starts_one_command(agent: Agent) -> None:
+    command = "echo once >> once.txt"
+    agent.before("Bash", {"command": command})
+    assert [finish(agent.start(command)).returncode for _ in range(2)] == [0, 0]
+    assert list_calls(agent) == [("Bash", "ok")]  # the second ran as if Handrail were not attached
+    assert read_tree(agent.project) == {"once.txt": b"once\nonce\n"}
 
 
 def test_a_registration_is_for_processes_below_the_agent(agent: Agent) -> None:

@@ -215,10 +215,9 @@ def test_prompts_mark_turns_and_the_end_of_a_turn_says_how_to_undo_it(agent: Age
     agent.hook("UserPromptSubmit", prompt="second")
     agent.run("echo 2 > second.txt; echo 3 > third.txt")
     spoken = agent.hook("Stop")["systemMessage"]
-    assert spoken.startswith("handrail: 2 files changed; `handrail undo --since ")
-    number = spoken.split("--since ")[1].split("`")[0]
+    assert spoken == "handrail: 2 files changed; `handrail undo --turn` undoes this turn"
     with Session(agent.project, settings=Settings(state=str(agent.state))) as session:
-        session.undo(since=number)
+        session.undo(turn=True, any_session=True)
     assert sorted(read_tree(agent.project)) == ["first.txt"]
 
 

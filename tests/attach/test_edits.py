@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,48 @@ def test_a_protected_file_is_a_question_and_a_secret_is_too(agent: Agent) -> Non
 
 def test_files_outside_of_the_project_are_left_to_the_agent(agent: Agent) -> None:
     assert agent.before("Write", {"file_path": str(agent.project.parent / "elsewhere.txt")}) == {}
+
+
+def change_in_place(path: Path) -> None:
+    path.write_bytes(b"theirs\n")
+
+
+def replace_file(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"theirs\n")
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [change_in_place, replace_file, Path.unlink])
+@pytest.mark.parametrize("how", ["read", "edited"])
+def test_a_file_that_changes_without_the_agent_is_in_the_log_once(
+    agent: Agent, undo: Undo, how: str, change: Callable[[Path], None]
+) -> None:
+    path = agent.project / "a.txt"
+    path.write_bytes(OLD)
+    agent.hook("UserPromptSubmit", prompt="begin")
+    if how == "edited":
+        edit(agent, "Edit", path, b"mine\n")
+    else:
+        agent.before("Read", {"file_path": str(path)})
+    agent.hook("Stop")
+    before = list_calls(agent)
+    change(path)
+    agent.hook("UserPromptSubmit", prompt="go on")
+    agent.hook("Stop")
+    assert list_calls(agent)[len(before) :] == [("Changed outside", "ok"), ("Prompt", "ok")]
+
+
+def test_what_calls_and_undo_change_is_not_outside(agent: Agent, undo: Undo) -> None:
+    path = agent.project / "a.txt"
+    path.write_bytes(OLD)
+    other = replace(agent, session="s2")
+    agent.before("Read", {"file_path": str(path)})
+    agent.run("echo command > a.txt")
+    edit(other, "Edit", path, b"other\n", "c2")
+    agent.hook("Stop")
+    undo()
+    agent.hook("Stop")
+    os.utime(path)
+    agent.hook("Stop")
+    assert [tool for tool, _ in list_calls(agent)] == ["Bash", "Edit", "Undo"]

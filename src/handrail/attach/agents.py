@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING
 from handrail.approval.ask_attached import Approvers
 from handrail.attach.agent_shell import AgentShell
 from handrail.attach.contracts import Contract, HookEvent, decide, tell
+from handrail.attach.outside import WatchedFiles
 from handrail.attach.sandboxes import read_limits
 from handrail.attach.wrapped import Ended, RegisteredCommand, Started, Unwrapped, find_signal
 from handrail.errors import JournalFailed, OutsideWorkspace, ToolError
 from handrail.journal import BeforeImage, PendingRecord, Record, Token
-from handrail.journal.records import PROMPT
 from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.session import Session
 from handrail.shell.start_process import CommandStreams
 
 if TYPE_CHECKING:
+    from handrail.journal.queries import JournalReader
     from handrail.pipeline.call_state import Judged
 
+OUTSIDE = "Changed outside"
+"""The name under which changes of others are in the journal."""
 _MOST_SAVED = 64 << 20
 """Of a larger file no copy is saved before an edit."""
 _NOTIFICATION = "<task-notification>"
@@ -53,12 +56,13 @@ class AttachedAgent:
         self._commands: dict[str, RegisteredCommand] = {}
         self._edits: dict[str, tuple[PendingRecord, Token]] = {}
         self._lock = threading.Lock()
-        self._prompt = 0
-        """The number of the last prompt in the journal."""
+        self._watched = WatchedFiles(self._is_recorded)
 
     @property
     def is_busy(self) -> bool:
-        return any(one.has_started and not one.wait(0) for one in self._commands.values())
+        with self._lock:
+            commands = list(self._commands.values())
+        return any(one.has_started and not one.wait(0) for one in commands)
 
     def close(self) -> None:
         for one in self._commands.values():
@@ -68,6 +72,7 @@ class AttachedAgent:
     def handle(self, event: HookEvent) -> bytes:
         """Handle one event; returns what the hook prints."""
         self.used = time.monotonic()
+        self._note_outside_changes()
         if event.kind == "prompt" and not event.prompt.startswith(_NOTIFICATION):
             self._begin_turn(event.prompt)
         elif event.kind == "before":
@@ -87,7 +92,7 @@ class AttachedAgent:
             return self._before_edit(event)
         if event.command:
             return self._before_command(event, event.command)
-        return self._judge_files(event, "Read", [event.read])[0] if event.read else b""
+        return self._before_read(event) if event.read else b""
 
     def _handle_after(self, event: HookEvent) -> None:
         if event.arguments.get("run_in_background"):
@@ -122,11 +127,12 @@ class AttachedAgent:
             if judged.verdict.decision == "deny":
                 return self._refuse(event, judged)
             if judged.verdict.decision == "ask" and self._contract.asks:
-                self._asked.add(event.call)
                 answer = decide("ask", f"handrail: {judged.verdict.why}")
         except ToolError as error:
             return decide("deny", f"handrail: {self._explain(error)}")
         self._register(event, arguments)
+        if answer:
+            self._note_question(event)
         return answer
 
     def _register(self, event: HookEvent, arguments: dict[str, str]) -> None:
@@ -146,9 +152,12 @@ class AttachedAgent:
         return decide("deny", f"handrail: {_join_lines(result.text)}")
 
     def _note_question(self, event: HookEvent) -> None:
-        """The agent asks its person about a command; if it starts, the person has allowed it."""
+        """The agent asks its person about a command; if it starts, whenever that is, the person has allowed it."""
         with self._lock:
-            self._asked |= {call for call, one in self._commands.items() if one.command == event.command}
+            asked = {call: one for call, one in self._commands.items() if one.command == event.command}
+            self._asked |= asked.keys()
+        for one in asked.values():
+            one.wait_for_person()
 
     def _run_command(self, call: str, command: str, is_job: bool, started: Started) -> Ended | Unwrapped:
         """Run a registered command in a draft; its streams are those of the wrapper."""
@@ -225,6 +234,12 @@ class AttachedAgent:
             judged.append(one)
         return answer, judged
 
+    def _before_read(self, event: HookEvent) -> bytes:
+        answer, judged = self._judge_files(event, "Read", [event.read])
+        if not answer:
+            self._watched.watch(path.real for one in judged for path in one.paths.values())
+        return answer
+
     def _before_edit(self, event: HookEvent) -> bytes:
         """Save the files as they are, before the agent's tool changes them."""
         answer, judged = self._judge_files(event, "Write", event.edited)
@@ -267,40 +282,56 @@ class AttachedAgent:
         self.session.journal.record(
             Record(pending.call, pending.accesses, pending.verdict, origin=self._origin, result=result, token=token)
         )
+        self._watched.watch(_list_paths(pending), token.seq)
+
+    # Changes of others.
+
+    def _note_outside_changes(self) -> None:
+        """Record files that changed since the agent has read or changed them. Nobody undoes them with the agent's."""
+        if self.is_busy:
+            return  # a command may be keeping its changes just now
+        with self._lock:
+            changing = {path for pending, _ in self._edits.values() for path in _list_paths(pending)}
+        for path in self._watched.list_changed(changing):
+            call, result = Call(OUTSIDE, {"path": self._locate(path) or path}), Result(OUTSIDE, "ok", "")
+            with contextlib.suppress(JournalFailed):
+                record = Record(call, (), Verdict("allow", "", ""), origin=self._origin, result=result)
+                self.session.journal.record(record)
+
+    def _is_recorded(self, path: str, digest: str, after: int) -> bool:
+        with contextlib.suppress(JournalFailed), self._open_journal() as reader:
+            return reader.find_last_change(path, digest, after) is not None
+        return False
+
+    def _open_journal(self) -> JournalReader:
+        from handrail.files.locks import state_directory
+        from handrail.journal.queries import JournalReader
+        from handrail.journal.store import get_default_path
+
+        return JournalReader(get_default_path(state_directory(self.session.settings.state)))
 
     # Turns.
 
     def _begin_turn(self, prompt: str) -> None:
         self._end_open_calls()
-        pending = PendingRecord(Call(PROMPT, {"text": prompt}), (), Verdict("allow", "", ""), (), self._origin)
         with contextlib.suppress(JournalFailed):
-            token = self.session.journal.begin(pending)
-            self._prompt = token.seq
-            result = Result(PROMPT, "ok", "")
-            self.session.journal.record(
-                Record(pending.call, (), pending.verdict, origin=self._origin, result=result, token=token)
-            )
+            self.session.record_prompt(prompt)
 
     def _summarize_turn(self) -> str:
         """What changed since the last prompt, and how to undo it; empty if nothing did."""
-        from handrail.files.locks import state_directory
-        from handrail.journal.queries import JournalReader
-        from handrail.journal.store import get_default_path
-
-        if not self._prompt:
-            return ""
-        path = get_default_path(state_directory(self.session.settings.state))
-        with contextlib.suppress(JournalFailed), JournalReader(path) as reader:
+        with contextlib.suppress(JournalFailed), self._open_journal() as reader:
+            session = self._origin.session
+            prompt = reader.find_prompt(session, reader.find_last_call() + 1)
             changed = {
                 file.path
-                for row in reader.iterate_calls(session=self._origin.session)
-                if row.seq > self._prompt
+                for row in reader.iterate_calls(session=session)
+                if prompt and row.seq > prompt
                 for file in reader.read_files(row.seq)
                 if file.after != file.before
             }
             if changed:
                 count = f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"
-                return f"handrail: {count}; `handrail undo --since {self._prompt}` undoes this turn"
+                return f"handrail: {count}; `handrail undo --turn` undoes this turn"
         return ""
 
     def _explain(self, error: ToolError) -> str:
@@ -317,6 +348,11 @@ def _read_image(path: str) -> BeforeImage | None:
             return BeforeImage(path, file.read(), stat.S_IMODE(status.st_mode))
     except FileNotFoundError:
         return BeforeImage(path, None)
+
+
+def _list_paths(pending: PendingRecord) -> list[str]:
+    """The files that an edit may change."""
+    return [one.path for one in pending.changes if isinstance(one, BeforeImage)]
 
 
 def _describe_end(result: Result, directory: str) -> Ended:

@@ -7,7 +7,8 @@ The wrapper may sit inside the agent's sandbox. It and the helper share a direct
     request   what the wrapper was started with, and the signals that it gets
     in, out, err, status    the streams of the command, and how it ended
 
-The channel knows one request: run the registered command, once, for a process below the agent that registered it.
+The channel knows one request: run the registered command, once, within a minute, for a process below the agent that
+registered it. Where the agent asks its person first, it waits for the answer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _FIFOS = ("request", "in", "out", "err", "status")
 _LOCK = struct.Struct("@hhqqi4x")
 _MOST_REQUEST = 8 << 20
 _BLOCK = 1 << 16
+_SECONDS_TO_START = 60.0
 
 
 @frozen
@@ -91,6 +93,7 @@ class RegisteredCommand:
         self._is_over = threading.Event()
         self._lock = threading.Lock()
         self.has_started = False
+        self._waits_for_person = False
         os.mkdir(self._path, 0o700)
         try:
             for name in _FIFOS:
@@ -118,6 +121,10 @@ class RegisteredCommand:
                 os.write(self._wake, b"!")
             return not self.has_started
 
+    def wait_for_person(self) -> None:
+        """Let the command start at any time: the agent asks its person about it first."""
+        self._waits_for_person = True
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end; whether it has come."""
         return self._is_over.wait(seconds)
@@ -127,9 +134,11 @@ class RegisteredCommand:
             poll = select.poll()
             poll.register(self._request, select.POLLIN)
             poll.register(self._waker, select.POLLIN)
-            ready = [number for number, _ in poll.poll()]
+            events = poll.poll(_SECONDS_TO_START * 1000) or (poll.poll() if self._waits_for_person else [])
+            ready = [number for number, _ in events]
             with self._lock:
-                if self._is_over.is_set() or self._waker in ready:
+                if self._is_over.is_set() or self._request not in ready:
+                    self._is_over.set()
                     return
                 self.has_started = True
             with contextlib.suppress(OSError, ValueError):  # the wrapper is gone
