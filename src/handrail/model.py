@@ -70,9 +70,6 @@ class Access:
     """Of a command: why it is in that tier."""
     doubt: str = ""
     """Of a command: why its effects are not known."""
-    unproven: str = ""
-    """Of a command: effects on files with computed names, as words: `delete`, `write`, `read`; `destroy` if
-    its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
     undoable: bool = False

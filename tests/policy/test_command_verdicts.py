@@ -136,7 +136,7 @@ def test_a_secret_that_is_not_named_counts(judge: Callable[..., Any], command: s
 
 
 def test_a_boundary_that_holds_but_hides_nothing_is_not_enough(judge: Callable[..., Any]) -> None:
-    for command in ("tar cf - .", "grep -r x .", "cp -r . clean/copy"):
+    for command in ("grep -r x .", "cp -r . clean/copy"):
         verdict = judge(command, held=True)
         assert verdict.decision == "ask" and ".env" in verdict.why, command
 

@@ -54,8 +54,8 @@ OPTION_NAMES = (
 )
 LOOKERS = (
     *("grep K {}", "grep -h K {}", "grep -c K {} && grep K {}", "egrep K {}", "fgrep -s K {}"),
-    *("wc {}", "wc -l {}", "du {}", "du -sh {}", "strings {}", "strings -a {}", "nm {}", "size {}", "readelf -a {}"),
-    *("zcat {}", "diff {}", "diff -u {}", "cat {}", "head {}", "hexdump -C {}", "sort {}", "sha256sum {}"),
+    *("wc {}", "wc -l {}", "du {}", "du -sh {}"),
+    *("diff {}", "diff -u {}", "cat {}", "head {}", "sort {}", "sha256sum {}"),
 )
 PATTERNS = ("*", "?*", "[!x]*", "-*", "{} a", "a {}", "[-@]*")
 FORMS = ("{}", "({})", "timeout 5 {}", "{} | cat", "cd . && {}", "bash -c '{}'")
@@ -237,7 +237,7 @@ def test_plain_names_and_links_cause_no_question(tmp_path: Path) -> None:
     with Session(tmp_path / "work", mode="read-only", settings=settings) as session:
         for command in (
             *("grep K *", "wc -l src/*", "grep -R K .", "diff -r src to-src", "find . -name '*.txt' | xargs cat"),
-            *("find . -type f -exec grep K {} +", "ls | xargs wc -l", "git ls-files | xargs wc -l", "strings *"),
+            *("find . -type f -exec grep K {} +", "ls | xargs wc -l", "git ls-files | xargs wc -l"),
         ):
             assert session.prepare("Bash", {"command": command}).verdict.decision == "allow", command
 

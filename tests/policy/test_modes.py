@@ -31,7 +31,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dkkaad", "run", "pytest -q", {"tier": "ordinary"}),
     ("dkkaad", "run", "pytest -q", {}),
     ("dddddd", "run", "git reset --hard", {"tier": "destructive"}),
-    ("dkkaad", "run", "cat $FILE", {"tier": "read_only", "doubt": "a variable"}),
+    ("dkkkad", "run", "cat $FILE", {"tier": "read_only", "doubt": "a variable"}),
     ("dddddd", "run", "rm $FILE", {"tier": "destructive", "doubt": "a variable"}),
     ("dddddd", "run", "handrail policy trust", {"tier": "ordinary"}),
     ("dddddd", "run", "env -i handrail policy trust --sha256 abc", {"tier": "ordinary"}),

@@ -49,7 +49,6 @@ def judge(tmp_path: Path) -> Callable[..., str]:
         ("rm -r deep", "ask", "ask"),
         ("rm -r s", "ask", "ask"),
         ("chmod -R 700 sub", "ask", "ask"),
-        ("tar xf a.txt -C sub", "ask", "ask"),
         ("chmod -R 700 build", "allow", "ask"),
         # Whoever moves a secret, or gives it a second name, could read it by that.
         ("mv .npmrc plain.txt", "deny", "deny"),

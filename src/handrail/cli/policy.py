@@ -170,7 +170,6 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
                 "path": t.path,
                 "tier": t.tier,
                 "doubt": t.doubt,
-                "unproven": t.unproven,
                 "decision": v.decision,
                 "why": v.why,
             }

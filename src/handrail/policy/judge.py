@@ -46,7 +46,6 @@ from handrail.policy.rules import (
     Rule,
     describe_rule,
     get_plain_words,
-    judge_unproven,
     parse_access,
     take_stricter,
 )
@@ -747,13 +746,7 @@ class RulePolicy:
             return self._judge_by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access, self._filtered))
         verdict = describe_rule(rule, access) if rule else self._judge_by_mode(what, access)
-        if access.deferred and not rule:
-            verdict = _DEFERRED
-        if access.deferred and self._offline():  # it can destroy nothing but the draft
-            access = replace(access, unproven=" ".join(kind for kind in access.unproven.split() if kind != "destroy"))
-        return take_stricter(
-            verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked)
-        )
+        return _DEFERRED if access.deferred and not rule else verdict
 
     def _cut_off(self, access: Access) -> Verdict:
         """A command that may use the network, and cannot: only a rule that allows it opens the network."""

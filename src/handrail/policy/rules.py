@@ -21,7 +21,7 @@ judged easier than the same command with any name in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -442,10 +442,6 @@ WHY = {
     "destructive": "`{target}` destroys data for good or raises its privileges",
     "discard": "`{target}` may discard files, and no draft can restore them; `handrail doctor` says how to get one",
     "doubt": "the effects of `{target}` are not known: {doubt}",
-    "unproven read": "`{target}` reads files named by variables or substitutions: a secret may be among them",
-    "unproven write": "`{target}` changes files named by variables or substitutions",
-    "unproven delete": "`{target}` may delete files named by variables or substitutions",
-    "unproven destroy": "`{target}` may destroy data for good, depending on its computed words",
     "network": "`{target}` would use the network{hosts}",
     "fetch": "`{target}` would read from the network{hosts}",
     "address": "{target} would be contacted over the network",
@@ -461,31 +457,3 @@ def take_stricter(one: Verdict, other: Verdict | None) -> Verdict:
 def describe_rule(rule: Rule, access: Access) -> Verdict:
     why = rule.why or f"{escape(access.target)}: matches the rule {rule.text}"
     return Verdict(rule.tier, rule.text, why, rule.source)
-
-
-def judge_unproven(
-    access: Access, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
-) -> Verdict | None:
-    """Return the strictest verdict on a command's effects on unnamed files; None if they are allowed."""
-    worst: Verdict | None = None
-    for kind in access.unproven.split():
-        if access.deferred and kind in ("write", "delete"):
-            continue
-        decision = _choose_decision(kind, tiers, confined, masked)
-        if decision != "allow" and (worst is None or STRICT[decision] > STRICT[worst.decision]):
-            why = WHY[f"unproven {kind}"].format(target=escape(access.target))
-            worst = Verdict(decision, f"mode {mode}: {kind}", why)
-    return worst
-
-
-def _choose_decision(
-    kind: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
-) -> Decision:
-    if kind == "destroy":  # spelled out it is refused, but most words do not make it so
-        return "ask"
-    if kind == "read":  # a secret may be read, unless it is hidden; a mode that runs everything says so in its page
-        return "allow" if masked() or tiers["doubt"] == "allow" else "ask"
-    decisions = [tiers[kind], "ask"]  # what is protected is asked about in every mode
-    if not confined():
-        decisions.append(tiers["outside"])
-    return cast("Decision", max(decisions, key=lambda tier: STRICT[tier]))

@@ -217,7 +217,6 @@ def accesses(args: Args) -> list[Access]:
         tier=effects.tier,
         why=worst,
         doubt="; ".join(effects.doubts),
-        unproven=" ".join(sorted(effects.unproven)),
         place=place,
         undoable=all(one.undoable for one in effects.commands if one.tier == "destructive"),
         mentions=tuple(
@@ -234,7 +233,6 @@ def accesses(args: Args) -> list[Access]:
             tier=one.tier,
             why=one.why,
             doubt=one.doubt,
-            unproven=" ".join(sorted(one.unproven)),
             place=place,
             undoable=one.undoable,
             script=one.script,
@@ -273,7 +271,7 @@ def _list_lent(args: Args, place: str) -> list[Access]:
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
-    """Accesses that only the files of the project tell: those of git, and of tools that are not installed."""
+    """Accesses that only the files of the project tell: those of git."""
     if args.patch:
         return []
     again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
@@ -286,7 +284,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
         why = f"{name} is a program of the workspace"
         again = [*again, Access("run", args.command, tier="ordinary", why=why, place=_place(args))]
-    if not (args.effects.git or args.effects.tools or args.effects.network or args.effects.patterns):
+    if not (args.effects.git or args.effects.network or args.effects.patterns):
         return again
     return [
         *again,

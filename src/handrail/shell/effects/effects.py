@@ -10,9 +10,8 @@ doubt. A doubt says that the command line may do more than is listed; with one, 
 A variable set in front of a command makes it ordinary unless it only changes how text is shown (`LC_ALL=C sort f`):
 which others a program obeys nobody can list. `FOO=bar` on its own is read-only where its name steers no program.
 
-Where words are computed, the worst case counts: never less than the same command spelled out. A word that only a
-running shell knows may name any file. So a command is judged a second time with a placeholder for each such word, and
-what it does to the placeholder it may do to any file.
+A computed word where a file or an option could stand is a doubt. In a draft that is no reason to ask: what the command
+changes is judged when it has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal
 
 from handrail.frozen import frozen
 from handrail.model import Mention
@@ -34,7 +32,6 @@ from handrail.shell.effects.arguments import (
     Places,
     Ruling,
     Value,
-    Values,
     Variables,
     join_path,
     make_argument,
@@ -50,8 +47,6 @@ from handrail.shell.effects.destinations import (
 from handrail.shell.effects.git import find_verb, judge_git
 from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option
 from handrail.shell.effects.interpret import (
-    ANY,
-    DELETES_BY_OPTION,
     PRINTERS,
     NetworkUse,
     describe_unknown,
@@ -79,8 +74,8 @@ from handrail.shell.effects.wrapper_rules import (
     runs_words,
 )
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
-from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
-from handrail.shell.parser.wrappers import FOREIGN_SHELLS
+from handrail.shell.parser.script import Command, Redirection, Script
+from handrail.shell.parser.wrappers import RUNS_A_FILE
 
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "find_effects"]
 
@@ -113,24 +108,12 @@ class CommandEffect:
     tier: CommandTier
     why: str = ""
     doubt: str = ""
-    unproven: frozenset[Unproven] = frozenset()
-    """Actions on files that cannot be named, or on more than files."""
     mentions: tuple[Mention, ...] = ()
-    """Paths that its words name, if it is not known what it does with them."""
+    """Paths in the words of an unknown command."""
     undoable: bool = False
     """Of a destructive command: it discards files of the workspace, and nothing else."""
     script: Script | None = field(default=None, compare=False, repr=False)
     """The command alone, with the commands that it runs."""
-
-
-@frozen
-class ToolUse:
-    """A command that runs a tool of the project: `npx tool`."""
-
-    text: str
-    tool: str
-    places: Places
-    """The directories that it may run in, seen from where the script starts."""
 
 
 @frozen
@@ -156,8 +139,6 @@ class Effects:
     """Commands that run code of the project, and may use the network to fetch what is missing."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
     """Where each command that uses the network by nature goes, as far as it is known."""
-    tools: tuple[ToolUse, ...] = ()
-    """Commands that run a tool of the project, and use the network if it is not installed."""
     patterns: tuple[PatternUse, ...] = ()
     """Commands that may do more than look if a pattern among their words matches a file with the name of an option."""
     git: tuple[GitRun, ...] = ()
@@ -166,12 +147,6 @@ class Effects:
     unread: bool = False
     """There may be commands in it that are not listed here."""
     script: Script = field(default=Script(""), compare=False, repr=False)
-
-    @property
-    def unproven(self) -> frozenset[Unproven]:
-        """Actions on files that cannot be named; a command that was not parsed may delete some."""
-        known = frozenset(kind for command in self.commands for kind in command.unproven)
-        return known | {"delete"} if self.unread else known
 
     @property
     def tier(self) -> CommandTier:
@@ -194,7 +169,7 @@ class _Judge:
         self.source = source
         self.script = script
         self.runs = script.runs
-        self.doubts = list(script.doubts)
+        self.doubts = [why for why in script.doubts if not why.endswith(RUNS_A_FILE)]
         self.variables = Variables.of(script)
         self.directories = Directories(source, script.runs)
         self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
@@ -202,7 +177,6 @@ class _Judge:
         self.network: list[str] = []
         self.possible_network: list[str] = []
         self.destinations: dict[str, Destination] = {}
-        self.tools: list[ToolUse] = []
         self.patterns: list[PatternUse] = []
         self.outward: list[tuple[str, ...]] | None = None
         self.steered: bool | None = None
@@ -213,9 +187,9 @@ class _Judge:
 
     def judge(self) -> Effects:
         if self.script.error is not None:
-            self.doubts.append(f"it is not valid: {self.script.error.message}")
+            self.doubts.append(f"invalid syntax: {self.script.error.message}")
         if _UNSEEN.search(self.source.replace("\r\n", "\n")):
-            self.doubts.append("it holds characters that cannot be seen")
+            self.doubts.append("it contains invisible characters")
         refused = {index: danger.why for index, danger in find_dangers(self.script)}
         commands = [self._judge_command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
         if -1 in refused or fork_bomb(self.source):
@@ -237,7 +211,6 @@ class _Judge:
             network,
             tuple(dict.fromkeys(self.possible_network)),
             self.destinations,
-            tuple(dict.fromkeys(self.tools)),
             tuple(dict.fromkeys(self.patterns)),
             tuple(self.git),
             looks,
@@ -262,14 +235,14 @@ class _Judge:
             self.unknown = True
         row = PROGRAMS.get(base or "")
         if base not in PRINTERS and (ruling.tier == "read_only" or (row is not None and row.does == "looks")):
-            signs = find_option_signs(row, args)
+            signs = find_option_signs(args)
             self.patterns += [PatternUse(text, signs, places)] if signs else []
         around = self._judge_around(run, base, text)
         ruling = _join_rulings(ruling, around)
         if base:
             use = judge_network(base, args)
-            goes = self._find_destination(run, base, args) if use.kind == "certain" else UNKNOWN
-            ruling = _join_rulings(ruling, self._uses_network(use, goes, text, places))
+            goes = self._find_destination(run, base, args) if use == "certain" else UNKNOWN
+            ruling = _join_rulings(ruling, self._uses_network(use, goes, text))
         if remote:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
@@ -277,15 +250,12 @@ class _Judge:
             shown = around.files if base == "git" else ()  # git repeats lines of its input
             files = (file if file in shown else replace(file, sees=sees) for file in ruling.files)
             ruling = replace(ruling, files=tuple(files))
-        unproven: frozenset[Unproven] = (
-            frozenset() if remote else judge_worst_case(run, base, given, ruling, places, self.variables.known)
-        )
         ruling = self._with_files(ruling, places)
         destructive = refused or (find_harm(run, base, args, places) if base else "") or self._runs_download(run)
         if base == "alias" and any(
             find_effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args
         ):
-            destructive = destructive or "it gives a harmless name to something destructive"
+            destructive = destructive or "it hides a destructive command behind an alias"
         undoable = bool(destructive) and not refused and base is not None and discards_files(base, args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
@@ -298,7 +268,6 @@ class _Judge:
             ruling.tier,
             ruling.why,
             ruling.doubt,
-            unproven,
             named,
             undoable,
             alone,
@@ -319,7 +288,7 @@ class _Judge:
         if base == "git":
             ruling = judge_git(args)
             if ruling.tier == "read_only":
-                why = find_unsteadiness(run, self.source, self.runs) if places else "it is not known where git runs"
+                why = find_unsteadiness(run, self.source, self.runs) if places else "git may run in any directory"
                 ruling = replace(ruling, tier="ordinary", why=why) if why else ruling
         if ruling is None or base == "find":
             ruling = judge_program(base, args)
@@ -340,23 +309,21 @@ class _Judge:
             return UNKNOWN
         return find_destination(base, args)
 
-    def _uses_network(self, use: NetworkUse, goes: Destination, text: str, places: Places) -> Ruling:
+    def _uses_network(self, use: NetworkUse, goes: Destination, text: str) -> Ruling:
         """Note how a command uses the network. This machine's own loopback needs none."""
-        if use.kind == "certain" and goes.local and not goes.service:
+        if use == "certain" and goes.local and not goes.service:
             self.possible_network.append(text)
             self.destinations.setdefault(text, goes)
             return Ruling(why="it connects to this machine")
-        if use.kind == "certain":
+        if use == "certain":
             self.network.append(text)
             known = self.destinations.setdefault(text, goes)
             if known != goes:  # the same words in another place
                 self.destinations[text] = UNKNOWN
-            return Ruling(why="it goes out to the network")
-        if use.kind == "possible":
+            return Ruling(why="it uses the network")
+        if use == "possible":
             self.possible_network.append(text)
-        elif use.kind == "unless installed":
-            self.tools.append(ToolUse(text, use.tool, places))
-        return READ_ONLY if not use.kind else Ruling(why="it runs code of the project, which may use the network")
+        return READ_ONLY if not use else Ruling(why="it runs code of the project, which may use the network")
 
     def _see_git(self, run: Command, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
         self.git.append(GitRun(_get_text(run), find_verb(args)[0] or "", places, ruling.tier == "read_only"))
@@ -366,15 +333,11 @@ class _Judge:
         operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
         if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
             self.directories.go(index, Arg("", None))
-            return Ruling(
-                why=f"{base} with these arguments is not known", doubt=f"which directory {base} changes to is not known"
-            )
+            return Ruling(why=f"unknown arguments of {base}", doubt=f"{base} may change to any directory")
         physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
         if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
             self.directories.go(index, Arg("", None))
-            return Ruling(
-                why="cd -P follows links", doubt="which directory cd changes to is not known: it follows links first"
-            )
+            return Ruling(why="cd -P follows links", doubt="cd may change to any directory: it follows links first")
         if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
             self.directories.go(index, None)
             return READ_ONLY
@@ -463,7 +426,7 @@ class _Judge:
             return Ruling(why=doubt, doubt=doubt)
         if any(is_socket(value.text) for value in target.values):
             self.network.append(text)
-            return Ruling(why="a redirection goes out to the network")
+            return Ruling(why="a redirection uses the network")
         if item.operator == "<":
             return Ruling("read_only", files=tuple(target.files("read")))
         if not item.writes or (target.text is not None and _QUIET.fullmatch(target.text)):
@@ -477,7 +440,7 @@ class _Judge:
             if file.path.startswith(("/", "~")):
                 self._add(file)
             elif places is None:
-                doubt = "the directory in which it runs is not known"
+                doubt = "its working directory is unknown"
                 tier: CommandTier = "destructive" if ruling.tier == "destructive" else "ordinary"
                 ruling = replace(ruling, doubt=ruling.doubt or doubt, tier=tier, why=ruling.why or doubt)
             else:
@@ -504,11 +467,11 @@ class _Judge:
             self.outward = [
                 other.within
                 for other in self.runs
-                if other.base and judge_network(other.base, make_arguments(other.words[1:], {}, None)).kind
+                if other.base and judge_network(other.base, make_arguments(other.words[1:], {}, None))
             ]
         places = ("pipeline",) if piped else ("substitution", "process")
         near = any(kind in places for kinds in self.outward for kind in kinds)
-        return "it runs what comes from the network" if near else ""
+        return "it runs code from the network" if near else ""
 
 
 def _is_system_program(run: Command) -> bool:
@@ -553,70 +516,3 @@ def _get_fixed_words(run: Command) -> tuple[str, ...]:
             break
         out.append(fixed)
     return tuple(out)
-
-
-Unproven = Literal["read", "write", "delete", "destroy"]
-_PLACEHOLDER = "\x01"
-"""In place of an expansion; a script that holds this character is a doubt as a whole."""
-
-
-def judge_worst_case(
-    run: Command, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
-) -> frozenset[Unproven]:
-    """Actions of this command on files that cannot be named, and whether it may destroy more than files."""
-    actions: set[Unproven] = set()
-    if places is None:  # in which directory is not known, so neither are the files
-        actions.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
-    for item in run.redirections:
-        if item.operator not in (*HEREDOCS, "<<<") and make_argument(item.target, known).values is None:
-            actions.update(_judge_redirection(item))
-    if base is None:
-        return frozenset(actions)
-    if any(arg.values is None for arg in args):
-        actions |= _to_any_file(run, base, args)
-        wild = [replace(arg, values=(Value(ANY),)) if arg.values is None and arg.loose else arg for arg in args]
-        if find_harm(run, base, wild, places):
-            actions.add("destroy")
-    if _runs_unknown_text(run, base):
-        actions.add("delete")
-    if find_visibility(base, args) != "contents":
-        actions.discard("read")
-    return frozenset(actions)
-
-
-def _judge_redirection(item: Redirection) -> set[Unproven]:
-    if item.copies:
-        return set()
-    reads: set[Unproven] = {"read"} if item.reads else set()
-    return reads | {"write"} if item.writes else reads
-
-
-def _to_any_file(run: Command, base: str, args: Sequence[Arg]) -> set[Unproven]:
-    """Actions of the command on words that are computed."""
-    filled = [
-        replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
-        for word, arg in zip(run.words[1:], args, strict=True)
-    ]
-    ruled = judge_git(filled) if base == "git" else judge_program(base, filled)
-    if ruled is None:
-        return set()
-    actions: set[Unproven] = {
-        file.action for file in ruled.files if _PLACEHOLDER in file.path or _PLACEHOLDER in file.into
-    }
-    loose = any(arg.values is None and arg.loose for arg in args)
-    if loose and is_writer(base) and ruled.tier != "read_only":
-        # One word may turn out to be several, a target among them, or an option.
-        actions |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
-    return actions
-
-
-def _with_placeholder(word: Word) -> str:
-    return "".join(part.text if part.kind == "text" else _PLACEHOLDER for part in word.parts)
-
-
-def _runs_unknown_text(run: Command, base: str) -> bool:
-    """Whether it runs a text that is computed, which may be any command. A script file is a program like others."""
-    if base in (*FOREIGN_SHELLS, "ssh"):
-        return False
-    scripts = [inner for inner in run.nested if isinstance(inner, Script)]
-    return any("script file" not in why for one in scripts for why in one.doubts) and not any(s.source for s in scripts)

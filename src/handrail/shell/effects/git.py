@@ -149,6 +149,8 @@ _NETWORK = {
     "svn": (),
 }
 _CHANGES_TREE = ("checkout", "restore", "switch", "reset", "stash", "merge", "rebase", "pull", "cherry-pick", "revert")
+_CHANGED_BY_WORDS = ("rm", "mv", "checkout", "restore", "clone", "reset", "clean", "stash", "push")
+"""Verbs whose words decide what is changed or lost."""
 _STAGE = re.compile(r"^:[0-3]:")
 _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
@@ -208,7 +210,7 @@ def _explain_change(verb: str, rest: Sequence[Arg]) -> str:
             return f"git {verb} {second}".rstrip() + " may change something"
         if any(arg.text is None or (arg.text.startswith("-") and arg.text != second and arg.text not in ("-p", "--stat",
                "--oneline", "-v", "--cached", "--recursive", "--quiet")) for arg in rest):  # fmt: skip
-            return f"an option of git {verb} is not known"
+            return f"unknown option of git {verb}"
         return ""
     if verb in ("config", "symbolic-ref"):
         return "" if _only_asks(verb, rest) else f"git {verb} with these arguments may change something"
@@ -217,7 +219,7 @@ def _explain_change(verb: str, rest: Sequence[Arg]) -> str:
         return f"git {verb} may change something"
     parsed = parse_options(row, rest)
     if parsed.unknown:
-        return f"the option {parsed.unknown} of git {verb} is not known"
+        return f"unknown option {parsed.unknown} of git {verb}"
     if parsed.loose or any(arg.text is None and arg.values is None for arg in parsed.operands):
         return f"an argument of git {verb} is computed"
     for name, value in parsed.options:
@@ -302,8 +304,8 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
             out.extend(arg.files("write", below=True))
     elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
         out.append(FileEffect("write", ".", below=True))
-    doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
-    return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
+    doubtful = verb in _CHANGED_BY_WORDS and unknown
+    return out, "file names come from variables or substitutions" if doubtful else ""
 
 
 def _may_name_host(arg: Arg) -> bool:

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from handrail.shell.effects.arguments import (
@@ -34,9 +33,6 @@ from handrail.shell.effects.rows import (
 )
 from handrail.shell.parser.script import Command
 
-DELETES_BY_OPTION = ("rsync", "tar", "zip")
-ANY = "\x01"
-"""Placeholder of a computed word: it may be each that makes a command destructive."""
 _UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
 _NAMES_ONLY = ("find", "test", "[", "cd")
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?[^/?#]*([^?#]*).*", re.DOTALL)
@@ -98,8 +94,8 @@ def is_writer(base: str) -> bool:
 def describe_unknown(base: str, args: Sequence[Arg]) -> Ruling:
     """The ruling on a program that is not known to leave files alone."""
     row = PROGRAMS.get(base)
-    if row is None or row.does != "builds":
-        return Ruling(why="it is not known what it does")
+    if row is None or not row.run_names:
+        return Ruling(why="unknown command")
     names = {(arg.text or "").lstrip("-").partition("=")[0] for arg in args if (arg.text or "-").startswith("-")}
     doubt = f"{base} runs the program that an option names" if names & row.run_names else ""
     return Ruling(why="it runs code of the project", doubt=doubt)
@@ -118,21 +114,17 @@ def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) ->
             files += value.files("write")
         if value is not None and name in row.send_names:
             files += _find_sent_file(value.text or "")
+    has_computed_operand = any(arg.values is None for arg in parsed.operands[row.texts :])
     doubt = ""
-    if row.role == "edit":
-        return Ruling(why="it opens files to be worked on", files=tuple(files))
     if parsed.unknown:
-        doubt = f"the option {parsed.unknown} of {base} is not known"
+        doubt = f"unknown option {parsed.unknown} of {base}"
     elif parsed.has(*row.run_names):
         doubt = f"{base} does what an option tells it"
-    elif any(arg.values is None for arg in parsed.operands[row.texts :]) and row.operands == "files":
-        doubt = f"the names of the files that {base} changes are computed"
-    elif has_unknown_file(row, parsed):
-        doubt = f"the names of the files that {base} uses are computed"
+    elif has_unknown_file(row, parsed) or (row.operands == "files" and has_computed_operand):
+        doubt = "file names come from variables or substitutions"
     if row.does == "connects":
-        return Ruling(why="it goes out to the network", doubt=doubt, files=tuple(files))
-    looks = row.role == "unzip" and _lists_only(parsed) and not doubt
-    return Ruling("read_only" if looks else "ordinary", "" if looks else f"{base} writes", doubt, tuple(files))
+        return Ruling(why="it uses the network", doubt=doubt, files=tuple(files))
+    return Ruling("ordinary", f"{base} writes", doubt, tuple(files))
 
 
 class _Use(NamedTuple):
@@ -174,64 +166,6 @@ def _interpret_mode(use: _Use) -> list[FileEffect]:
     operands = use.parsed.operands if use.parsed.has("reference") else use.parsed.operands[1:]
     out = _touch_each(operands, "write", below=goes_below(use.row, use.parsed))
     return [replace(effect, how="modes") for effect in out] if use.base == "chmod" else out
-
-
-def _interpret_shred(use: _Use) -> list[FileEffect]:
-    return _touch_each(use.parsed.operands, "delete" if use.parsed.has("u", "remove") else "write")
-
-
-def _split(use: _Use) -> list[FileEffect]:
-    """Files that are not there yet, so that no pattern matches them."""
-    texts = [arg.text for arg in use.parsed.operands[1:2]] or ["x"]
-    parts = [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
-    return [*_touch_each(use.parsed.operands[:1], "read"), *parts]
-
-
-def _interpret_zip(use: _Use) -> list[FileEffect]:
-    archive, rest = use.parsed.operands[:1], use.parsed.operands[1:]
-    moved = _touch_each(rest, "delete", below=True) if use.parsed.has("m") else []
-    return [*_touch_each(archive, "write"), *_touch_each(rest, "read", below=True), *moved]
-
-
-def _lists_only(parsed: ParsedOptions) -> bool:
-    return parsed.has("l", "t", "v", "Z", "p")
-
-
-def _interpret_unzip(use: _Use) -> list[FileEffect]:
-    reads = _touch_each(use.parsed.operands[:1], "read")
-    if _lists_only(use.parsed):
-        return reads
-    target = use.parsed.value("d")
-    return [*reads, *(_touch_each([target], "write", below=True) if target else [FileEffect("write", ".", below=True)])]
-
-
-def _patch(use: _Use) -> list[FileEffect]:
-    patches = [] if use.parsed.has("i", "input") else use.parsed.operands[1:2]
-    if use.parsed.has("dry-run"):
-        return _touch_each(patches, "read")
-    named = _touch_each(use.parsed.operands[:1], "write") or [FileEffect("write", ".", below=True)]
-    place = use.parsed.value("d", "directory")
-    return [*_touch_each(patches, "read"), *(_touch_each([place], "write", below=True) if place else []), *named]
-
-
-def _edit(use: _Use) -> list[FileEffect]:
-    """An editor or viewer: its files may be changed."""
-    named = [arg for arg in use.parsed.operands if not (arg.text or "").startswith("+")]
-    return [*_touch_each(named, "read"), *_touch_each(named, "write")]
-
-
-def _pack(use: _Use) -> list[FileEffect]:
-    if use.parsed.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
-        return _touch_each(use.parsed.operands, "read")
-    keeps = use.parsed.has("k", "keep") or use.base == "zstd"
-    out = _touch_each(use.parsed.operands, "read" if keeps else "delete")
-    ending = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z"}.get(use.base, "")
-    for effect in list(out):
-        packs = ending and not use.parsed.has("d", "decompress")
-        path = effect.path + ending if packs else effect.path.rpartition(".")[0]
-        if path:
-            out.append(FileEffect("write", path, effect.glob, below=effect.glob and not packs))
-    return out
 
 
 def _copy(use: _Use) -> list[FileEffect]:
@@ -316,13 +250,6 @@ _ROLES: dict[str, _Role] = {
     "remove_directories": _remove_directories,
     **dict.fromkeys(("copy", "move", "link", "install", "sync", "remote_copy"), _copy),
     "mode": _interpret_mode,
-    "shred": _interpret_shred,
-    "pack": _pack,
-    "split": _split,
-    "zip": _interpret_zip,
-    "unzip": _interpret_unzip,
-    "patch": _patch,
-    "edit": _edit,
     "download": _download,
 }
 
@@ -338,7 +265,7 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
     if base in _NAMES_ONLY or (row is not None and row.shows == "names"):
         # A list of names is repeated line by line where there is no such file.
         return "contents" if row is not None and any(_reads_by_option(row, arg.text) for arg in args) else "names"
-    if base in ("rg", "ag"):
+    if base == "rg":
         texts = [arg.text for arg in args]
         if all(text is not None and not _opens_hidden_files(text) for text in texts):
             return "unhidden"
@@ -357,7 +284,7 @@ def _reads_by_option(row: Program, text: str | None) -> bool:
 
 
 def _opens_hidden_files(text: str) -> bool:
-    """Whether an option of ripgrep or of ag lets it look into hidden files; one that may, counts."""
+    """Whether an option of ripgrep lets it look into hidden files; one that may, counts."""
     short = text.startswith("-") and not text.startswith("--") and any(letter in text for letter in "u.")
     return short or text.startswith(_UNRESTRICTED)
 
@@ -370,14 +297,14 @@ def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[st
     texts = [value.text for arg in args for value in arg.values or ()]
     if base == "git" and (verb := find_verb(args)[0]):
         rest = [value.text for arg in args[find_verb(args)[1] :] for value in arg.values or ()]
-        return next((row.why for row in _HARMS_BY_NAME["git"] if verb == ANY or _is_verb(row, verb, rest)), "")
+        return next((row.why for row in _HARMS_BY_NAME["git"] if _is_verb(row, verb, rest)), "")
     for row in _HARMS_BY_NAME.get(base, ()):
         if all(_has_any(need, texts) for need in row.needs):
             return row.why
     if base == "kill" and any(text == "-1" or text in ("0", "1") for text in texts[1:]):
-        return "it ends every process"
+        return "it kills every process"
     if base.startswith("mkfs."):
-        return "it makes a new file system"
+        return "it creates a file system"
     if base in _DATABASES and any(_DROPS.search(text) for text in texts):
         return "it deletes data from a database"
     if base in _DATABASES and any(_DROPS.search(item.target.fixed or "") for item in run.redirections if item.feeds):
@@ -434,7 +361,7 @@ def discards_files(base: str, args: Sequence[Arg]) -> bool:
 
 def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
-    if verb == "clean" and _has_any("-n --dry-run", [text for text in rest if text != ANY]):
+    if verb == "clean" and _has_any("-n --dry-run", rest):
         return False
     if (
         verb == "checkout"
@@ -466,8 +393,6 @@ def _has_any(need: str, texts: Sequence[str]) -> bool:
 
 
 def _is_there(spelling: str, texts: Sequence[str]) -> bool:
-    if ANY in texts and (spelling[:1] in "-~" or _may_be_verb(texts)):
-        return True
     if spelling.startswith("~"):
         return any(re.search(spelling[1:], text) for text in texts)
     if spelling.startswith("--"):
@@ -476,12 +401,6 @@ def _is_there(spelling: str, texts: Sequence[str]) -> bool:
         letter = spelling[1]
         return any(text[:1] == "-" and text[:2] != "--" and letter in text[1:] for text in texts)
     return spelling in texts
-
-
-def _may_be_verb(texts: Sequence[str]) -> bool:
-    """Whether a computed word may be the verb: only options and their values come before it."""
-    before = ["-", *texts[: texts.index(ANY)]]
-    return all(text[:1] in "-+" or last[:1] == "-" for last, text in pairwise(before))
 
 
 def _is_everything(place: str, text: str, glob: bool) -> bool:
@@ -501,16 +420,8 @@ _SOCKET = re.compile(r"/dev/(?:tcp|udp)/.*")
 _PYTHON_FLAGS = re.compile(r"-[bBdEhiIOPqsSuvVx]*")
 
 
-class NetworkUse(NamedTuple):
-    """Whether a command uses the network: by nature, perhaps, or to fetch a tool that is not installed."""
-
-    kind: Literal["", "certain", "possible", "unless installed"] = ""
-    tool: str = ""
-
-
-_NO_NETWORK = NetworkUse()
-_CERTAIN = NetworkUse("certain")
-_POSSIBLE = NetworkUse("possible")
+NetworkUse = Literal["", "certain", "possible"]
+"""Whether a command uses the network: by nature, or perhaps, to fetch what is missing."""
 _STARTS_TOOL = {"npm": ("exec", "x"), "bun": ("x",), "uv": ("tool/run",)}
 """Verbs with which a package manager runs a tool of the project, and fetches one that is not installed."""
 
@@ -519,22 +430,22 @@ def judge_network(base: str, args: Sequence[Arg]) -> NetworkUse:
     """Whether a command uses the network, as far as its name and words tell."""
     texts = [arg.text or "" for arg in args]
     if len(texts) == 1 and texts[0] in ("--version", "-V", "--help", "-h"):
-        return _NO_NETWORK
+        return ""
     if base == "git":
-        return _CERTAIN if git_goes_out(args) or find_verb(args)[0] is None else _NO_NETWORK
+        return "certain" if git_goes_out(args) or find_verb(args)[0] is None else ""
     row = PROGRAMS.get(base)
     if row is None:
-        return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
+        return "certain" if any(map(is_socket, texts)) else ""
     if row.network.startswith("~"):
-        return _CERTAIN if any(re.fullmatch(row.network[1:], text) for text in texts) else _NO_NETWORK
+        return "certain" if any(re.fullmatch(row.network[1:], text) for text in texts) else ""
     if row.network == "*":
-        return _CERTAIN
+        return "certain"
     if row.role == "module":
         return _judge_module(args)
     if row.role == "tool" and not row.network:
         return _judge_tool(args)
     if not row.network and not row.fetches:
-        return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
+        return "certain" if any(map(is_socket, texts)) else ""
     return _judge_verb(base, row, args)
 
 
@@ -544,19 +455,19 @@ def is_socket(path: str) -> bool:
 
 
 def _judge_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
-    use: NetworkUse = _NO_NETWORK
+    use: NetworkUse = ""
     for verb, rest in _find_verbs(row, args):
         if verb is None:
-            return _CERTAIN
+            return "certain"
         second = next((arg.text for arg in rest if not (arg.text or "").startswith("-")), None)
         if verb in row.network_verbs or any(_is_second(f"{verb}/", arg, row) for arg in rest):
-            return _CERTAIN
+            return "certain"
         if verb in _STARTS_TOOL.get(base, ()):
             use = _judge_tool(rest)
         elif f"{verb}/{second}" in _STARTS_TOOL.get(base, ()):
             use = _judge_tool(rest[1:])
         elif verb in row.fetch_verbs:
-            use = _POSSIBLE
+            use = "possible"
     return use
 
 
@@ -600,18 +511,18 @@ def _judge_module(args: Sequence[Arg]) -> NetworkUse:
     for at, arg in enumerate(args):
         text = arg.text
         if text is None:
-            return _NO_NETWORK
+            return ""
         flags = _PYTHON_FLAGS.match(text)
         rest = text[flags.end() :] if flags else ""
         if rest.startswith("m"):
             module = rest[1:] or (args[at + 1].text if at + 1 < len(args) else "")
             behind = args[at + 1 :] if rest[1:] else args[at + 2 :]
             if module is None or (module in ("pip", "ensurepip") and not behind):
-                return _CERTAIN
-            return judge_network(module, behind) if module in PROGRAMS else _NO_NETWORK
+                return "certain"
+            return judge_network(module, behind) if module in PROGRAMS else ""
         if not flags or not text.startswith("-") or rest:
-            return _NO_NETWORK
-    return _NO_NETWORK
+            return ""
+    return ""
 
 
 def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
@@ -619,13 +530,10 @@ def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
     for arg in args:
         text = arg.text
         if text is None:
-            return _CERTAIN
+            return "certain"
         if text in ("--no-install", "--no", "--offline", "--bun", "-q", "--quiet", "--silent", "--"):
             continue
         if text.startswith("-"):
-            return _CERTAIN
-        row = PROGRAMS.get(text)
-        if row is not None and row.does == "builds" and row.role != "tool":
-            return _POSSIBLE
-        return NetworkUse("unless installed", text) if re.fullmatch(r"[\w.-]+", text) else _CERTAIN
-    return _NO_NETWORK
+            return "certain"
+        return "possible" if re.fullmatch(r"[\w.-]+", text) else "certain"
+    return ""

@@ -1,4 +1,4 @@
-"""Programs whose arguments are a language of their own: sed, awk, jq, yq, find, tar, dd, test, declare and date.
+"""Programs whose arguments are a language of their own: sed, awk, jq, find, test, declare and date.
 
 Only what is understood passes: a program that is not is taken for one that may write files or run commands.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling, Value
+from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
 from handrail.shell.effects.rows import Program, judge_by_row, parse_options
 from handrail.shell.parser.parse import STEERING
 
@@ -47,25 +47,6 @@ _SED = Program(
     "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
 )
 _AWK = Program("", "Fvi", "field-separator= assign= include= posix traditional re-interval csv")
-_YQ = Program(
-    "PCMoNrje",
-    "pI",
-    "prettyPrint colors no-colors output-format= input-format= no-doc unwrapScalar? indent= exit-status tojson "
-    "null-input version",
-    closed=False,
-)
-_YQ_WORDS = re.compile(
-    "keys|length|type|tag|has|select|map|(?:to|from)_entries|sort|sort_by|unique|first|last|contains|path|any|all|true|false"
-    "|null|and|or|not"
-)
-_YQ_FILE = re.compile(r"-|[\w./+-]+\.(?:ya?ml|json|toml|xml|csv|tsv|properties)")
-_TAR = Program(
-    "ctxruAvzjJpkaPhmOwSUZl",
-    "fCTXbI",
-    "create list extract get append update file= directory= verbose gzip bzip2 xz zstd auto-compress exclude= "
-    "exclude-vcs exclude-from= files-from= strip-components= to-stdout preserve-permissions keep-old-files wildcards "
-    "no-same-owner overwrite transform= owner= group= mtime= sort= numeric-owner totals absolute-names remove-files",
-)
 _ADDRESS_END = re.compile(r"[IM]*")
 _NUMBER = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
 _PLAIN = "pPdDnNgGhHxlz="
@@ -95,7 +76,7 @@ def _declare(args: Sequence[Arg]) -> Ruling:
     if any(
         not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\+?", name) or _STEERS.fullmatch(name.rstrip("+")) for name in names
     ):
-        return Ruling(why="it changes a variable that steers other commands")
+        return Ruling(why="it sets a variable such as PATH")
     return READ_ONLY
 
 
@@ -104,7 +85,7 @@ def _judge_date(args: Sequence[Arg]) -> Ruling:
         "uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False
     )
     parsed = parse_options(row, args)
-    why = f"the option {parsed.unknown} of date is not known" if parsed.unknown else ""
+    why = f"unknown option {parsed.unknown} of date" if parsed.unknown else ""
     if parsed.loose or any(not (arg.text or arg.source.strip("\"'")).startswith("+") for arg in parsed.operands):
         why = why or "date with an argument sets the clock"
     reference = parsed.value("r", "reference")
@@ -123,7 +104,7 @@ def _judge_sed(args: Sequence[Arg]) -> Ruling:
     files: list[FileEffect] = [effect for arg in operands for effect in arg.files("write" if in_place else "read")]
     why = doubt = ""
     if parsed.unknown:
-        why = f"the option {parsed.unknown} of sed is not known"
+        why = f"unknown option {parsed.unknown} of sed"
         doubt = "a file says what sed does" if parsed.has("f", "file") else ""
     elif not all(script is not None and script.text is not None and sed_only_prints(script.text) for script in scripts):
         why = doubt = "the program of sed may write files or run commands"
@@ -132,7 +113,7 @@ def _judge_sed(args: Sequence[Arg]) -> Ruling:
     if parsed.loose:
         why = why or "an argument of sed may turn out to be an option"
     if any(arg.values is None for arg in operands):
-        why = doubt = doubt or "the names of the files that sed uses are computed"
+        why = doubt = doubt or "file names come from variables or substitutions"
     if in_place:
         why = why or "sed -i writes"
         suffix = re.sub(r"-[nErsuz]*i|--in-place=?", "", in_place[0].text or "", count=1)
@@ -157,7 +138,7 @@ def _judge_awk(args: Sequence[Arg]) -> Ruling:
         return Ruling(why=doubt, doubt=doubt, files=(*files, *(e for arg in named for e in arg.files("write"))))
     if parsed.unknown:
         doubt = "a file says what awk does" if parsed.has("f", "file") else ""
-        return Ruling(why=f"the option {parsed.unknown} of awk is not known", doubt=doubt, files=files)
+        return Ruling(why=f"unknown option {parsed.unknown} of awk", doubt=doubt, files=files)
     if program is None or not awk_only_prints(program):
         why = "the program of awk may write files or run commands"
         return Ruling(why=why, doubt=why, files=files)
@@ -165,7 +146,7 @@ def _judge_awk(args: Sequence[Arg]) -> Ruling:
     if any(arg.loose and arg.text is None for arg in args[:before]):
         return Ruling(why="an option of awk is computed", files=files)
     if any(arg.values is None for arg in named):
-        doubt = "the names of the files that awk uses are computed"
+        doubt = "file names come from variables or substitutions"
         return Ruling(why=doubt, doubt=doubt, files=files)
     # Behind its program awk takes no more options, so that names there cannot turn into one.
     return Ruling("read_only", files=files)
@@ -225,7 +206,11 @@ def _find(args: Sequence[Arg]) -> Ruling:
     if find_follows(args):
         files = [replace(effect, links="all") for effect in files]
     why = "find deletes what it finds" if deletes else ""
-    doubt = "the directories that find searches are computed" if any(arg.values is None for arg in starts) else ""
+    doubt = (
+        "the directories to search come from variables or substitutions"
+        if any(arg.values is None for arg in starts)
+        else ""
+    )
     rest = list(args[len(starts) :])
     at = 0
     while at < len(rest):
@@ -245,80 +230,8 @@ def _find(args: Sequence[Arg]) -> Ruling:
             files += rest[at].files("write") if at < len(rest) else []
             why, at = f"find with {text} writes", at + (2 if text == "-fprintf" else 1)
         elif text not in _FIND_ALONE and text != "-delete":
-            why = why or f"the argument {rest[at - 1].source} of find is not known"
+            why = why or f"unknown argument {rest[at - 1].source} of find"
     return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))
-
-
-def _judge_yq(args: Sequence[Arg]) -> Ruling:
-    """Judge yq where the two programs of that name agree."""
-    parsed = parse_options(_YQ, args)
-    operands = parsed.operands[1:] if parsed.operands and parsed.operands[0].text in ("e", "eval") else parsed.operands
-    program = None
-    if operands and not _YQ_FILE.fullmatch(operands[0].text or ""):
-        program, operands = operands[0].text or "load", operands[1:]
-    files = tuple(effect for arg in operands for effect in arg.files("read") if effect.path != "-")
-    if parsed.unknown or parsed.loose or any(arg.values is None for arg in operands):
-        return Ruling(why="yq with these arguments is not known", files=files)
-    words = re.findall(r"(?<![\w.$])[A-Za-z_]\w*", re.sub(r'"[^"\\]*"', '""', program or ""))
-    if program and (not all(map(_YQ_WORDS.fullmatch, words)) or re.search(r"[=$@\\`]|\.\.\.", program)):
-        return Ruling(why="the program of yq may change or read other things", files=files)
-    return Ruling("read_only", files=files)
-
-
-def _judge_dd(args: Sequence[Arg]) -> Ruling:
-    files: list[FileEffect] = []
-    doubt = ""
-    for arg in args:
-        if arg.values is None and arg.source.startswith(("of=", "if=")):
-            doubt = "the names of the files that dd writes are computed"
-        for value in arg.values or ():
-            name, _, path = value.text.partition("=")
-            if name in ("if", "of") and path:
-                files.append(Value(path, value.glob).file("read" if name == "if" else "write"))
-    return Ruling(why="dd writes", doubt=doubt, files=tuple(files))
-
-
-def _judge_tar(args: Sequence[Arg]) -> Ruling:
-    """The first word may be letters without a dash; `-f` then takes the next word."""
-    first = args[0].text if args else None
-    if first and not first.startswith("-"):
-        rest = list(args[1:])
-        args = []
-        for letter in first:
-            args.append(Arg(letter, (Value("-" + letter),)))
-            if letter in _TAR.takes and rest:
-                args.append(rest.pop(0))
-        args = [*args, *rest]
-    parsed = parse_options(_TAR, args)
-    archive, to = parsed.value("f", "file"), parsed.value("C", "directory")
-    if archive is not None and archive.text == "-":
-        archive = None
-    doubt = f"the option {parsed.unknown} of tar is not known" if parsed.unknown else ""
-    if any(arg.values is None for arg in parsed.operands) or parsed.loose:
-        doubt = doubt or "the names of the files that tar changes are computed"
-    if parsed.has("I"):
-        doubt = doubt or "tar runs the program that it is given"
-    if archive is not None and any(":" in value.text.partition("/")[0] for value in archive.values or ()):
-        doubt = doubt or "tar starts a remote shell for an archive on another machine"
-    if parsed.has("t", "list"):
-        looks = not doubt and not parsed.has("c", "x", "r", "u", "A", "create", "extract", "get", "append", "update")
-        files = archive.files("read") if archive else []
-        return Ruling("read_only" if looks else "ordinary", "" if looks else "tar may write", doubt, tuple(files))
-    if parsed.has("x", "extract", "get"):
-        # Members of an archive may have any name below; tar itself keeps them there, unless an option says otherwise.
-        files = archive.files("read") if archive else []
-        if not parsed.has("O", "to-stdout"):
-            files += to.files("write", below=True) if to else [FileEffect("write", ".", below=True)]
-        if parsed.has("P", "absolute-names"):
-            doubt = doubt or "the archive says where files go"
-    else:
-        files = [effect for arg in parsed.operands for effect in arg.files("read", below=True)]
-        files += archive.files("write") if archive else []
-        if parsed.has("remove-files"):
-            files += [effect for arg in parsed.operands for effect in arg.files("delete", below=True)]
-        if to is not None:
-            doubt = doubt or "tar goes to another directory"
-    return Ruling(why="tar writes", doubt=doubt, files=tuple(files))
 
 
 def sed_only_prints(program: str) -> bool:
@@ -447,9 +360,6 @@ LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
     **dict.fromkeys(("sed", "gsed"), _judge_sed),
     **dict.fromkeys(("awk", "gawk", "mawk"), _judge_awk),
     "jq": _judge_jq,
-    "yq": _judge_yq,
     "find": _find,
-    "tar": _judge_tar,
-    "dd": _judge_dd,
 }
 """Programs that are judged by code."""

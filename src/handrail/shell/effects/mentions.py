@@ -6,6 +6,7 @@ be read, policy decides. A name that a program puts together when it runs is not
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -59,9 +60,9 @@ def _place(text: str, glob: bool, places: Places) -> Iterator[Mention]:
 
 def _find_computed(word: Word) -> Iterator[Mention]:
     """The last name of a word with a computed part in front (`$directory/.env`), and a path through `/proc`."""
-    last = word.parts[-1]
-    name = last.text.rpartition("/")[2] if last.kind == "text" and "/" in last.text else ""
-    if name.strip("."):
+    fixed = itertools.takewhile(lambda part: part.kind == "text", reversed(word.parts))
+    _, slash, name = "".join(part.text for part in reversed(list(fixed))).rpartition("/")
+    if slash and name.strip("."):
         yield Mention(name, "name")
     pattern = "".join(part.text if part.kind in ("text", "glob") else "*" for part in word.parts)
     if pattern.startswith("/proc/"):

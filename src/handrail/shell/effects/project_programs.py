@@ -1,7 +1,6 @@
 """The table of programs for projects and networks: build tools, package managers, downloads, and destruction.
 
-A program *builds* if it runs code of the project: test runners, linters, formatters, type checkers, compilers and task
-runners. `network` names the verbs with which a program uses the network by nature, `fetches` those with which it only
+`network` names the verbs with which a program uses the network by nature, `fetches` those with which it only
 may, to fetch what is missing: where a sandbox cuts the network, these need no question.
 """
 
@@ -84,23 +83,23 @@ WGET = Program(
     role="download",
     network="*",
 )
-_BUILDS = Program(does="builds")
+_FETCHES = Program(does="")
 _CONNECTS = Program(does="connects", network="*")
 _NODE = Program(
     "gDEOPsdvfqC",
     "C",
     "prefix= cwd= dir= workspace= workspaces filter= global save-dev silent quiet verbose loglevel= recursive "
     "if-present",
-    does="builds",
+    does="",
 )
 _NODE_VERBS = (
     "install i ci add update upgrade up publish view info outdated audit search dlx create unpublish deprecate "
     "login logout whoami ping dist-tag owner access team token star"
 )
-_PYTHON_ENVIRONMENTS = replace(_BUILDS, network="install add update lock publish self sync")
+_PYTHON_ENVIRONMENTS = replace(_FETCHES, network="install add update lock publish self sync")
 _INSTALL = "install add update upgrade download search fetch get"
 _SYSTEM_PACKAGES = Program(network=f"{_INSTALL} refresh dist-upgrade tap", does="")
-_RUNS_TOOL = replace(_BUILDS, role="tool")
+_RUNS_TOOL = replace(_FETCHES, role="tool")
 
 
 def _repeat_row(names: str, program: Program) -> dict[str, Program]:
@@ -152,12 +151,12 @@ PROJECT: dict[str, Program] = {
             network="install download search wheel index",
         ),
     ),
-    **_repeat_row("python python3 python2 pypy3", replace(_BUILDS, role="module")),
+    **_repeat_row("python python3 python2 pypy3", replace(_FETCHES, role="module")),
     "uv": Program(
         "qvn",
         "",
         "directory= project= cache-dir= config-file= quiet verbose offline no-cache color=",
-        does="builds",
+        does="",
         role="tool",
         network="add sync pip lock publish self python tool/install tool/upgrade tool/update",
         fetches="run build tool venv",
@@ -165,11 +164,6 @@ PROJECT: dict[str, Program] = {
     "uvx": _RUNS_TOOL,
     **_repeat_row("poetry pdm pipenv hatch rye", _PYTHON_ENVIRONMENTS),
     **_repeat_row("pipx conda mamba", Program(does="", network="install upgrade create update search run inject")),
-    **_repeat_row(
-        "pytest py.test tox nox coverage unittest ruff black isort flake8 pylint mypy pyright basedpyright pyre "
-        "bandit autopep8 yapf pre-commit sphinx-build mkdocs build hatchling pdoc cython",
-        _BUILDS,
-    ),
     # JavaScript and TypeScript
     "npm": replace(_NODE, network=_NODE_VERBS, role="tool"),
     "pnpm": replace(_NODE, network=f"- {_NODE_VERBS}", fetches="exec", role="tool"),
@@ -177,19 +171,13 @@ PROJECT: dict[str, Program] = {
     "bun": replace(_NODE, network=_NODE_VERBS, fetches="exec", role="tool"),
     **_repeat_row("npx bunx pnpx", _RUNS_TOOL),
     "deno": replace(
-        _BUILDS, network="install add cache update upgrade publish", fetches="run test check bench compile"
-    ),
-    **_repeat_row(
-        "node tsx ts-node tsc vue-tsc eslint prettier biome oxlint standard stylelint markdownlint "
-        "markdownlint-cli2 jest vitest mocha ava playwright cypress karma c8 nyc webpack vite rollup esbuild "
-        "parcel swc babel turbo nx lerna tsup next nuxt astro svelte-check ng gulp grunt storybook knip depcheck",
-        _BUILDS,
+        _FETCHES, network="install add cache update upgrade publish", fetches="run test check bench compile"
     ),
     # Go, Rust, C and C++
     "go": Program(
         "",
         "C",
-        does="builds",
+        does="",
         network="get install mod work/sync",
         fetches="build test run list vet generate tool work",
         runs="exec toolexec",
@@ -198,34 +186,24 @@ PROJECT: dict[str, Program] = {
         "qv",
         "CZ",
         "manifest-path= config= color= target-dir= offline locked frozen quiet verbose",
-        does="builds",
+        does="",
         network="install add update fetch publish search login logout owner yank",
         fetches="build check test run b c t r clippy doc bench fix nextest d",
         runs="config",
     ),
-    **_repeat_row(
-        "gofmt goimports golangci-lint staticcheck gotestsum rustc rustfmt clippy-driver make gmake cmake ctest "
-        "ninja meson bazel bazelisk gcc g++ cc c++ clang clang++ ld clang-format clang-tidy cppcheck scons just "
-        "task",
-        _BUILDS,
-    ),
     # Java, Ruby, PHP, Swift, .NET and others
     **_repeat_row(
         "mvn gradle",
-        replace(_BUILDS, network="deploy publish", fetches="install package compile test build verify check"),
+        replace(_FETCHES, network="deploy publish", fetches="install package compile test build verify check"),
     ),
-    **_repeat_row("mvnw gradlew java javac kotlinc kotlin scala scalac sbt ant ktlint checkstyle", _BUILDS),
-    **_repeat_row("bundle bundler", replace(_BUILDS, network=f"- {_INSTALL} push require outdated")),
-    **_repeat_row("gem composer", replace(_BUILDS, network=f"{_INSTALL} push require outdated")),
-    **_repeat_row("ruby rake rspec rubocop minitest rails", _BUILDS),
-    **_repeat_row("php phpunit phpstan psalm php-cs-fixer phpcs phpcbf pest artisan pint", _BUILDS),
-    "swift": replace(_BUILDS, network="package/update package/resolve", fetches="build test run"),
-    **_repeat_row("xcodebuild swiftlint swiftformat swiftc", _BUILDS),
-    "dotnet": replace(_BUILDS, network="restore add nuget tool workload", fetches="build test run publish pack format"),
-    "msbuild": _BUILDS,
-    "mix": replace(_BUILDS, network="deps.get deps.update hex.publish"),
-    **_repeat_row("flutter dart", replace(_BUILDS, network="pub upgrade", fetches="test build run")),
-    **_repeat_row("zig elixir stack cabal ghc lua perl", _BUILDS),
+    **_repeat_row("bundle bundler", replace(_FETCHES, network=f"- {_INSTALL} push require outdated")),
+    **_repeat_row("gem composer", replace(_FETCHES, network=f"{_INSTALL} push require outdated")),
+    "swift": replace(_FETCHES, network="package/update package/resolve", fetches="build test run"),
+    "dotnet": replace(
+        _FETCHES, network="restore add nuget tool workload", fetches="build test run publish pack format"
+    ),
+    "mix": replace(_FETCHES, network="deps.get deps.update hex.publish"),
+    **_repeat_row("flutter dart", replace(_FETCHES, network="pub upgrade", fetches="test build run")),
 }
 
 VERSIONS: dict[str, str] = {
@@ -249,9 +227,11 @@ VERSIONS: dict[str, str] = {
 
 HARMS = (
     Harm(
-        "git", ("push", "-f --force --force-with-lease --mirror --delete -d ~^\\+."), "it overwrites what others have"
+        "git",
+        ("push", "-f --force --force-with-lease --mirror --delete -d ~^\\+."),
+        "it overwrites remote history",
     ),
-    Harm("git", ("reset", "--hard --merge"), "changes that were not committed are lost"),
+    Harm("git", ("reset", "--hard --merge"), "uncommitted changes are lost"),
     Harm("git", ("clean", "-f --force -x -X"), "files that git does not know are lost"),
     Harm("git", ("stash", "drop clear"), "what was stashed is lost"),
     Harm("git", ("filter-branch filter-repo",), "it rewrites the history"),
@@ -259,32 +239,32 @@ HARMS = (
     Harm("git", ("gc", "--prune"), "commits that nothing points at are lost"),
     Harm("git", ("prune",), "commits that nothing points at are lost"),
     Harm("git", ("update-ref", "-d --stdin"), "it deletes references"),
-    Harm("git", ("checkout switch", "-f --force --discard-changes"), "changes that were not committed are lost"),
-    Harm("git", ("checkout", "~."), "it may replace changes that were not committed"),
-    Harm("git", ("restore",), "it may replace changes that were not committed"),
-    Harm("git", ("read-tree", "-u --reset"), "it may replace changes that were not committed"),
-    Harm("git", ("checkout-index", "-f --force"), "it may replace changes that were not committed"),
+    Harm("git", ("checkout switch", "-f --force --discard-changes"), "uncommitted changes are lost"),
+    Harm("git", ("checkout", "~."), "it may overwrite uncommitted changes"),
+    Harm("git", ("restore",), "it may overwrite uncommitted changes"),
+    Harm("git", ("read-tree", "-u --reset"), "it may overwrite uncommitted changes"),
+    Harm("git", ("checkout-index", "-f --force"), "it may overwrite uncommitted changes"),
     Harm("git", ("merge rebase cherry-pick revert am", "--abort --skip"), "a resolution of conflicts may be lost"),
-    Harm("git", ("rm submodule", "-f --force"), "changes that were not committed are lost"),
+    Harm("git", ("rm submodule", "-f --force"), "uncommitted changes are lost"),
     Harm("git", ("branch", "-D"), "commits that nothing else points at are lost"),
     Harm("git", ("branch", "-d --delete", "-f --force"), "commits that nothing else points at are lost"),
-    Harm("git", ("~^--upload-pack|^--receive-pack|^ext::",), "it runs a command of its argument"),
-    Harm("mkfs", (), "it makes a new file system"),
+    Harm("git", ("~^--upload-pack|^--receive-pack|^ext::",), "it runs a command from its arguments"),
+    Harm("mkfs", (), "it creates a file system"),
     Harm("wipefs", (), "it destroys a file system"),
     Harm("fdisk parted", (), "it changes partitions"),
     Harm("blkdiscard", (), "it destroys a disk"),
     Harm("cryptsetup", (), "it changes encrypted disks"),
     Harm("mount", ("~.",), "it mounts a file system"),
-    Harm("umount", (), "it takes a file system away"),
+    Harm("umount", (), "it unmounts a file system"),
     Harm("swapoff swapon", (), "it changes the machine"),
-    Harm("chroot", (), "it needs the rights of root"),
+    Harm("chroot", (), "it needs root"),
     Harm("nsenter", (), "it enters other containers"),
-    Harm("setcap", (), "it gives programs the rights of root"),
+    Harm("setcap", (), "it lets programs run as root"),
     Harm("visudo", (), "it changes who may become root"),
     Harm("chmod", ("-R --recursive", "~^(?:0?777|a?\\+rwx|a=rwx)$"), "it opens all files to everyone"),
     Harm("chmod", ("~^[ugoa]*\\+[rwxX]*s|^[246][0-7]{3}$",), "programs get the rights of their owner"),
     Harm("chmod chown chgrp", ("-R --recursive", "~^(?:/|~|/[a-z]+/?)$"), "it changes the system"),
-    Harm("killall5", (), "it ends every process"),
+    Harm("killall5", (), "it kills every process"),
     Harm("crontab", ("-r",), "it deletes all timed commands"),
     Harm("useradd userdel usermod groupdel groupadd chsh", (), "it changes the users of the machine"),
     Harm("passwd chpasswd", (), "it changes passwords"),
@@ -293,24 +273,22 @@ HARMS = (
     Harm("insmod modprobe rmmod", (), "it changes the kernel"),
     Harm("systemctl", ("stop disable mask kill isolate",), "it stops services of the machine"),
     Harm("service", ("stop",), "it stops services of the machine"),
-    Harm(
-        "docker", ("system volume image container network builder buildx", "prune"), "it deletes what is not in use now"
-    ),
+    Harm("docker", ("system volume image container network builder buildx", "prune"), "it deletes everything unused"),
     Harm("docker", ("run create", "--privileged ~^(?:-v|--volume=)?/:"), "the container has the rights of root here"),
     Harm("docker", ("volume", "rm remove"), "it deletes data"),
     Harm("docker", ("compose", "down", "-v --volumes"), "it deletes data"),
     Harm("docker-compose", ("down", "-v --volumes"), "it deletes data"),
-    Harm("kubectl", ("delete drain",), "it takes down what runs elsewhere"),
-    Harm("helm", ("uninstall delete",), "it takes down what runs elsewhere"),
-    Harm("terraform", ("destroy ~^-destroy$",), "it takes down what runs elsewhere"),
-    Harm("terraform", ("apply", "~^-+auto-approve"), "it changes what runs elsewhere without a question"),
-    Harm("tofu pulumi", ("destroy",), "it takes down what runs elsewhere"),
-    Harm("aws", ("~^(?:delete|terminate|remove)-|^rb$",), "it deletes what is elsewhere"),
-    Harm("aws", ("s3", "rm", "--recursive"), "it deletes what is elsewhere"),
-    Harm("gcloud", ("delete",), "it deletes what is elsewhere"),
-    Harm("az", ("delete purge",), "it deletes what is elsewhere"),
-    Harm("gsutil", ("rm rb",), "it deletes what is elsewhere"),
-    Harm("gh", ("repo release secret", "delete"), "it deletes what is elsewhere"),
+    Harm("kubectl", ("delete drain",), "it takes down remote services"),
+    Harm("helm", ("uninstall delete",), "it takes down remote services"),
+    Harm("terraform", ("destroy ~^-destroy$",), "it takes down remote services"),
+    Harm("terraform", ("apply", "~^-+auto-approve"), "it changes remote services without asking"),
+    Harm("tofu pulumi", ("destroy",), "it takes down remote services"),
+    Harm("aws", ("~^(?:delete|terminate|remove)-|^rb$",), "it deletes remote data"),
+    Harm("aws", ("s3", "rm", "--recursive"), "it deletes remote data"),
+    Harm("gcloud", ("delete",), "it deletes remote data"),
+    Harm("az", ("delete purge",), "it deletes remote data"),
+    Harm("gsutil", ("rm rb",), "it deletes remote data"),
+    Harm("gh", ("repo release secret", "delete"), "it deletes remote data"),
     Harm("npm", ("publish unpublish deprecate",), "everyone gets it, and it cannot be taken back"),
     Harm("yarn pnpm", ("publish",), "everyone gets it, and it cannot be taken back"),
     Harm("cargo", ("publish yank",), "everyone gets it, and it cannot be taken back"),
@@ -323,5 +301,5 @@ HARMS = (
     Harm("srm", (), "what it deletes cannot be brought back"),
     Harm("launchctl", ("unload bootout remove",), "it stops services of the machine"),
     Harm("diskutil", ("~(?i)^(?:erase|partition|reformat|delete)",), "it destroys a disk"),
-    Harm("csrutil spctl setenforce", (), "it changes what protects the system"),
+    Harm("csrutil spctl setenforce", (), "it turns off system protection"),
 )

@@ -125,11 +125,11 @@ def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | Non
             if _is_root(word, places):
                 return Danger("delete", text, f"it deletes {word.source} with everything in it")
     if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in _starts(words)):
-        return Danger("delete", text, "it deletes everything that it finds there")
+        return Danger("delete", text, "it deletes everything found there")
     if any(isinstance(inner, Script) and inner.own_doubts for inner in run.nested):
         whole = " ".join(word.fixed if word.fixed is not None else word.source for word in words)
         if seen := _NAMES_IN_WORDS.search(re.sub(r"[\\'\"]", "", whole)):
-            return Danger("unread", text, f"what {base} runs is not known, and it contains {seen.group()}")
+            return Danger("unread", text, f"{base} runs unknown code, which contains {seen.group()}")
     return _to_device(base, run, text, places)
 
 

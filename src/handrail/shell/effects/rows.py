@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,8 +10,7 @@ from typing import Literal
 from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, Visibility
 
 Operands = Literal["files", "texts", "none"]
-Does = Literal["looks", "writes", "builds", "connects", ""]
-_XXD_FLAG = re.compile(r"-[abeEiupr].*[clgso]")
+Does = Literal["looks", "writes", "connects", ""]
 _ANY_TEXT = ("e", "regexp", "S", "G", "grep")
 """Options whose value is a text to look for in every program that has them."""
 
@@ -40,8 +38,6 @@ class Program:
     """Options whose value is a file that is read if it has an `@` in front: `-d` of curl."""
     runs: str = ""
     """Options whose value is a program that is run."""
-    arguments_in_files: bool = False
-    """An operand `@file` stands for the arguments in that file."""
     most: int = 1000
     """With more operands than this it does something else."""
     below: str = ""
@@ -55,8 +51,8 @@ class Program:
     closed: bool = True
     """It has no option at all that writes or runs something, so that a name with a dash in front is harmless."""
     does: Does = "looks"
-    """`looks`: reads only, with the options of its row. `writes`: changes the files that its words name. `builds`: runs
-    code of the project. `connects`: uses the network by nature."""
+    """`looks`: reads only, with the options of its row. `writes`: changes the files that its words name. `connects`:
+    uses the network by nature."""
     role: str = ""
     """How a program that writes uses its operands: a function of `interpret.py`."""
     words: str = ""
@@ -218,14 +214,13 @@ def follows_links(row: Program, parsed: ParsedOptions) -> bool:
     return "*" in row.follow_names or parsed.has(*row.follow_names)
 
 
-def find_option_signs(row: Program | None, args: Sequence[Arg]) -> str:
+def find_option_signs(args: Sequence[Arg]) -> str:
     """Signs with which a file name would be taken for an option, if a pattern among the arguments may match one."""
-    signs = "-@" if row is not None and row.arguments_in_files else "-"
     for arg in args:
         if arg.text == "--":
             break
-        if any(value.glob and value.text[:1] in "*?[" + signs for value in arg.values or ()):
-            return signs
+        if any(value.glob and value.text[:1] in "*?[-" for value in arg.values or ()):
+            return "-"
     return ""
 
 
@@ -259,10 +254,7 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
         files = [replace(effect, links="all") for effect in files]
     why = doubt = ""
     if parsed.unknown:
-        why = f"the option {parsed.unknown} of {base} is not known"
-    elif row.arguments_in_files and any((arg.text or "").startswith("@") for arg in operands):
-        why = doubt = f"{base} reads arguments from a file"
-        files += [Value((arg.text or "")[1:]).file("read") for arg in operands if (arg.text or "").startswith("@")]
+        why = f"unknown option {parsed.unknown} of {base}"
     elif parsed.has(*row.run_names):
         why = doubt = f"{base} does what an option tells it"
     elif parsed.has(*row.write_names):
@@ -274,14 +266,6 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     elif len(operands) > row.most:
         why = f"{base} writes to its second file"
         files = [*operands[0].files("read"), *(effect for arg in operands[1:] for effect in arg.files("write"))]
-    elif base in ("less", "more") and any((arg.text or "").startswith("+") for arg in operands):
-        why = f"{base} runs the command that it is given"
-    elif base == "xxd" and any(_XXD_FLAG.match(arg.text or "") for arg in args):
-        why = "xxd ignores what is behind the letter of an option, so that its files are not known"
-    elif base in ("bat", "batcat") and operands and operands[0].text == "cache":
-        why = "it changes the cache of bat"
-    elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
-        why = "man reads a file"
     if any(arg.values is None for arg in named) or has_unknown_file(row, parsed):
-        doubt = f"the names of the files that {base} uses are computed"
+        doubt = "file names come from variables or substitutions"
     return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))

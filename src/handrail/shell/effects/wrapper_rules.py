@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
 from handrail.shell.effects.rows import Program, parse_options
 from handrail.shell.parser.script import Command, Script
-from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, RUNS_A_FILE, SHELLS
 
 JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"}
 """The commands that `judge_wrapper` judges."""
@@ -47,12 +47,12 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     if doubt:
         script = next((arg for arg in args if not (arg.text or "-").startswith(("-", "+"))), None)
         files = script.files("read") if base in SHELLS and script is not None and "script file" in doubt else ()
-        return Ruling(why=doubt, doubt=doubt, files=tuple(files))
+        return Ruling(why=doubt, doubt="" if doubt.endswith(RUNS_A_FILE) else doubt, files=tuple(files))
     if base == "env":
         return _judge_env(args, bool(inner))
     if base == "command" and not inner:
         parsed = parse_options(Program("vVp", "", "", "texts"), args)
-        return READ_ONLY if not parsed.unknown else Ruling(why="command with these arguments is not known")
+        return READ_ONLY if not parsed.unknown else Ruling(why="unknown arguments of command")
     if base == "time":
         return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY
     if base == "xargs":
@@ -60,14 +60,14 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         return Ruling("read_only", files=tuple(file.files("read")) if file else ())
     if base in SHELLS and not inner and args:
         alone = len(args) == 1 and args[0].text == "--version"
-        return READ_ONLY if alone else Ruling(why=f"{base} with these arguments is not known")
+        return READ_ONLY if alone else Ruling(why=f"unknown arguments of {base}")
     if base in _HARMLESS:
         return READ_ONLY
     if base == "flock" and args:
         lock = next((arg for arg in args if not (arg.text or "-").startswith("-")), None)
         return Ruling(why="flock makes a file", files=tuple(lock.files("write")) if lock else ())
     if base == "nohup":
-        return Ruling(why="it goes on when the rest has ended", files=(FileEffect("write", "nohup.out"),))
+        return Ruling(why="it keeps running in the background", files=(FileEffect("write", "nohup.out"),))
     if base == "ssh":
         return READ_ONLY if [arg.text for arg in args] == ["-V"] else Ruling(why="it runs on another machine")
     return Ruling(why=f"{base} changes how a command runs")

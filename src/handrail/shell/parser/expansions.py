@@ -74,7 +74,7 @@ def evaluate(parts: Iterable[Part], findings: Findings) -> None:
         elif part.kind in ("command", "process"):
             findings.add_doubt(COMPUTED)
         elif part.kind != "arithmetic" and not SAFE.fullmatch(part.text):
-            findings.add_doubt(f"the value of {part.text} is evaluated, and is not known to be a number")
+            findings.add_doubt(f"bash evaluates {part.text}, which may not be a number")
     if not _TOKENS.fullmatch(flat) or any(glued[0][-2] != "#" for glued in _GLUED.finditer(flat)):
         findings.add_doubt(ODD)
     findings.arithmetic.update(_NAMES.findall(flat))

@@ -234,7 +234,7 @@ def _find_evaluated(findings: Findings, assignments: list[Assignments]) -> list[
     arrays = {name for one in assignments for name in one.arrays}
     numbers = _find_numeric_variables(values, findings.defaulted) if findings.arithmetic or findings.split else set()
     out = [
-        f"the value of {name} is evaluated, and is not known to be a number"
+        f"bash evaluates {name}, which may not be a number"
         for name in sorted(findings.arithmetic)
         if name not in numbers
     ]

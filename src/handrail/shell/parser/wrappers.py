@@ -14,6 +14,8 @@ from handrail.frozen import frozen
 from handrail.shell.parser.script import Assignment, Command, Part, Word, make_fixed_word, make_unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
+RUNS_A_FILE = "runs a script file"
+"""The end of a doubt that says no more than that a program of the project runs."""
 FOREIGN_SHELLS = ("fish", "csh", "tcsh", "pwsh", "nu", "xonsh")
 PRIVILEGED = ("sudo", "doas", "su", "pkexec", "runuser", "sudoedit", "gosu", "su-exec", "run0")
 
@@ -204,7 +206,7 @@ def _skip_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
             if name in row.long_takes and not sign:
                 value, at = _read_next(base, words, at)
             elif name not in row.long_flags and name not in row.long_takes:
-                raise _Doubt(f"the option {text} of {base} is not known")
+                raise _Doubt(f"unknown option {text} of {base}")
             given[name] = value
             continue
         if base == "nice" and text[1:].lstrip("-").isdigit():
@@ -217,7 +219,7 @@ def _skip_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
                 given[letter] = value
                 break
             if letter not in row.flags:
-                raise _Doubt(f"the option -{letter} of {base} is not known")
+                raise _Doubt(f"unknown option -{letter} of {base}")
             given[letter] = ""
     return at, given
 
@@ -285,7 +287,7 @@ def _open_shell(base: str, simple: Command) -> list[Inner]:
         if text in ("--norc", "--noprofile", "--login", "--posix", "--verbose"):
             continue
         if text.startswith("--") or not set(text[1:]) <= set("abefhlmnprstuvxcoBCEHPT"):
-            raise _Doubt(f"the option {text} of {base} is not known")
+            raise _Doubt(f"unknown option {text} of {base}")
         script = script or "c" in text[1:]
         stdin = stdin or "s" in text[1:]
         for _ in range(text.count("o")):
@@ -297,7 +299,7 @@ def _open_shell(base: str, simple: Command) -> list[Inner]:
             return []
         return _open_shell_script(base, _join_text(base, words[at : at + 1]))
     if at < len(words) and not stdin:
-        raise _Doubt(f"{base} runs a script file that is not read here")
+        raise _Doubt(f"{base} {RUNS_A_FILE}")
     fed = [redirection for redirection in simple.redirections if redirection.descriptor in ("", "0")]
     fed = [redirection for redirection in fed if redirection.operator.startswith("<")]
     if not fed or not fed[-1].feeds:

@@ -9,11 +9,10 @@ from typing import Protocol
 
 from handrail.model import Access
 from handrail.shell.effects.destinations import UNKNOWN, Destination
-from handrail.shell.effects.effects import CommandEffect, Effects, GitRun, ToolUse
+from handrail.shell.effects.effects import CommandEffect, Effects, GitRun
 from handrail.shell.effects.hosts import Host
 from handrail.shell.sandbox.git_remotes import find_hosts, is_benign
 
-_TOOL_FOLDERS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
 _PLAIN_GIT = (
     *("add", "branch", "checkout", "cherry-pick", "commit", "merge", "rebase", "restore", "rev-parse", "stash"),
     *("status", "switch", "tag"),
@@ -48,21 +47,17 @@ def declare(effects: Effects) -> list[Access]:
 
 
 def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Access]:
-    """The uses of the network that only files tell: remotes of git, and tools that are not installed.
+    """The uses of the network that only files tell: remotes of git.
 
     ``where``: the directory that the line starts in; None if there is none.
     """
-    out = [
-        _build_access(effects, use.text, UNKNOWN, possible=where is not None and _is_installed(use, where))
-        for use in effects.tools
-    ]
     texts = [text for text in effects.network if _needs_files(_goes(effects, text))]
     if where is None:
-        return out + [_build_access(effects, text, UNKNOWN) for text in texts]
+        return [_build_access(effects, text, UNKNOWN) for text in texts]
     located = {text: _locate(effects, text, where) for text in texts}
     fetching = {text for text, goes in located.items() if goes.reads and _is_trusted(goes, session)}
     alone = _is_alone(effects, fetching, where)
-    return out + [
+    return [
         _build_access(effects, text, goes, possible=goes is _LOCAL, fetches=alone and text in fetching)
         for text, goes in located.items()
     ]
@@ -70,14 +65,14 @@ def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Acces
 
 def list_programs(effects: Effects) -> frozenset[str]:
     """The programs of a command line that use the network."""
-    uses = {*effects.network, *effects.possible_network, *(use.text for use in effects.tools)}
+    uses = {*effects.network, *effects.possible_network}
     parts = [one.script for one in effects.commands if one.text in uses and one.script]
     return frozenset(run.base for script in parts for run in script.runs if run.base)
 
 
 def reads_beside(effects: Effects, root: str) -> bool:
     """Whether a command line reads files outside of the workspace, or files that its words do not tell."""
-    if "read" in effects.unproven or effects.doubts or effects.unread:
+    if effects.doubts or effects.unread:
         return True
     reads = [file.path for file in effects.files if file.action == "read"]
     return any(path.startswith("~") or not _is_below(os.path.join(root, path), root) for path in reads)
@@ -177,15 +172,3 @@ def _runs_nothing(one: CommandEffect, effects: Effects, where: str) -> bool:
         return True
     runs = [run for run in effects.git if run.text == one.text]
     return bool(runs) and all(run.verb in _PLAIN_GIT and is_benign(_list_places(run, where)) for run in runs)
-
-
-def _is_installed(use: ToolUse, where: str) -> bool:
-    """Whether a tool is installed in the project, in the directory that it runs in or one above."""
-    for place in use.places or ():
-        folder = os.path.normpath(os.path.join(where, place))
-        while not any(os.path.lexists(os.path.join(folder, bin_, use.tool)) for bin_ in _TOOL_FOLDERS):
-            above = os.path.dirname(folder)
-            if above == folder or os.path.lexists(os.path.join(folder, ".git")):
-                return False
-            folder = above
-    return bool(use.places)

@@ -19,9 +19,7 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
             name = _find_option_name(os.path.join(where, os.path.expanduser(directory)), use.signs)
             if name:
                 doubt = f"a pattern may match the file {name}, which would be an option"
-                out.append(
-                    Access("run", use.text, tier="ordinary", why=doubt, doubt=doubt, unproven="read", place=place)
-                )
+                out.append(Access("run", use.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
     return list(dict.fromkeys(out))
 
 
