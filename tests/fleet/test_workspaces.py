@@ -24,6 +24,8 @@ def from_folder(tree: Path) -> dict[str, str]:
 
 
 def from_tar(tree: Path) -> dict[str, str]:
+    if not hasattr(tarfile, "data_filter"):
+        pytest.skip("this Python cannot check the names in a tar")
     path = tree.parent / "tree.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for one in sorted(tree.iterdir()):

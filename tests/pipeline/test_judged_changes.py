@@ -205,7 +205,7 @@ EVERYDAY = [
     "echo b >a.txt; git stash -q; git stash pop -q; git checkout -q .",
     "git tag v1; git tag -am x v2; git tag -d v1",
     "git reset -q --hard HEAD; git clean -fdxq; git gc -q; git pack-refs --all; git reflog expire --all --expire=now",
-    "git init -q sub; git -C sub commit -q --allow-empty -m x",
+    "git init -q sub; git -C sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
     "git clone -q . copy; git -C copy fetch -q; git -C copy pull -q",
     "git worktree add -q w side; git worktree list; git worktree remove w",
     "git remote add up ../up; git remote rename up down; git remote remove down",

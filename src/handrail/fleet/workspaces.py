@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, Literal, cast
 
+from handrail.drafts.layout import remove_tree
 from handrail.drafts.store import DraftStore
 from handrail.frozen import frozen
 from handrail.programs import get_program, make_search_path
@@ -96,7 +97,8 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
         attempt, kind, place = _read_built(built_file)
         if not attempt or workspace.after_restart == "rebuild":
             for one in (path, state):
-                shutil.rmtree(one, ignore_errors=True)
+                with contextlib.suppress(FileNotFoundError):
+                    remove_tree(one)
             os.mkdir(state, 0o700)
             source = _prepare_source(workspace, base)
             if not config_file.load(os.environ).settings.state and _try_drafts(source):  # a draft needs its own
@@ -151,10 +153,15 @@ def _prepare_source(workspace: FleetWorkspace, base: str) -> str:
     with _locked(os.path.join(folder, "lock")):
         if not os.path.isdir(ready):
             begun = os.path.join(folder, "begun")
-            shutil.rmtree(begun, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                remove_tree(begun)
             if workspace.folder:
                 _copy_tree(workspace.folder, begun)
             elif workspace.tar:
+                if not hasattr(tarfile, "data_filter"):
+                    raise OSError(
+                        0, "a tar needs Python 3.11.4, which checks the names in it; unpack it", workspace.tar
+                    )
                 with tarfile.open(workspace.tar) as archive:
                     archive.extractall(begun, filter="data")
             else:

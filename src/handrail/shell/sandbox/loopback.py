@@ -30,7 +30,7 @@ from typing import Literal
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
 from handrail.shell.sandbox.local_services import LocalServices, is_served
-from handrail.shell.sandbox.renames import prepare_rename, rename_calls
+from handrail.shell.sandbox.renames import links_git_object, name_calls, prepare_rename
 from handrail.shell.sandbox.system_call_numbers import NUMBERS, get_call_number
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
@@ -123,7 +123,7 @@ class _Call:
         self._agent = agent
         self._id, self._thread, _, number, _, _ = struct.unpack_from("=QIIiIQ", notice)
         self._arguments = struct.unpack_from("=6Q", notice, 32)
-        self._name = _CALLS.get(number) or rename_calls()[number]
+        self._name = _CALLS.get(number) or name_calls()[number]
 
     def answer(self) -> None:
         error, flags = 0, 0
@@ -139,6 +139,11 @@ class _Call:
             fcntl.ioctl(self._listener, _SEND, struct.pack("=QqiI", self._id, 0, error, flags))
 
     def _do(self) -> None:
+        if self._name.startswith("link"):
+            with contextlib.suppress(OSError):
+                if links_git_object(self._thread, self._name, self._arguments, self._require_waiting):
+                    raise _Refused(errno.EXDEV)
+            raise _Unhandled
         if self._name.startswith("rename"):
             # What fails here fails in the kernel too, which says why.
             with contextlib.suppress(OSError):

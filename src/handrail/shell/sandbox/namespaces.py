@@ -47,7 +47,7 @@ from handrail.shell.sandbox.mount_plan import (
     plan_protections,
 )
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
-from handrail.shell.sandbox.renames import rename_calls
+from handrail.shell.sandbox.renames import name_calls
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions
 
@@ -180,7 +180,7 @@ class NamespaceBoundary:
     def _make_listening_filter(self, own_network: bool, agent: str) -> bytes:
         """The filter that hands calls of commands to us; empty if there is nothing to hand over."""
         calls = [get_call_number("connect")] if (own_network and self.supervises) or agent else []
-        calls += rename_calls() if self.renames_directories else []
+        calls += name_calls() if self.renames_directories else []
         return seccomp.build_notify_filter(calls) if calls else b""
 
     def _close_launchers(self) -> None:

@@ -1,7 +1,11 @@
-"""Let commands rename directories and files of other users in a draft, which overlayfs refuses to users.
+"""Let commands rename and link in a draft what overlayfs refuses to users.
 
-A filter on system calls hands each rename to this process (`loopback.Supervisor`). If its source is such an entry of a
-draft, it is made renamable; then the kernel carries the call out. Nothing is renamed here on behalf of the command.
+A filter on system calls hands each rename to this process (`loopback.Supervisor`). If its source is a directory, or the
+file of another user, in a draft, it is made renamable; then the kernel carries the call out. Nothing is renamed here on
+behalf of the command.
+
+In a user's draft, linking a file changes its inode number. `git clone` of a local repository takes that for an attack
+and fails; where it cannot link, it copies. So links to git's objects are refused.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import stat
 import struct
 from collections.abc import Callable, Sequence
@@ -24,17 +29,31 @@ _PAGE = 4096
 _EXCHANGE = 2
 _IN_ROOT = 0x10
 _MOST_MOUNTS = 4 << 20
+_GIT_OBJECT = re.compile(rb"/objects/(?:[0-9a-f]{2}|pack|info)/[^/]+$")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def rename_calls(machine: str | None = None) -> dict[int, str]:
-    """The system calls that rename, by their numbers on a kind of machine."""
+def name_calls(machine: str | None = None) -> dict[int, str]:
+    """The system calls that rename and link, by their numbers on a kind of machine."""
     kind = machine or os.uname().machine
-    calls = {get_call_number(name, kind): name for name in ("renameat", "renameat2")}
-    if ARCHITECTURES[kind][1] == 0:
-        calls[82] = "rename"  # newer architectures have no such call
+    calls = {get_call_number(name, kind): name for name in ("renameat", "renameat2", "linkat")}
+    if ARCHITECTURES[kind][1] == 0:  # newer architectures have no such calls
+        calls |= {82: "rename", 86: "link"}
     return calls
+
+
+def links_git_object(thread: int, name: str, arguments: Sequence[int], require_waiting: Callable[[], None]) -> bool:
+    """Whether a call of ``thread`` links an object of git in a user's draft."""
+    directory, pointer = (arguments[0], arguments[1]) if name == "linkat" else (_HERE, arguments[0])
+    path = _make_absolute(thread, directory, _read_path(thread, pointer, require_waiting))
+    if os.geteuid() == 0 or not _GIT_OBJECT.search(path):
+        return False
+    parent = _open_in_root(thread, os.path.dirname(path), require_waiting)
+    try:
+        return _is_in_draft(thread, parent)
+    finally:
+        os.close(parent)
 
 
 def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_waiting: Callable[[], None]) -> None:

@@ -55,6 +55,7 @@ NUMBERS: dict[str, tuple[int, int]] = {  # x86_64, and the table that newer arch
     "ptrace": (101, 117),
     "quotactl": (179, 60),
     "reboot": (169, 142),
+    "linkat": (265, 37),
     "renameat": (264, 38),
     "renameat2": (316, 276),
     "request_key": (249, 218),
