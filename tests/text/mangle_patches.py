@@ -348,13 +348,13 @@ OF_HUNKS: dict[str, Mistake] = {
         _rows(lambda rng, sign, text: lead_of(text).replace("    ", "\t") + text.lstrip(" \t"))
     ),
     "curly": _context(lambda text: text.replace('"', "”").replace("'", "’")),
-    "line numbers": _number_rows,
     "context removed and added": _hunk(_context_as_change),
     "added lines first": _hunk(_added_first),
     "context swapped": _hunk(_swap_context),
     "line of context dropped": _hunk(_drop_context(lambda text: bool(text.strip()))),
     "blank line of context dropped": _hunk(_drop_context(lambda text: not text.strip())),
     "dots for context": _hunk(_elide_context),
+    "line numbers": _number_rows,
     "hunks in another order": _reverse_hunks,
     "tabs expanded": _where_unit_shows(_rows(lambda rng, sign, text: text.expandtabs(rng.choice([2, 4, 8])))),
     "entities": _rows(lambda rng, sign, text: html.escape(text)),
@@ -399,8 +399,8 @@ OF_TEXT: dict[str, Mistake] = {
     "no final newline": _text(lambda rng, text: text.removesuffix("\n")),
 }
 MISTAKES = [*OF_HUNKS, *OF_TEXT]
-_OPPOSITES = {"indentation of context lost", "shifted"}
-"""Together they are a shift alone, of new lines that are one level deeper."""
+_OPPOSITES = ({"indentation of context lost", "shifted"}, {"stale", "dots for context"})
+"""Together they are a shift alone, of new lines that are one level deeper; or dots for the line that is stale."""
 
 
 def make_case(rng: Random, kinds: Sequence[str] | None = None, language: str | None = None) -> PatchCase | None:
@@ -408,7 +408,12 @@ def make_case(rng: Random, kinds: Sequence[str] | None = None, language: str | N
     sample = rng.choice(SAMPLES)(rng)
     drawn = make_hunks(rng, sample)
     chosen = rng.sample(MISTAKES, rng.choice([0, 1, 2, 2, 2])) if kinds is None else kinds
-    if drawn is None or set(chosen) >= _OPPOSITES or "\n" not in sample.text or drawn[1] == sample.text:
+    if (
+        drawn is None
+        or any(set(chosen) >= pair for pair in _OPPOSITES)
+        or "\n" not in sample.text
+        or drawn[1] == sample.text
+    ):
         return None
     case = PatchCase(sample, *drawn, language or rng.choice(["envelope", "unified", "blocks"]))
     for kind in sorted(chosen, key=MISTAKES.index):

@@ -110,7 +110,7 @@ def test_an_exact_patch_does_not_look_at_the_lines_of_the_file() -> None:
     row = rows(5000)[2500]
     hunk = PatchHunk((("-", row), ("+", row + "  # x")))
     assert [one.new for one in locate_hunks(text, [hunk]).splices] == ["  # x"]
-    assert count_calls(lambda: locate_hunks(text, [hunk])) < 100
+    assert count_calls(lambda: locate_hunks(text, [hunk])) < 200
 
 
 def escaped(count: int) -> Callable[[], object]:

@@ -109,13 +109,13 @@ def test_a_file_that_no_edit_with_fewer_mistakes_stands_for_is_wrong() -> None:
 
 
 def test_of_two_edits_with_the_same_texts_the_one_with_fewer_mistakes_is_meant() -> None:
-    text = "a = 1\nb = 2\nc = 3\n"
+    text = "a:\nb = 2\nc = 3\n"
     # First shifted in both texts, then stripped in old: what is left is a fence, and a line that is to be indented.
     case = mangled(text, "```\nb = 2\n```", "    b = 4", 1, ["b = 4"], 1, "indent shifted", "flat, old only", "fence")
     result = spliced(text, plan_edit(text, case.old, case.new))
-    assert result == "a = 1\n    b = 4\nc = 3\n"
+    assert result == "a:\n    b = 4\nc = 3\n"
     assert outcome(case)[0] == "otherwise"
-    assert not means(case, "a = 1\n  b = 4\nc = 3\n")
+    assert not means(case, "a:\n  b = 4\nc = 3\n")
 
 
 WITH = "def f():\n  with a() as b:\n    c()\n    d()\n  e()\n"

@@ -83,7 +83,7 @@ def test_a_refusal_names_the_line_that_differs() -> None:
 
 
 def test_the_end_of_the_file_is_named_where_a_hunk_goes_on_behind_it() -> None:
-    error = refusal("one\ntwo\n", "@@\n one\n two\n-three\n+four")
+    error = refusal("one = 1\ntwo = 2\n", "@@\n one = 1\n two = 2\n-three\n+four")
     assert (error.facts["near"], error.facts["actual"]) == (3, "(the end of the file)")
 
 

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
+from handrail.text.matching.depths import are_plausible
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.indentation import Unsure, find_indent_unit, has_lost_indent, indent_of, map_indents
+from handrail.text.matching.indentation import Unsure, find_indent_unit, indent_of, map_indents
 from tests.text.mangle import spliced
 from tests.text.trees import LANGUAGES, UNITS, Grower
 
@@ -78,8 +79,20 @@ def test_explanations_that_disagree_prove_nothing() -> None:
         depth(["    b"], ["  b"], "        ", ["a", "  b", "c", "  d"])
 
 
-def test_indentation_that_is_gone_shows_below_a_line_that_opens() -> None:
-    assert has_lost_indent(["if x:", "y"], {0, 1})
-    assert not has_lost_indent(["if x:", "    y"], {0, 1})
-    assert not has_lost_indent(["f({", "})"], {0, 1})
-    assert not has_lost_indent(["if x:", "y"], set())
+@pytest.mark.parametrize(
+    ("above", "rows", "plausible"),
+    [
+        ([], ["if x:", "    y"], True),
+        ([], ["if x:", "y"], False),
+        ([], ["f({", "})"], True),
+        ([], ["a = 1", "    b"], False),
+        (["if a:", "    if b:"], ["        c", "    d"], True),
+        (["if a:", "    if b:"], ["        c", "d"], True),
+        (["if a:", "        if b:"], ["            c", "    d"], False),
+    ],
+)
+def test_lines_at_depths_that_nothing_opens_are_not_plausible(
+    above: list[str], rows: list[str], plausible: bool
+) -> None:
+    assert are_plausible(above, rows, {1}) is plausible
+    assert are_plausible(above, rows, ())

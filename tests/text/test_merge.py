@@ -19,7 +19,7 @@ from handrail.text.matching.merge import merge
 
 
 def merged(ours: list[str], old: list[str], new: list[str]) -> list[str]:
-    return [ours[row.at] if row.text is None else row.text for row in merge(ours, old, new, ours)]
+    return [ours[row.at] if row.text is None else row.text for row in merge(ours, old, new)]
 
 
 def test_lines_that_stay_are_the_files_byte_for_byte() -> None:
@@ -100,5 +100,5 @@ def test_texts_that_repeat_themselves_are_compared_in_bounded_work(
 
     monkeypatch.setattr(merging, "SequenceMatcher", matcher)
     with contextlib.suppress(Unsure):
-        merge(file, old, new, file)
+        merge(file, old, new)
     assert sum(compared) < 1_000_000

@@ -44,6 +44,12 @@ def get_ending(line: str) -> str:
     return line[-1] if line.endswith(("\n", "\r")) else ""
 
 
+def find_ending(text: str) -> str:
+    """The first line ending of a text; a line feed if it has none."""
+    match = ANY_END.search(text)
+    return match[0] if match else "\n"
+
+
 def count_ends(text: AnyStr, start: int = 0, stop: int | None = None) -> int:
     """How many line endings ``text[start:stop]`` holds. Fast where there is no carriage return: nearly always."""
     span = (start, len(text) if stop is None else stop)

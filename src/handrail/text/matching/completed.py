@@ -6,6 +6,7 @@ Both texts of the edit are completed alike with what the file has there, so that
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -92,6 +93,7 @@ def _restore_blank_lines(
     fresh = {*range(len(new))} - {*kept.values()}
     if 2 * wider >= len(steps) and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
         return None  # a blank line too many after many: are those between the new lines too many as well?
+    counts = Counter(map(squeeze, old))
     whole_old, whole_new = [old[0]], list[str]()
     done = 0
     for (number, place), (after, place_after) in steps:
@@ -99,6 +101,8 @@ def _restore_blank_lines(
         whole_old += [""] * blank_here + [old[after]]
         if blank == blank_here:
             continue
+        if max(counts[squeeze(old[number])], counts[squeeze(old[after])]) > 1:
+            return None  # which of the lines that are alike has the blank line beside it?
         above, below = kept.get(number), kept.get(after)
         if above is None or below is None or below - above != after - number or any(new[above + 1 : below]):
             return None

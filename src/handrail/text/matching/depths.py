@@ -9,7 +9,7 @@ must go on at a depth that is still open. A reading that fails is out; if two ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -96,6 +96,18 @@ def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     if shifted not in sound or any(map(_is_mixed, shifted)) or (len(sound) > 1 and (not quoted or least != quoted)):
         raise Unsure
     return shifted
+
+
+def are_plausible(above: Sequence[str], rows: Sequence[str], fresh: Collection[int]) -> bool:
+    """Whether the ``fresh`` ones of ``rows``, which are below the lines ``above``, are at depths that their neighbours
+    allow: a block that is opened has lines, and a less deep line is as deep as a block that is open."""
+    depths = _find_open_depths(above)
+    filled = [number for number, row in enumerate(rows) if row.strip()]
+    for number, other in pairwise(filled):
+        depths = _enter(depths, rows[number])
+        if (number in fresh or other in fresh) and not _fits(_shorten(rows[number]), _shorten(rows[other]), depths):
+            return False
+    return True
 
 
 def _is_literal(around: Around, quoted: str, first: str, further: Sequence[str]) -> bool:

@@ -221,7 +221,7 @@ HABITS = (
     Habit("escaped quotes", _rows(r"\\([\"'`])"), _unescape, _escape),
 )  # fmt: skip
 
-
+HABIT_NAMES = frozenset(habit.name for habit in HABITS)
 OF_PARTS = frozenset(
     ["", *(habit.name for habit in HABITS if habit.undo not in (_remove, _unwrap, _read_blanks, _read_ends))]
 )
@@ -253,7 +253,7 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     if new and olds[1].endswith("\n\n") and not undone.endswith("\n\n"):
         return []  # is the blank line at the end the habit's, or one that the edit removes?
     if undone == new:
-        return [] if habit.undo is _unwrap and new.lstrip()[:3] == olds[0].lstrip()[:3] else [new]
+        return [] if habit.spoil is _wrap and new.lstrip()[:3] == olds[0].lstrip()[:3] else [new]
     rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
     untouched, mended = not rows.isdisjoint(bare - old), not bare.isdisjoint(others - rows)
     if untouched and not (mended and habit.added_lines_lack_it):

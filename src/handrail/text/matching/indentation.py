@@ -17,8 +17,6 @@ from handrail.text.matching.fold import ODD_BLANKS, fold
 _INDENT = re.compile(rf"[ \t{ODD_BLANKS}]*")
 _TABS = (4, 8, 2, 3)
 _SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
-_OPENS = re.compile(r"(?:[:{(\[]|=>|->|\b(?:then|do|begin|else))\s*(?:#.*|//.*)?$", re.IGNORECASE)
-_CLOSES = re.compile(r"\s*(?:[)}\]]|end\b|fi\b|done\b|esac\b|else\b|elif\b)", re.IGNORECASE)
 
 Explanation = Callable[[str], str | None]
 Pairs = Sequence[tuple[str, str]]
@@ -60,18 +58,6 @@ def find_indent_unit(rows: Sequence[str]) -> str:
     steps = Counter(after - before for before, after in pairwise(widths) if after > before)
     step, count = max(steps.items(), key=lambda item: (item[1], -item[0]), default=(4, 1))
     return " " * step if 2 * count > steps.total() else ""
-
-
-def has_lost_indent(rows: Sequence[str], fresh: Collection[int]) -> bool:
-    """Whether ``fresh`` ones of the lines should be deeper than the line before them, or it less deep, and are not."""
-    filled = [number for number, row in enumerate(rows) if row.strip()]
-    return any(
-        (above in fresh or below in fresh)
-        and _OPENS.search(rows[above])
-        and len(indent_of(rows[below])) <= len(indent_of(rows[above]))
-        and not _CLOSES.match(rows[below])
-        for above, below in pairwise(filled)
-    )
 
 
 def map_indents(pairs: Pairs, new: Collection[str], file: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ lines at their edges, and so on. The first texts that match anywhere decide, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
 from handrail.text.matching.fold import CONTROL_BLANKS, drop_lead_of_no_width
-from handrail.text.matching.habits import OF_PARTS, Variant, find_spelled, list_variants
+from handrail.text.matching.habits import HABIT_NAMES, OF_PARTS, Variant, find_spelled, list_variants
 from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
@@ -41,6 +41,8 @@ _ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
 """A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
 _NEGATIONS = {"not", "no", "never", "none", "nor", "without", "cannot"}
 
+Choose = Callable[[Sequence[int]], Sequence[int]]
+
 
 @dataclass(frozen=True, slots=True)
 class _VariantMatches:
@@ -55,8 +57,18 @@ class _VariantMatches:
 class LooseSearch:
     """Searches a file for the old text of one edit, loosely."""
 
-    def __init__(self, file: FileLines, replace_all: bool, prose: bool) -> None:
-        self._file, self._replace_all, self._prose = file, replace_all, prose
+    def __init__(
+        self,
+        file: FileLines,
+        replace_all: bool = False,
+        prose: bool = False,
+        choose: Choose | None = None,
+    ) -> None:
+        """``choose`` picks the places, by their first lines, that can be meant: those of a hunk, each letter of which
+        counts."""
+        self._file, self._replace_all, self._prose, self._choose = file, replace_all, prose, choose
+        self.span = (0, 0)
+        """The lines that the edit was matched with."""
 
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
@@ -70,7 +82,7 @@ class LooseSearch:
             self._match_elided,
             self._match_but_blank_lines,
             self._match_part,
-            self._match_but_one_word,
+            *(() if self._choose else (self._match_but_one_word,)),
         )
         for find in finders:
             for group in groups:
@@ -85,7 +97,7 @@ class LooseSearch:
     def _match_whole(self, variant: Variant) -> _VariantMatches | None:
         old, new = _split(variant)
         places = self._file.find_windows(old)
-        if len(places) == 1:
+        if len(places) == 1 and not self._choose:
             places = self._require_unique(places, old, new)
         return self._collect(variant, [[LineMatch(at, old, new)] for at in places])
 
@@ -192,12 +204,19 @@ class LooseSearch:
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
         return not self._prose or fences % 2 == 0  # what is in a fence is code
 
-    def _make_plan(self, matches: Sequence[_VariantMatches], sent: Variant, level: str) -> EditPlan:
-        starts = sorted({parts[0].at for one in matches for parts in one.places})
+    def _make_plan(self, matches: Sequence[_VariantMatches], sent: Variant, level: str) -> EditPlan | None:
+        if self._choose:
+            matches = self._choose_strictest(matches, self._choose)
+        starts = _list_starts(matches)
+        if not starts:
+            return None
+        self.span = starts[0], max(parts[-1].span[1] for one in matches for parts in one.places)
         if len(starts) > 1 and not self._replace_all:
             raise self._report_ambiguous(starts)
         if any(len(one.places) != len(starts) for one in matches) or _do_overlap(matches[0].places):
             raise self._report_ambiguous(starts)
+        levels = [self._find_loosest(one.places) for one in matches]
+        strictest = min(levels, key=LOOSE_LEVELS.index)
         names = sorted({name for one in matches for name in one.names})
         if not all(one.fits for one in matches):
             raise UnsureIndent(line=starts[0] + 1, readings=names)
@@ -207,9 +226,22 @@ class LooseSearch:
         splices = plans.pop()
         if self._brings_habit(splices, sent, matches):
             raise UnsureIndent(line=starts[0] + 1, readings=names, quotes=not names)
-        levels = [self._find_loosest(one) for one in matches]
-        strictest = min(levels, key=LOOSE_LEVELS.index)
         return EditPlan(level or strictest, matches[levels.index(strictest)].names, splices, len(starts))
+
+    def _choose_strictest(self, matches: Sequence[_VariantMatches], choose: Choose) -> list[_VariantMatches]:
+        """The places of a hunk at the first level that has any which can be meant; blanks inside a line count. A habit
+        is undone only where no looser place is left."""
+        everywhere = choose(_list_starts(matches))
+        if len(everywhere) > 1 and any(one.names and one.names[0] in HABIT_NAMES for one in matches):
+            raise self._report_ambiguous(everywhere)
+        for level in LOOSE_LEVELS[:-1]:
+            kept = [[parts for parts in one.places if self._find_loosest([parts]) == level] for one in matches]
+            there = [replace(one, places=places) for one, places in zip(matches, kept, strict=True)]
+            starts = choose(_list_starts(there))
+            kept = [[parts for parts in one.places if parts[0].at in starts] for one in there]
+            if starts:
+                return [replace(one, places=places) for one, places in zip(there, kept, strict=True) if places]
+        return []
 
     def _brings_habit(self, splices: Sequence[Splice], sent: Variant, matches: Sequence[_VariantMatches]) -> bool:
         """Whether a part of what a habit strews would come into the file: a sign that the old text has and the file
@@ -228,9 +260,9 @@ class LooseSearch:
         around = [row for part in parts for row in self._file.bodies[max(0, part.at - 1) : part.span[1] + 1]]
         return any("code fence" in one.names for one in matches) and any(map(_FENCE.match, around))
 
-    def _find_loosest(self, matches: _VariantMatches) -> str:
-        """Return the strictest level at which all places of a variant match."""
-        parts = [part for parts in matches.places for part in parts]
+    def _find_loosest(self, places: Sequence[Sequence[LineMatch]]) -> str:
+        """Return the strictest level at which all of these places match."""
+        parts = [part for parts in places for part in parts]
         levels = [find_level(self._file.bodies[slice(*part.span)], part.old) for part in parts]
         return max(levels, key=LOOSE_LEVELS.index)
 
@@ -246,6 +278,10 @@ class LooseSearch:
 
     def _report_ambiguous(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
+
+
+def _list_starts(matches: Sequence[_VariantMatches]) -> list[int]:
+    return sorted({parts[0].at for one in matches for parts in one.places})
 
 
 def _loses_fence(place: LineMatch) -> bool:

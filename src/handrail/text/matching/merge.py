@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from handrail.text import lines
+from handrail.text.matching.depths import are_plausible
 from handrail.text.matching.fold import (
     compare_typography,
     find_plain_forms,
@@ -28,7 +29,6 @@ from handrail.text.matching.indentation import (
     TooRepetitive,
     Unsure,
     get_plain_indent,
-    has_lost_indent,
     indent_of,
     is_explained,
     map_indents,
@@ -59,16 +59,16 @@ def merge(
     ours: Sequence[str],
     old: Sequence[str],
     new: Sequence[str],
-    file: Sequence[str],
+    above: Sequence[str] = (),
+    below: Sequence[str] = (),
     evidence: Sequence[tuple[str, str]] = (),
-    beside: tuple[str, str] = ("", ""),
-    codes: list[Code] | None = None,
 ) -> list[MergedRow]:
     """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
 
-    ``evidence`` are matched lines of the model's and the file's, if there are more than these; ``beside`` are the lines
-    above and below them, blank ones aside; ``codes`` say what becomes of each line, where that is known.
+    ``above`` and ``below`` are lines of the file around them; ``evidence`` are matched lines of the model's and the
+    file's, if there are more than these.
     """
+    file = find_block(above, ours, below)
     kinds = [{*"".join(map(indent_of, rows))} for rows in (new, file)] if evidence else [set(), set()]
     if kinds[1] and not kinds[0] <= kinds[1]:
         raise Unsure  # the lines that were left out may be indented in another way
@@ -76,28 +76,52 @@ def merge(
         old, new = _complete_first_lines(ours, old, new)
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     pairs = evidence or list(zip(old, ours, strict=True))
-    aligned = [codes] if codes else _align(old, new, list(ours) != list(old))
+    aligned = _align(old, new, list(ours) != list(old))
+    beside = get_filled(above[::-1]), get_filled(below)
     ways = [_Merge(ours, old, new, file, way, pairs, beside).run() for way in aligned]
     texts = [[ours[row.at] if row.text is None else row.text for row in rows] for rows in ways]
     if any(other != texts[0] for other in texts[1:]):
         raise Unsure
-    if _is_implausible(ways[0], texts[0], ours, pairs, beside[0]):
+    if _is_implausible(ways[0], texts[0], ours, pairs, above):
         raise Unsure
     return ways[0]
 
 
 def _is_implausible(
-    rows: Sequence[MergedRow], texts: Sequence[str], ours: Sequence[str], pairs: Sequence[tuple[str, str]], above: str
+    rows: Sequence[MergedRow],
+    texts: Sequence[str],
+    ours: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    above: Sequence[str],
 ) -> bool:
-    """Whether a block would be opened without a line in it, and no shift of several lines shows that this is meant."""
-    first, was = (next((row for row in one if row.strip()), "") for one in (texts, ours))
-    if first != was and has_lost_indent([above, first], {1}) and not has_lost_indent([above, was], {1}):
+    """Whether a line is at a depth its neighbours rule out, and no shift of several lines shows that it is right."""
+    head = [get_filled(above[::-1])]
+    first, was = ([*head, get_filled(side)] for side in (texts, ours))
+    if first != was and not are_plausible(above, first, {1}) and are_plausible(above, was, {1}):
         return True
     indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
     is_shown = len(indents) > 1 and any(a for a, _ in indents)
     if all(a == b for a, b in indents) or (is_shown and is_explained(indents)):
         return False
-    return has_lost_indent(texts, [number for number, row in enumerate(rows) if row.text is not None])
+    replaced = [row for row in rows if row.text is not None]
+    if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
+        return False  # each line is as deep as the one that it replaces
+    return not are_plausible(above, texts, [number for number, row in enumerate(rows) if row.text is not None])
+
+
+def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:
+    """The block that ``ours`` are in, up to the lines without indentation around it: its indentation may be of another
+    kind than that of the file. If nothing is indented there, all lines."""
+    start = next((number for number in range(len(above) - 1, -1, -1) if above[number][:1].strip()), 0)
+    stop = next((number for number, row in enumerate(below) if row[:1].strip()), len(below))
+    starts_here = bool(ours) and bool(ours[0][:1].strip())
+    block = [*(() if starts_here else above[start:]), *ours, *below[:stop]]
+    return block if any(row[:1].isspace() for row in block) else [*above, *ours, *below]
+
+
+def get_filled(rows: Sequence[str]) -> str:
+    """The first line that is not blank; empty if there is none."""
+    return next((row for row in rows if row.strip()), "")
 
 
 def _complete_first_lines(

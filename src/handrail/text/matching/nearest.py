@@ -49,10 +49,11 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     at = starts[0]
     odd = next((k for k, key in enumerate(squeezed) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
     facts = NearestFacts(near=max(0, at) + 1, others=[max(0, start) + 1 for start in starts[1:]])
-    if 0 <= at + odd < len(bodies):
-        theirs, ours = show_difference(rows[odd], bodies[at + odd])
+    if 0 <= at + odd <= len(bodies):
+        there_now = bodies[at + odd] if at + odd < len(bodies) else "(the end of the file)"
+        theirs, ours = show_difference(rows[odd], there_now)
         facts.update({"line": at + odd + 1, "theirs": theirs, "ours": ours})
-        sent, there = name_characters(rows[odd], bodies[at + odd])
+        sent, there = name_characters(rows[odd], there_now)
         if sent and there:
             facts.update({"sent": sent, "there": there})
         facts["current"] = number_rows(bodies, max(0, at), at + len(rows))

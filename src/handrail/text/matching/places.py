@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from handrail.text import lines
-from handrail.text.document import Splice, minimize
+from handrail.text.document import Splice, keep_endings, minimize
 from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
@@ -67,15 +67,47 @@ class FileLines:
         self.text = text
         self.rows = lines.split(text)
         self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
-        self.key = key
-        if known is None:
-            spend(len(self.rows))
-            self.keys = [key(body) for body in self.bodies]
-            return
+        self.key, self._known = key, known
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """What is compared of each line, in loose matching."""
+        known = {} if self._known is None else self._known
         fresh = {body for body in self.bodies if body not in known}
         spend(len(fresh) + len(self.rows) // _FAST)
-        known.update((body, key(body)) for body in fresh)
-        self.keys = [known[body] for body in self.bodies]
+        known.update((body, self.key(body)) for body in fresh)
+        return [known[body] for body in self.bodies]
+
+    @cached_property
+    def _joined(self) -> str:
+        """All lines, each between two line breaks."""
+        return "\n".join(["", *self.bodies, ""])
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [0, *accumulate(map(len, self.rows))]
+
+    def find_exact(self, window: Sequence[str]) -> list[int]:
+        """Return the line numbers at which ``window`` stands by the letter."""
+        target = "\n".join(["", *window, ""])
+        places, line, counted = list[int](), 0, 0
+        steps = len(target) // _FAST
+        at = self._joined.find(target)
+        while at >= 0:
+            if steps:
+                spend(steps)
+            line += self._joined.count("\n", counted, at)
+            places.append(line)
+            counted = at
+            at = self._joined.find(target, at + 1)
+        spend(len(places))
+        return places
+
+    def replace(self, at: int, end: int, new: Sequence[str]) -> Splice | None:
+        """Put ``new`` in place of the lines ``at`` to ``end``, which match by the letter."""
+        start, stop = self._begins[at], self._begins[end]
+        text = keep_endings(self.text, start, stop, "".join(row + "\n" for row in new))
+        return minimize(self.text, start, stop, text)
 
     @cached_property
     def key_counts(self) -> Counter[str]:
@@ -125,15 +157,12 @@ class FileLines:
     def splice(self, place: LineMatch) -> Splice | None:
         """Compute the splice for a place; raises `Unsure`."""
         at, end = place.span
-        around = find_block(self.bodies, at, end)
-        beside = find_filled_beside(self.bodies, at, end)
-        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence, beside)
-        start = sum(map(len, self.rows[:at]))
-        length = sum(map(len, self.rows[at:end]))
+        above, below = self.bodies[max(0, at - _AROUND) : at], self.bodies[end : end + _AROUND]
+        merged = merge(self.bodies[at:end], place.old, place.new, above, below, place.evidence)
+        start, stop = self._begins[at], self._begins[end]
         if not merged and at and not lines.get_ending(self.rows[end - 1]):
             start -= len(lines.get_ending(self.rows[at - 1]))  # a file without a final line ending stays so
-            length += len(lines.get_ending(self.rows[at - 1]))
-        return minimize(self.text, start, start + length, self._join_rows(merged, at, end))
+        return minimize(self.text, start, stop, self._join_rows(merged, at, end))
 
     def _join_rows(self, merged: Sequence[MergedRow], at: int, end: int) -> str:
         """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""
@@ -148,23 +177,6 @@ class FileLines:
         return "".join(parts)
 
 
-def find_block(bodies: Sequence[str], at: int, end: int) -> Sequence[str]:
-    """The block that the lines ``at`` to ``end`` are in, up to the lines without indentation around it: its indentation
-    may be of another kind than that of the file. If nothing is indented there, all lines that are near."""
-    first, last = max(0, at - _AROUND), min(len(bodies), end + _AROUND)
-    start = next((number for number in range(at, first, -1) if bodies[number][:1].strip()), first)
-    stop = next((number for number in range(end, last) if bodies[number][:1].strip()), last)
-    block = bodies[start:stop]
-    return block if any(row[:1].isspace() for row in block) else bodies[first:last]
-
-
-def find_filled_beside(bodies: Sequence[str], at: int, end: int) -> tuple[str, str]:
-    """The nearest lines above and below the lines ``at`` to ``end`` that are not blank; empty if they are far."""
-    sides = bodies[max(0, at - _AROUND) : at][::-1], bodies[end : end + _AROUND]
-    above, below = (next((body for body in side if body.strip()), "") for side in sides)
-    return above, below
-
-
 _KEYS: dict[str, Callable[[str], str]] = {
     "line_endings": lambda row: row,
     "trailing_blanks": str.rstrip,
@@ -172,6 +184,7 @@ _KEYS: dict[str, Callable[[str], str]] = {
     "punctuation": lambda row: fold(row).strip(),
 }
 LOOSE_LEVELS = ("line_endings", "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks")
+LEVELS = ("exact", *LOOSE_LEVELS, "words")
 
 
 def find_level(ours: Sequence[str], theirs: Sequence[str]) -> str:

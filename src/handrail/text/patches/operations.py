@@ -6,7 +6,6 @@ A patch is a list of `FileOp`s, and an update has `PatchHunk`s. Both parsers sha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from handrail.errors import BadPatch
@@ -47,14 +46,16 @@ class PatchHunk:
     def new(self) -> list[str]:
         return [text for sign, text in self.rows if sign != "-"]
 
-    def lacks_signs(self, ours: Sequence[str]) -> bool:
-        """Whether the blank that marks context was left out, so that a blank of each line's own was taken for it;
-        ``ours`` are the lines of the file that the hunk matched."""
-        old = [row for row in self.rows if row[0] != "+"]
-        pairs = [(sign, text, there) for (sign, text), there in zip(old, ours, strict=True) if there.strip()]
-        return any(sign == " " for sign, _, _ in pairs) and all(
-            there == (" " + text if sign == " " else text) for sign, text, there in pairs
-        )
+    @property
+    def lead(self) -> int:
+        """How many lines of context stand above its first change."""
+        return next((number for number, (sign, _) in enumerate(self.rows) if sign != " "), len(self.rows))
+
+    @property
+    def core(self) -> tuple[SignedLine, ...]:
+        """Its rows from the first change to the last."""
+        tail = next((number for number, (sign, _) in enumerate(reversed(self.rows)) if sign != " "), 0)
+        return self.rows[self.lead : len(self.rows) - tail]
 
 
 @frozen
