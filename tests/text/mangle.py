@@ -17,7 +17,7 @@ from random import Random
 
 from handrail.errors import ToolError
 from handrail.text.document import EditPlan
-from handrail.text.matching.depths import are_plausible
+from handrail.text.matching.depths import find_misfits
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import find_indent_unit
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
@@ -75,7 +75,7 @@ def make_literal_case(rng: Random) -> Case | None:
     if text[: text.index(old)].count("\n") != len(case.before):
         return None  # it is there by the letter, elsewhere
     rows = [row for row, _ in case.wanted]
-    if not are_plausible((), rows, range(len(rows))) or any(row.lstrip().startswith("- ") for row in rows):
+    if find_misfits((), rows) or any(row.lstrip().startswith("- ") for row in rows):
         return None  # what was meant is no code itself, or an item of a list, which lines may belong to
     return replace(case, tolerances=case.tolerances | {"trail"})  # a blank line may lose its blanks too
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from handrail.text.matching.depths import are_plausible
+from handrail.text.matching.depths import find_misfits
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import Unsure, find_indent_unit, indent_of, map_indents
 from tests.text.mangle import spliced
@@ -94,5 +94,4 @@ def test_explanations_that_disagree_prove_nothing() -> None:
 def test_lines_at_depths_that_nothing_opens_are_not_plausible(
     above: list[str], rows: list[str], plausible: bool
 ) -> None:
-    assert are_plausible(above, rows, {1}) is plausible
-    assert are_plausible(above, rows, ())
+    assert find_misfits(above, rows) == (set() if plausible else {(0, 1)})

@@ -5,21 +5,18 @@ Both texts of the edit are completed alike with what the file has there, so that
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from handrail.text import lines
-from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import squeeze, squeeze_with_offsets
 from handrail.text.matching.merge import are_alike
 from handrail.text.matching.places import FileLines, LineMatch
 
 _SHORTEST = 4
 _MOST_PLACES = 10
-_FAST = 20
-"""Lines that cost one step to compare."""
 
 
 def match_parts(file: FileLines, old: str, new: str) -> list[LineMatch]:
@@ -66,20 +63,13 @@ def match_but_blank_lines(file: FileLines, old: Sequence[str], new: Sequence[str
     if len(filled) < 2 or not new or not old[0].strip() or not old[-1].strip():
         return []
     targets = [squeeze(old[number]) for number in filled]
-    keys = [file.keys[at] for at in file.filled]
     matches: list[LineMatch | None] = []
-    rarest = min(range(len(targets)), key=lambda number: file.key_counts[targets[number]])
-    start = rarest - 1
-    while len(matches) < _MOST_PLACES:
-        try:
-            start = keys.index(targets[rarest], start + 1)
-        except ValueError:
-            break
-        spend(1 + len(targets) // _FAST)
-        start -= rarest
-        if keys[start : start + len(targets)] == targets:
-            matches.append(_restore_blank_lines(file.filled[start : start + len(targets)], old, new, filled))
-        start += rarest
+    rarest, candidates = file.find_rarest(targets)
+    for at in candidates:
+        start = bisect_left(file.filled, at) - rarest
+        places = file.filled[max(0, start) : start + len(targets)]
+        if [file.keys[place] for place in places] == targets and len(matches) < _MOST_PLACES:
+            matches.append(_restore_blank_lines(places, old, new, filled))
     return matches
 
 

@@ -56,7 +56,7 @@ from handrail.errors import (
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
 from handrail.text.matching.budget import limit_work
-from handrail.text.matching.depths import Around, are_plausible, choose_rows
+from handrail.text.matching.depths import Around, choose_rows, find_misfits
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest, number_rows
@@ -322,7 +322,7 @@ class _LiteralPlace:
         """One line without its indentation, and several in its place."""
         rows, _ = self._place_rows(old, new)
         is_literal = "\n".join(rows)[len(self.missing) :] == new
-        if not are_plausible((), rows, range(len(rows))) and not (is_literal and any(map(indent_of, rows[1:]))):
+        if find_misfits((), rows) and not (is_literal and any(map(indent_of, rows[1:]))):
             raise Unsure
         if is_literal:
             return self.replace_text()

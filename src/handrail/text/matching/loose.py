@@ -234,8 +234,8 @@ class LooseSearch:
         everywhere = choose(_list_starts(matches))
         if len(everywhere) > 1 and any(one.names and one.names[0] in HABIT_NAMES for one in matches):
             raise self._report_ambiguous(everywhere)
-        for level in LOOSE_LEVELS[:-1]:
-            kept = [[parts for parts in one.places if self._find_loosest([parts]) == level] for one in matches]
+        for levels in (["line_endings"], ["trailing_blanks"], ["indentation", "depth"], ["punctuation"]):
+            kept = [[parts for parts in one.places if self._find_loosest([parts]) in levels] for one in matches]
             there = [replace(one, places=places) for one, places in zip(matches, kept, strict=True)]
             starts = choose(_list_starts(there))
             kept = [[parts for parts in one.places if parts[0].at in starts] for one in there]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from handrail.text import lines
-from handrail.text.matching.depths import are_plausible
+from handrail.text.matching.depths import find_misfits
 from handrail.text.matching.fold import (
     compare_typography,
     find_plain_forms,
@@ -28,6 +28,7 @@ from handrail.text.matching.indentation import (
     MixedTypography,
     TooRepetitive,
     Unsure,
+    get_filled,
     get_plain_indent,
     indent_of,
     is_explained,
@@ -97,7 +98,7 @@ def _is_implausible(
     """Whether a line is at a depth its neighbours rule out, and no shift of several lines shows that it is right."""
     head = [get_filled(above[::-1])]
     first, was = ([*head, get_filled(side)] for side in (texts, ours))
-    if first != was and not are_plausible(above, first, {1}) and are_plausible(above, was, {1}):
+    if first != was and find_misfits(above, first) and not find_misfits(above, was):
         return True
     indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
     is_shown = len(indents) > 1 and any(a for a, _ in indents)
@@ -106,7 +107,7 @@ def _is_implausible(
     replaced = [row for row in rows if row.text is not None]
     if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
         return False  # each line is as deep as the one that it replaces
-    return not are_plausible(above, texts, [number for number, row in enumerate(rows) if row.text is not None])
+    return any(rows[number].text is not None for pair in find_misfits(above, texts) for number in pair)
 
 
 def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:
@@ -117,11 +118,6 @@ def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) 
     starts_here = bool(ours) and bool(ours[0][:1].strip())
     block = [*(() if starts_here else above[start:]), *ours, *below[:stop]]
     return block if any(row[:1].isspace() for row in block) else [*above, *ours, *below]
-
-
-def get_filled(rows: Sequence[str]) -> str:
-    """The first line that is not blank; empty if there is none."""
-    return next((row for row in rows if row.strip()), "")
 
 
 def _complete_first_lines(
@@ -254,33 +250,18 @@ class _Merge:
             (get_plain_indent(self._new[j]), get_plain_indent(self._old[i]), indent_of(self._ours[i])) for i, j in kept
         ]
         like_old, like_file = (any(n == (a, b)[side] for n, a, b in leads if a != b) for side in (0, 1))
-        old, file = ({pair[side] for pair in indents} for side in (0, 1))
-        if not new or (self._flat and not any(new)):
-            return False
-        least = [min(depths, key=len) for depths in (new, old, file)]
-        if like_old and like_file:
-            if least[0] != least[1] or least[1] == least[2]:
-                raise Unsure
-            return False
-        if like_file and any(n != b for n, _, b in leads) and not is_explained(indents):
-            raise Unsure  # a line that moves may be a slip, as a matched line is
-        if like_old:
-            return False
-        # Are some lines where the old text has them, and the file does not?
-        is_torn = not {*new} & old <= file or new[0] == indents[0][0] != indents[0][1]
-        if like_file and is_torn:
-            raise Unsure
-        if like_file:
-            return True
-        kinds = [{*"".join(depths)} for depths in (new, old, file)]
-        if (kinds[0] <= kinds[1]) != (kinds[0] <= kinds[2]):
-            as_file = kinds[0] <= kinds[2]
-        elif least[1] == least[2] or least[0] not in least[1:]:
-            return None
-        else:
-            as_file = least[0] == least[2]
-        slips = {a for a, b in indents if a != b}
-        return None if as_file and (is_torn or not slips.isdisjoint(new)) else as_file
+        if like_file and not like_old:
+            old, file = ({pair[side] for pair in indents} for side in (0, 1))
+            if not {*new} & old <= file or new[0] == indents[0][0] != indents[0][1]:
+                raise Unsure  # some lines are where the old text has them, and the file does not
+        if like_old != like_file or not any(new):
+            return like_file
+        sides = [[pair[side] for pair in indents] for side in (0, 1)]
+        fits_old, fits_file = ({*"".join(new)} <= {*"".join(side)} for side in sides)
+        if like_old or fits_old == fits_file:
+            fits_old, fits_file = (min(new, key=len) == min(side, key=len) for side in sides)
+        is_torn = fits_file and any(a != b and a in new for a, b in indents)
+        return None if is_torn or fits_old == fits_file else fits_file
 
     def _list_new_indents(self, all_changed: bool) -> Iterator[str]:
         """Yield the indentations of lines that no line of the file stands for, or that are at another depth."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -72,10 +72,13 @@ class FileLines:
     @cached_property
     def keys(self) -> list[str]:
         """What is compared of each line, in loose matching."""
-        known = {} if self._known is None else self._known
+        known = self._known
+        if known is None:
+            spend(len(self.rows))
+            return [self.key(body) for body in self.bodies]
         fresh = {body for body in self.bodies if body not in known}
         spend(len(fresh) + len(self.rows) // _FAST)
-        known.update((body, self.key(body)) for body in fresh)
+        known.update(zip(fresh, map(self.key, fresh), strict=True))
         return [known[body] for body in self.bodies]
 
     @cached_property
@@ -114,6 +117,18 @@ class FileLines:
         """How many lines have each key."""
         return Counter(self.keys)
 
+    def find_equal(self, key: str) -> list[int]:
+        """The numbers of the lines that have this key."""
+        return [at for at, other in enumerate(self.keys) if other == key] if key in self.key_counts else []
+
+    def find_rarest(self, keys: Sequence[str]) -> tuple[int, list[int]]:
+        """Which of the keys the fewest lines have, blank ones aside, and the numbers of these lines."""
+        filled = [number for number, key in enumerate(keys) if key]
+        rarest = min(filled, key=lambda number: self.key_counts[keys[number]], default=0)
+        places = self.find_equal(keys[rarest]) if filled else []
+        spend(len(places) * (1 + len(keys) // _COMPARED))
+        return rarest, places
+
     @cached_property
     def joined_keys(self) -> str:
         return "\n".join(self.keys)
@@ -132,27 +147,9 @@ class FileLines:
         """Return the line numbers at which ``window`` matches; searches by its rarest line."""
         spend(sum(map(len, window)) + len(window))
         keys = [self.key(row) for row in window]
-        filled = [number for number, key in enumerate(keys) if key]
-        if not filled:
-            return []
         # By the line of which the file has the fewest: a long window of braces would be compared at every brace.
-        first = min(filled, key=lambda number: self.key_counts[keys[number]])
-        places = []
-        for at in self.find_equal(keys[first]):
-            spend(1 + len(keys) // _COMPARED)
-            if at >= first and self.keys[at - first : at - first + len(keys)] == keys:
-                places.append(at - first)
-        return places
-
-    def find_equal(self, key: str) -> Iterator[int]:
-        """Yield the numbers of the lines that have this key."""
-        at = -1
-        try:
-            while True:
-                at = self.keys.index(key, at + 1)
-                yield at
-        except ValueError:
-            return
+        first, places = self.find_rarest(keys)
+        return [at - first for at in places if at >= first and self.keys[at - first : at - first + len(keys)] == keys]
 
     def splice(self, place: LineMatch) -> Splice | None:
         """Compute the splice for a place; raises `Unsure`."""
