@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attach.conftest import Agent
+from tests.attach.conftest import Agent, finish
 from tests.attach.test_commands import list_calls, read_tree
 
 Undo = Callable[[], list[str]]
@@ -49,6 +49,28 @@ def test_edits_and_commands_are_undone_one_after_the_other(agent: Agent, undo: U
     for contents in (b"second\n", b"first\n", OLD):
         undo()
         assert path.read_bytes() == contents
+
+
+def test_tools_of_opencode_are_undone_too(codex: Agent, undo: Undo) -> None:
+    agent = replace(codex, name="opencode")  # its plugin has bash read the same file
+    path = agent.project / "a.txt"
+    path.write_bytes(OLD)
+    patch = "*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch\n"
+    for tool, arguments, after in (
+        ("edit", {"filePath": str(path)}, path),
+        ("write", {"filePath": str(path)}, path),
+        ("apply_patch", {"patchText": patch}, agent.project / "new.txt"),
+    ):
+        before = read_tree(agent.project)
+        agent.before(tool, arguments, tool)
+        after.write_bytes(b"new\n")
+        agent.hook("PostToolUse", tool_name=tool, tool_input=arguments, tool_use_id=tool)
+        undo()
+        assert read_tree(agent.project) == before
+    agent.before("bash", {"command": "rm a.txt"})
+    assert finish(agent.start("rm a.txt")).returncode == 0 and not path.exists()
+    undo()
+    assert path.read_bytes() == OLD
 
 
 def test_a_failed_edit_is_recorded_as_failed_and_nothing_is_undone(agent: Agent) -> None:

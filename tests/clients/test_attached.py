@@ -62,6 +62,29 @@ CODEX, FREE_CODEX = (
     Agent("codex", _run_codex("--sandbox", mode), lambda command: ("exec_command", {"cmd": command}))
     for mode in ("workspace-write", "danger-full-access")
 )
+OPENCODE = Agent(
+    "opencode",
+    lambda url: ["run", "--model", "scripted/scripted", PROMPT],
+    lambda command: ("bash", {"command": command, "description": "A step"}),
+    lambda url: {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(
+            {
+                "provider": {
+                    "scripted": {
+                        "npm": "@ai-sdk/openai-compatible",
+                        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+                        "models": {"scripted": {}},
+                    }
+                },
+                "permission": {"bash": {"*": "allow", "touch no.txt": "deny"}},
+                "small_model": "scripted/scripted",
+                "autoupdate": False,
+            }
+        ),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    },
+)
 AGENTS = {"claude": CLAUDE, "codex workspace-write": CODEX, "codex danger-full-access": FREE_CODEX}
 
 
@@ -236,6 +259,35 @@ def test_edits_of_claude_code_are_undone_and_a_turn_at_once(attached: Callable[[
     )
     assert path.read_bytes() == b"eins\ntwo\ndrei\n" and texts[2][-1].startswith("/\n"), texts
     assert scene.list_tools() == ["Prompt", "Edit", "Bash", "Write"]
+    scene.undo_turn()
+    assert scene.read() == before
+
+
+def test_commands_and_edits_of_opencode_are_undone_and_its_rules_and_ours_hold(
+    attached: Callable[[Agent], Attached],
+) -> None:
+    scene = attached(OPENCODE)
+    path = scene.project / "a.txt"
+    path.write_bytes(b"one\ntwo\n")
+    (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
+    before = scene.read()
+    texts = scene.run(
+        ("read", {"filePath": str(path)}),
+        ("edit", {"filePath": str(path), "oldString": "one", "newString": "eins"}),
+        OPENCODE.bash("echo drei >> a.txt; rm -rf nothing; seq 3 > b.txt"),
+        ("write", {"filePath": str(scene.project / "c.txt"), "content": "c\n"}),
+        OPENCODE.bash("touch no.txt"),
+        ("read", {"filePath": str(scene.project / ".env")}),
+        OPENCODE.bash("cat .env"),
+    )
+    assert path.read_bytes() == b"eins\ntwo\ndrei\n" and not (scene.project / "no.txt").exists(), texts
+    assert "value" not in json.dumps(texts) and "looks like a secret" in "".join(texts[-1]), texts
+    assert [tool for tool in scene.list_tools() if tool not in ("Read", "read")][:4] == [
+        "Prompt",
+        "edit",
+        "Bash",
+        "write",
+    ]
     scene.undo_turn()
     assert scene.read() == before
 

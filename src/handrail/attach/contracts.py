@@ -60,6 +60,14 @@ CONTRACTS = {
         asks=False,
         has_mounted_sandbox=True,
     ),
+    "opencode": Contract(
+        "opencode",
+        commands={"bash": "command"},
+        edits={"edit": "filePath", "write": "filePath"},
+        reads={"read": "filePath"},
+        patches={"apply_patch": "patchText"},
+        asks=False,
+    ),
 }
 
 

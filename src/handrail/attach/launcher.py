@@ -63,17 +63,28 @@ def get_bash_path(state: str) -> str:
     return os.path.join(state, "attach", "bash-env")
 
 
+def get_plugin_path(state: str) -> str:
+    """Where opencode's plugin is: beside the other two, which it starts."""
+    return os.path.join(state, "attach", "opencode.js")
+
+
 def write(state: str, *, required: bool = False) -> str:
-    """Write the launcher for this installation, and what bash reads; returns the path of the launcher."""
+    """Write the launcher for this installation, what bash reads, and a plugin; returns the path of the launcher."""
     path = get_path(state)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     client = os.path.dirname(handrail_run.__file__)
     facts = {"python": sys.executable, "client": client, "state": state, "launcher": path}
     facts["required"] = "required" if required else ""
     quoted = {name: shlex.quote(value) for name, value in facts.items()}
-    for target, script in ((path, _SCRIPT), (get_bash_path(state), _BASH_ENV)):
+    with open(os.path.join(client, "opencode.js"), encoding="utf-8") as plugin:
+        texts = {
+            path: _SCRIPT.format(**quoted),
+            get_bash_path(state): _BASH_ENV.format(**quoted),
+            get_plugin_path(state): plugin.read(),
+        }
+    for target, text in texts.items():
         number = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
         with open(number, "w", encoding="utf-8") as file:
-            file.write(script.format(**quoted))
+            file.write(text)
         os.replace(f"{target}.new", target)
     return path

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 90
 _COMMAND = "echo handrail > probe.txt"
-_OFFLINE = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9") | {"NO_PROXY": "127.0.0.1"}
-"""Whatever an agent wants from the internet meanwhile, it does not get: no account is used."""
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "npm_config_registry")
 
 
 @frozen
@@ -49,13 +48,14 @@ def _run(program: str, how: Mapping[str, Any], words: list[str]) -> ProbeResult:
     with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder, ScriptedServer(_use_shell(how)) as model:
         project = os.path.realpath(folder)
         given = [word.replace("{model}", model.url) for word in words]
-        proxies = _OFFLINE | {key.lower(): value for key, value in _OFFLINE.items()}
+        # The model is no proxy, so an agent reaches nothing else meanwhile, and no account is used.
+        offline = dict.fromkeys(_PROXIES, model.url) | {"NO_PROXY": "127.0.0.1", "npm_config_fetch_retries": "0"}
         variables = {key: value.replace("{model}", model.url) for key, value in how["environment"].items()}
         try:
             done = subprocess.run(  # noqa: S603 - the agent that the person attaches
                 [program, *given],
                 cwd=project,
-                env={**os.environ, **proxies, **variables},
+                env={**os.environ, **offline, **variables, "PWD": project},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

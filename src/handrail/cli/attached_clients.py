@@ -94,7 +94,7 @@ def _has_settings(file: FileSettings) -> bool:
     data = _read(file.path)
     for setting in file.settings(""):
         there = get_value(data, setting.keys)
-        if there != setting.value and not (setting.add and all(one in (there or ()) for one in setting.add)):
+        if not (all(one in (there or ()) for one in setting.add) if setting.add else there == setting.value):
             return False
     return True
 
@@ -104,6 +104,7 @@ def _list_files(name: str, client: ClientKind) -> list[FileSettings]:
     words = {
         "{launcher}": program,
         "{bash_env}": launcher.get_bash_path(find_state()),
+        "{plugin}": f"file://{launcher.get_plugin_path(find_state())}",
         "{hook}": f"{shlex.quote(program)} hook {name}",
     }
     files = []
