@@ -16,7 +16,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, programs
 from handrail.policy import AllowAll
 from tests import sizes
 
@@ -56,6 +56,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def forget_distrusted() -> Iterator[None]:
+    """A directory that one test worked in may hold the programs of the next."""
+    before = dict(programs._distrusted)
+    yield
+    programs._distrusted.clear()
+    programs._distrusted.update(before)
 
 
 @pytest.fixture(autouse=True)

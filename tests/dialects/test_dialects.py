@@ -102,7 +102,7 @@ def test_every_argument_of_every_tool_is_described(name: str, make_session: Make
 
 def test_the_words_for_a_model_name_the_limits_in_force(own: Callable[..., str], make_session: Make) -> None:
     specs = {spec.name: spec.description for spec in make_session(dialect=own()).specs()}
-    assert "up to 3 lines" in specs["cat"] and "longer than 10 characters" in specs["cat"]
+    assert "up to 3 lines" in specs["cat"] and "cut at 10 characters" in specs["cat"]
     native = {spec.name: spec.description for spec in make_session().specs()}
     assert "up to 2000 lines" in native["Read"]
 

@@ -91,13 +91,13 @@ def _require_command(command: str) -> str:
 
 class Args(Arguments):
     command: Annotated[
-        str, BeforeValidator(_join_words), AfterValidator(_require_command), Field(description="The command to run")
+        str, BeforeValidator(_join_words), AfterValidator(_require_command), Field(description="The command")
     ]
     workdir: Annotated[str, Field(min_length=1, description="Working directory")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
     background: Annotated[bool, Field(description="Return at once; see BashOutput")] = False
     keep: Annotated[bool, Field(description="After timeout, continue in background")] = False
-    secrets: Annotated[Sequence[str], Field(description="Hidden files it needs, such as .env; asks the user")] = ()
+    secrets: Annotated[Sequence[str], Field(description="Hidden files it needs (.env); asks the user")] = ()
 
     @cached_property
     def patch(self) -> PatchCall | None:

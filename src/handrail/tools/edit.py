@@ -35,7 +35,7 @@ class Args(Arguments):
     file_path: Annotated[Writes, Field(description="The file to change")]
     old_string: Annotated[str, Field(description="The text to replace")]
     new_string: Annotated[str, Field(description="The new text")]
-    replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False
+    replace_all: Annotated[bool, Field(description="Replace all")] = False
     expected: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """How many occurrences there must be; only for dialects that count them."""
 

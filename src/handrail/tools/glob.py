@@ -26,7 +26,7 @@ _KEPT = 20_000
 
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, max_length=4096, description="Such as **/*.py or src/*.{ts,tsx}")]
-    path: Annotated[str, Field(description="Directory to search")] = "."
+    path: Annotated[str, Field(description="Directory")] = "."
     limit: Annotated[int | None, Field(ge=1, description="Max paths")] = None
     offset: Annotated[int, Field(ge=0, description="Paths to skip")] = 0
     include_hidden: Annotated[bool, Field(description="Include dot files")] = False

@@ -13,7 +13,7 @@ from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Temp
 
 class Args(Arguments):
     file_path: Annotated[Writes, Field(description="The file to write")]
-    content: Annotated[str, Field(description="The complete new contents")]
+    content: Annotated[str, Field(description="The new contents")]
 
 
 @frozen
