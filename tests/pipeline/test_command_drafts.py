@@ -432,7 +432,7 @@ def test_a_command_that_nobody_has_allowed_sees_nothing_of_the_home_directory(
         (home / "Documents" / "letter").write_text("private", encoding="utf-8")
         monkeypatch.setenv("HOME", str(home))
         code = f"import os; print(os.path.exists('/'.join({f'{home}/Documents/letter'.split('/')})))"
-        modes: dict[Mode, str] = {"read-only": "False", "ask": "False", "accept-edits": "True"}
+        modes: dict[Mode, str] = {"read-only": "False", "ask": "False", "accept-edits": "False", "full": "True"}
         for mode, visible in modes.items():
             with judged_session(workspace, mode, [], None) as session:
                 assert session.call("Bash", {"command": opaque(code)}).text == visible

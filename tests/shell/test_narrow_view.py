@@ -223,7 +223,7 @@ def open_session(place: _Place, mode: Mode, sandbox: Sandbox, tmp_path: Path, **
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["read-only", "ask", "deny-asks"])
+@pytest.mark.parametrize("mode", ["read-only", "ask", "deny-asks", "accept-edits"])
 def test_a_command_in_a_draft_reads_nothing_outside(mode: Mode, place: _Place, tmp_path: Path) -> None:
     attacks = list(spread(list_attacks(), 25))
     write_script(place, attacks)

@@ -126,8 +126,9 @@ def test_a_command_reads_the_long_output_of_its_own_session(user: User, sandbox:
     ],
 )
 def test_nothing_of_handrails_own_can_be_changed(user: User, sandbox: str, command: str) -> None:
-    before = _tree(user)
     with user.session(sandbox, mode="full") as session:
+        assert session.command_host().boundary  # makes a private home for commands, and records the remotes
+        before = _tree(user)
         run(session, command.format(config=user.config, state=user.state))
         assert _tree(user) == before
 

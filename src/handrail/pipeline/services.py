@@ -108,6 +108,7 @@ def open_command_host(
         own=own.state,
         config=own.config,
         drafts=state if settings.drafts else "",
+        state=state,
         limits=ResourceLimits(processes=settings.most_processes),
     )
     return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

@@ -415,6 +415,8 @@ def _read_lines(path: str) -> tuple[str, ...]:
 _NAMES = (
     "journal",
     "artefacts",
+    "homes",
+    "remotes",
     "locks",
     "approvers",
     "trust",

@@ -782,7 +782,15 @@ class RulePolicy:
         if idle:
             hint = "the system file is locked" if self._locked else "run `handrail policy trust`"
             why += f"; {idle.source} would allow it, but is not in effect: {hint}"
-        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._suggest_rule(access))
+        line = self._suggest_tree(access) if what == "outside_read" else self._suggest_rule(access)
+        return Verdict(decision, f"mode {self.mode}: {what}", why, "", line)
+
+    def _suggest_tree(self, access: Access) -> str:
+        """The rule that shows commands the directory of a file outside of the workspace, with all that is in it."""
+        place = access.path if os.path.isdir(access.path) else os.path.dirname(access.path)
+        is_wide = place.count("/") < 2 or any(is_within(place, one) for one in (self._home, *self._roots))
+        line = self._suggest_rule(access if is_wide else replace(access, path=place))
+        return line if is_wide or not line else f"{line[:-1]}/**)"
 
     def _suggest_rule(self, access: Access) -> str:
         """The narrowest rule that would allow the touch; empty if none can."""

@@ -21,6 +21,7 @@ from handrail.drafts.hidden_paths import HidingLayer, remove_copies
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.files.per_workspace import make_private_home
 from handrail.frozen import frozen
 from handrail.programs import find_program, list_untrusted, make_search_path
 from handrail.shell.draft_trial import try_draft
@@ -52,7 +53,7 @@ from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.local_services import LocalServices, is_served
 from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_variables
 from handrail.shell.sandbox.mount_aliases import find_all_names
-from handrail.shell.sandbox.mount_plan import DraftLayers
+from handrail.shell.sandbox.mount_plan import HOME, DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.tracked_files import TrackedFiles
 from handrail.shell.start_process import CommandStreams, ProcessOptions, Spawn, start_process
@@ -100,6 +101,8 @@ class HostOptions:
     """Where the user's settings and rules are: not for commands either."""
     drafts: str = ""
     """The state directory, if commands may run in drafts of the workspace."""
+    state: str = ""
+    """The state directory, if commands get a private home directory in it and remotes are recorded there."""
     log_bytes: int = 4 << 30
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
@@ -202,7 +205,7 @@ class CommandHost:
         self._dropping: list[threading.Thread] = []
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once one was wanted."""
-        self._remotes = KnownRemotes(roots)
+        self._remotes = KnownRemotes(roots, options.state)
         self.unreached: dict[str, str] = {}
         """Commands that failed without the network, each with the host that it could not reach, if that is known."""
 
@@ -245,6 +248,7 @@ class CommandHost:
                     self._roots,
                     hidden=find_all_names(map(os.path.realpath, (*own, *places))),
                     drafts=store.layers_directory if store else "",
+                    home=make_private_home(options.state, self._roots[0]) if options.state else "",
                     in_draft=bool(os.environ.get(IN_DRAFT)),
                     masked=self._list_masked if options.hidden else None,
                     denied=options.denied,
@@ -460,7 +464,7 @@ class CommandHost:
             if changes:
                 self.end_changes()
         if ended is not None:
-            self._over(run)
+            self._runs.done(run)
         return run, ended
 
     def run_own(
@@ -520,7 +524,7 @@ class CommandHost:
                 printed = file.read(_MOST_OWN_OUTPUT).decode("utf-8", "replace")
             return OwnCommandEnd(ended.exit_code, ended.reason, printed)
         finally:
-            self._over(run)
+            self._runs.done(run)
             with contextlib.suppress(OSError):
                 os.unlink(order.log)
 
@@ -550,7 +554,7 @@ class CommandHost:
         """The time of a command is up, and it cannot be kept."""
         ended = run.end("timeout")
         assert ended is not None
-        self._over(run)
+        self._runs.done(run)
         return ended
 
     def start(
@@ -637,7 +641,9 @@ class CommandHost:
         if given.ports:
             self._services.grant(given.ports)
         level: Protection = "nothing" if given.approved else protection
-        spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=given.visible)
+        # What reads alone runs outside of drafts: nothing that an earlier command left in the home may steer it.
+        visible = given.visible if given.visible is None or given.reads else (*given.visible, HOME)
+        spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, visible=visible)
         layers = self._hide_paths(given.draft, given.lent)
         if layers:
             read_only = tuple(given.streams.read_only) if given.streams else ()
@@ -781,9 +787,6 @@ class CommandHost:
                 raise _over()
             self._spare = self._spare or PrivateDirectory()
         return os.path.join(self._spare.path, secrets.token_hex(8))
-
-    def _over(self, run: Run) -> None:
-        self._runs.done(run)
 
     def elsewhere(self, script: Script) -> str | None:
         """The real place of the artefacts, if a command names them by what only the file tools know."""

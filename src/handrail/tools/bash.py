@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
 """A way up behind a name, which may be a link."""
-_OUTSIDE = re.compile(r"(?:\.\.)?/[^\s'\"`:,;()<>\[\]]+")
-"""A path in the output of a command that may lead out of the workspace."""
+_OUTSIDE = re.compile(r"[^\s'\"`:,;()<>\[\]/]*/[^\s'\"`:,;()<>\[\]]+")
+"""A path in the output of a command, which may lead out of the workspace by itself or through a link."""
 _MOST_PATHS = 200
 _MOST_NAMED = 20
 _MOST_CHARS = 190_000
@@ -408,7 +408,7 @@ def _list_hidden(
 ) -> Iterator[NoteFacts]:
     """Notes on the files that a command may have failed without."""
     if path := _find_unseen(shown, where, options.visible):
-        yield OutsideHidden(path=escape(path))
+        yield OutsideHidden(path=escape(path), tree=escape(path if os.path.isdir(path) else os.path.dirname(path)))
     if names := [escape(name) for name in command_host.take_hidden_names()]:
         yield SecretsHidden(paths=_join_paths(names), first=names[0])
 

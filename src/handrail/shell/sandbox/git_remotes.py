@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from handrail.files.per_workspace import record_once
 from handrail.shell.effects.destinations import EVERY_REMOTE, is_http, parse_git_address
 from handrail.shell.effects.hosts import Host
 from handrail.shell.sandbox.environment import scrub_environment
@@ -52,10 +53,13 @@ class RemoteUse:
 
 
 class KnownRemotes:
-    """The addresses of the remotes that the repositories of the workspace had before the first command."""
+    """The addresses of the remotes that the repositories of the workspace had before the first command.
 
-    def __init__(self, roots: Iterable[str]) -> None:
-        self._settings = [_read_settings(root) for root in roots]
+    That is the first command of any session, if there is a state directory to record them in.
+    """
+
+    def __init__(self, roots: Iterable[str], state: str = "") -> None:
+        self._settings = [record_once(state, "remotes", root, _read_settings(root)) for root in roots]
         self._addresses: frozenset[str] | None = None
 
     @property

@@ -188,7 +188,12 @@ def _wait_for_end(thread: int) -> None:
 
 
 def _describe(confinement: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
-    holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
+    holds = [
+        "writes outside the workspace and a private temporary directory",
+        "other processes",
+        "mounts",
+        "shared memory by name",
+    ]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
     if confinement.network == "on":
         lacks.append("the network is open, also to sockets of other programs")
@@ -217,6 +222,4 @@ def _describe(confinement: Confinement, version: int, hides_own: bool, supervise
         )
     if version < 6:
         lacks.append("signals reach other processes")
-    if not confinement.shared_memory:
-        holds.append("shared memory by name")
     return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."

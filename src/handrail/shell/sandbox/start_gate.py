@@ -62,16 +62,8 @@ def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int
 
 def set_limits(pid: int, limits: ResourceLimits) -> None:
     """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
-    wanted = {
-        resource.RLIMIT_NPROC: limits.processes,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_AS: limits.memory_bytes,
-        resource.RLIMIT_CORE: limits.core_bytes,
-    }
     with contextlib.suppress(ProcessLookupError):  # it did not even get as far as the gate
-        for kind, most in wanted.items():
-            if most is None:
-                continue
+        for kind, most in limits.list_set():
             _, hard = resource.prlimit(pid, kind)
             if hard == resource.RLIM_INFINITY or hard > most:
                 resource.prlimit(pid, kind, (most, most))
