@@ -23,15 +23,15 @@ _MOST_CONTEXT = 100
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, description="Regular expression")]
     path: Annotated[Reads, Field(description="File or directory")] = "."
-    literal: Annotated[bool, Field(description="Plain text")] = False
+    literal: Annotated[bool, Field(description="Plain text pattern")] = False
     glob: Annotated[str | None, Field(min_length=1, description="Such as *.py or !*.min.js")] = None
     type: Annotated[str | None, Field(min_length=1, description="Such as py or ts")] = None
     output_mode: Annotated[
         Literal["files_with_matches", "content", "count"], Field(description="Paths, path:line:text, or lines per file")
     ] = "files_with_matches"
     ignore_case: Annotated[bool, Field(description="Ignore case")] = False
-    multiline: Annotated[bool, Field(description="Match across lines, with . too")] = False
-    context: Annotated[int | None, Field(ge=0, description="Lines around")] = None
+    multiline: Annotated[bool, Field(description=". matches line breaks too")] = False
+    context: Annotated[int | None, Field(ge=0, description="Context lines")] = None
     before: Annotated[int | None, Field(ge=0, description="Lines before")] = None
     after: Annotated[int | None, Field(ge=0, description="Lines after")] = None
     head_limit: Annotated[int | None, Field(ge=1, description="Max results")] = None

@@ -84,7 +84,7 @@ def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
 
 
 def _is_literal(around: Around, quoted: str, further: Sequence[str]) -> bool:
-    """Whether further lines that fit as they are and shifted are meant as they are; raises `Unsure`."""
+    """Whether to keep further lines as they are, where the shifted ones fit as well; raises `Unsure`."""
     least = min(map(indent_of, further), key=len)
     if least == quoted and (quoted or measure(get_filled(around.below)) >= measure(around.row)):
         return False
@@ -176,4 +176,6 @@ def _find_open_depths(above: Sequence[str]) -> list[int]:
     for row in reversed(above):
         if row.strip() and (not depths or measure(row) < depths[-1]):
             depths.append(measure(row))
+            if not depths[-1]:
+                break
     return depths[::-1]
