@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from handrail.search.index.fresh import COMPARE_AGAIN, Position
-from handrail.search.index.use import get_indexes
+from handrail.search.listing import TRUSTED_FOR, Position
 from handrail.search.receipt import Receipt
 from handrail.search.tree import SearchTree, Visibility
 from handrail.search.walk import Walk
@@ -41,8 +39,9 @@ class RememberedResult(Generic[T]):
         self._since = time.monotonic()
 
     def _poll(self) -> Position | None:
-        indexes = get_indexes(self._tree)
-        return indexes.poll(self._tree) if indexes else None
+        listing = self._tree.listing
+        listing.refresh()
+        return listing.position
 
     def recall(self) -> T | None:
         """The former result, if it still holds: the counts of the walk are those of the former one then."""
@@ -51,7 +50,7 @@ class RememberedResult(Generic[T]):
             known is None
             or known.position != self._position
             or known.sight is not self._tree.sight
-            or self._since - known.since > COMPARE_AGAIN
+            or self._since - known.since > TRUSTED_FOR
         ):
             return None
         self._walk.visited, self._walk.receipt = known.visited, replace(known.receipt)
@@ -60,15 +59,14 @@ class RememberedResult(Generic[T]):
     def keep(self, value: T) -> T:
         """Remember a result, if all that it depends on is watched; returns it."""
         walk, position = self._walk, self._position
-        if position and walk.is_lasting and not walk.receipt.stopped and not walk.receipt.unreadable:
-            directories = [os.fsencode("" if path == "." else path) for path in walk.paths]
-            if position.watch.covers(directories) and self._poll() == position:
-                kept = _Result(value, walk.visited, replace(walk.receipt), position, self._tree.sight, self._since)
-                results = self._results
-                results[self._key] = kept
-                results.move_to_end(self._key)
-                if len(results) > _MOST_RESULTS:
-                    results.popitem(last=False)
+        is_whole = walk.is_lasting and not walk.receipt.stopped and not walk.receipt.unreadable
+        if position and is_whole and self._tree.listing.covers(walk.paths) and self._poll() == position:
+            kept = _Result(value, walk.visited, replace(walk.receipt), position, self._tree.sight, self._since)
+            results = self._results
+            results[self._key] = kept
+            results.move_to_end(self._key)
+            if len(results) > _MOST_RESULTS:
+                results.popitem(last=False)
         return value
 
     @property
