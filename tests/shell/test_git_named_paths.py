@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.policy.repository_paths import list_named_by_git
+from handrail.shell.git.named_paths import list_named_by_git
 from handrail.shell.sandbox import Mode as Sandbox
 from tests.sizes import spread
 

@@ -13,14 +13,14 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from handrail.files.per_workspace import record_once
 from handrail.shell.effects.destinations import EVERY_REMOTE, is_http, parse_git_address
 from handrail.shell.effects.hosts import Host
-from handrail.shell.sandbox.environment import scrub_environment
-from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.git.settings import TRUSTED, ask_git, list_settings, parse_settings
 
 _MOST_BYTES = 1 << 20
 _MOST_REMOTES = 100
-_TRUSTED = ("system", "global")
+_URL = re.compile(r"remote\..*\.url", re.DOTALL)
 _BENIGN = re.compile(
     r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
     r"|safecrlf|longpaths|quotepath|untrackedcache|preloadindex|compression|bigfilethreshold|abbrev)"
@@ -52,17 +52,21 @@ class RemoteUse:
 
 
 class KnownRemotes:
-    """The addresses of the remotes that the repositories of the workspace had before the first command."""
+    """The addresses of the remotes that the repositories of the workspace had before the first command.
 
-    def __init__(self, roots: Iterable[str]) -> None:
-        self._settings = [_read_settings(root) for root in roots]
+    That is the first command of any session, if there is a state directory to record them in.
+    """
+
+    def __init__(self, roots: Iterable[str], state: str = "") -> None:
+        self._settings = [record_once(state, "remotes", root, _read_settings(root)) for root in roots]
         self._addresses: frozenset[str] | None = None
 
     @property
     def addresses(self) -> frozenset[str]:
         """As the settings have them; read by git when they are first needed."""
         if self._addresses is None:
-            self._addresses = frozenset(address for text in self._settings if text for address in _parse_remotes(text))
+            entries = (entry for text in self._settings if text for entry in parse_settings(text))
+            self._addresses = frozenset(value for key, value in entries if _URL.fullmatch(key))
         return self._addresses
 
 
@@ -89,8 +93,7 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
             return RemoteUse()
         remote_hosts += [host for host in hosts if host]
         by_http = by_http and all(map(is_http, rewritten))
-        benign = benign and all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
-        benign = benign and not _runs_more(place, hooks)
+        benign = benign and _leaves_git(own, trusted) and not _runs_more(place, hooks)
     if local:
         return RemoteUse(local=local == len(places))
     hosts_once = tuple(dict.fromkeys(remote_hosts))
@@ -103,28 +106,26 @@ def _is_directory(address: str) -> bool:
 
 def is_benign(places: Sequence[str]) -> bool:
     """Whether git runs no program of the repositories in these directories, for whatever it is used."""
-    for place in places:
-        own, trusted = _list_settings(place)
-        if not all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own) or _runs_more(place, True):
-            return False
-    return bool(places)
+    return bool(places) and all(_leaves_git(*_list_settings(place)) and not _runs_more(place, True) for place in places)
+
+
+def _leaves_git(own: Mapping[str, str], trusted: Mapping[str, str]) -> bool:
+    """Whether the settings of a repository leave git as its user has set it up."""
+    return all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
 
 
 def _list_settings(place: str) -> tuple[dict[str, str], dict[str, str]]:
     """The settings of the repository, and those of the user and the system. Raises nothing: unreadable is unknown."""
     own: dict[str, str] = {}
     trusted: dict[str, str] = {}
-    env = with_settings({}, scrub_environment())
-    code, listed = run_git(["-c", "safe.directory=*", "config", "--list", "-z", "--show-scope"], place, env)
+    code, entries = list_settings(place)
     if code:
         return {"unreadable.setting": ""}, {}
-    parts = os.fsdecode(listed).split("\0")
-    for scope, entry in zip(parts[::2], parts[1::2], strict=False):
-        key, _, value = entry.partition("\n")
-        if scope in _TRUSTED:
+    for scope, key, value in entries:
+        if scope in TRUSTED:
             trusted[key] = value
         elif scope != "command":
-            if re.fullmatch(r"remote\..*\.url", key) and key in own:
+            if _URL.fullmatch(key) and key in own:
                 key = f"{key}.more"  # a remote with several addresses is not followed
             own[key] = value
     return own, trusted
@@ -133,7 +134,7 @@ def _list_settings(place: str) -> tuple[dict[str, str], dict[str, str]]:
 def _find_addresses(settings: Mapping[str, str], remote: str, push: bool, place: str) -> list[str]:
     """The addresses of a remote: by its name, by itself, or of the branch that is checked out."""
     if remote == EVERY_REMOTE:
-        names = [key[7:-4] for key in settings if re.fullmatch(r"remote\..*\.url", key, re.DOTALL)]
+        names = [key[7:-4] for key in settings if _URL.fullmatch(key)]
         return [settings[f"remote.{name}.url"] for name in names[:_MOST_REMOTES]]
     name = remote or _find_default_remote(settings, push, place)
     if push and f"remote.{name}.pushurl" in settings:
@@ -145,8 +146,7 @@ def _find_addresses(settings: Mapping[str, str], remote: str, push: bool, place:
 
 
 def _find_default_remote(settings: Mapping[str, str], push: bool, place: str) -> str:
-    env = with_settings({}, scrub_environment())
-    code, head = run_git(["-c", "safe.directory=*", "symbolic-ref", "--short", "-q", "HEAD"], place, env)
+    code, head = ask_git(["symbolic-ref", "--short", "-q", "HEAD"], place)
     branch = os.fsdecode(head).strip() if not code else ""
     names = [f"branch.{branch}.pushremote", "remote.pushdefault"] if push else []
     return next((settings[key] for key in (*names, f"branch.{branch}.remote") if key in settings), "origin")
@@ -168,9 +168,7 @@ def _rewrite(address: str, settings: Mapping[str, str], push: bool) -> str:
 
 def _runs_more(place: str, hooks: bool) -> bool:
     """Whether git would run a hook there, or go on into submodules."""
-    env = with_settings({}, scrub_environment())
-    asked = ["rev-parse", "--git-common-dir", "--absolute-git-dir"]
-    code, output = run_git(["-c", "safe.directory=*", *asked], place, env)
+    code, output = ask_git(["rev-parse", "--git-common-dir", "--absolute-git-dir"], place)
     lines = os.fsdecode(output).splitlines()
     if code or len(lines) != 2:
         return True
@@ -205,18 +203,3 @@ def _read_settings(root: str) -> bytes:
             return file.read(_MOST_BYTES)
     except OSError:
         return b""
-
-
-def _parse_remotes(text: bytes) -> Iterator[str]:
-    """The addresses of all remotes in the text of settings."""
-    import tempfile  # slow to import, and only needed where something is fetched
-
-    env = with_settings({}, scrub_environment())
-    with tempfile.NamedTemporaryFile(prefix="handrail-") as file:
-        file.write(text)
-        file.flush()
-        code, listed = run_git(["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", env)
-    for entry in os.fsdecode(listed).split("\0") if not code else ():
-        key, _, value = entry.partition("\n")
-        if re.fullmatch(r"remote\..*\.url", key, re.DOTALL):
-            yield value

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from handrail.drafts.changes import MOST_COMPARED_BYTES, DraftChange
-from handrail.shell.sandbox.environment import scrub_environment
-from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.git.settings import parse_settings
 
 _EVERYDAY = re.compile(
     r"(?:objects|refs|logs|reftable|rr-cache|rebase-apply|rebase-merge|sequencer|branches|lost-found"
@@ -245,33 +243,12 @@ def _find_top(path: str) -> str:
 
 def are_harmless_settings(before: bytes, after: bytes) -> bool:
     """Whether a change of git's settings makes git run nothing, and takes no protection away."""
-    old, new = set(_parse_settings(before)), set(_parse_settings(after))
+    old, new = set(parse_settings(before)), set(parse_settings(after))
     added = all(_HARMLESS.fullmatch(key) and not _HELPER.match(value) for key, value in new - old)
     return added and all(_HARMLESS.fullmatch(key) or _REMOVABLE.match(key) for key, _ in old - new)
 
 
 def _list_strategies(raw: bytes) -> Iterator[str]:
-    for key, value in _parse_settings(raw):
+    for key, value in parse_settings(raw):
         if key == "options.strategy" or not key.startswith("options."):
             yield value
-
-
-def _parse_settings(raw: bytes) -> list[tuple[str, str]]:
-    """The settings in a file of git's; one that git cannot read has a setting that is not harmless."""
-    if not raw.strip():
-        return []
-    with tempfile.NamedTemporaryFile(prefix="handrail-config-") as file:
-        file.write(raw)
-        file.flush()
-        code, listed = run_git(
-            ["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", make_git_environment()
-        )
-    if code:
-        return [("unreadable", "")]
-    entries = [entry.partition("\n") for entry in os.fsdecode(listed).split("\0") if entry]
-    return [(key, value) for key, _, value in entries]
-
-
-def make_git_environment() -> dict[str, str]:
-    """The environment of our own git: no program of a repository runs."""
-    return with_settings({}, scrub_environment())

@@ -12,7 +12,8 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from handrail.shell.sandbox.git_settings import add_settings, run_git
+from handrail.shell.git.settings import add_settings, run_git
+from handrail.shell.sandbox.confinement import find_above
 
 _MOST_BYTES = 1 << 20
 _SPECIAL = re.compile(r"([\\*?\[\]!# ])")
@@ -43,13 +44,9 @@ class GitExclude:
 
 def _make_pattern(path: str) -> str:
     """The pattern of a path in the nearest repository around it; empty if there is none."""
-    top = os.path.dirname(path)
-    while not os.path.lexists(os.path.join(top, ".git")):
-        if top == "/":
-            return ""
-        top = os.path.dirname(top)
+    top = find_above(os.path.dirname(path), ".git")
     name = os.path.relpath(path, top)
-    return "" if "\n" in name else "/" + _SPECIAL.sub(r"\\\1", name)
+    return "" if "\n" in name or not os.path.lexists(f"{top}/.git") else "/" + _SPECIAL.sub(r"\\\1", name)
 
 
 def _read_own(env: Mapping[str, str]) -> bytes:

@@ -23,10 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from handrail.programs import get_program
-from handrail.shell.sandbox.environment import scrub_environment
-from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.shell.git.settings import SAFE, ask_git, make_git_environment
 
-_SAFE = ["--no-replace-objects", "-c", "safe.directory=*"]
 _ID = re.compile(r"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
 _MOST_MADE = 20_000
 """Commits of one command; after more, no further commit is trusted."""
@@ -34,6 +32,8 @@ _EVERY_COMMIT = "*"
 _MOST_LEFT = 50
 """Versions of one file that commands left."""
 _MOST_TREES = 20_000
+_MOST_ASKED = 400
+"""Objects that git is asked for at once: their names fit into a pipe."""
 _MOST_BYTES = 16 << 20
 _MOST_RECORD_BYTES = 64 << 20
 _FRESH_SECONDS = 0.5
@@ -108,12 +108,22 @@ class TrackedFiles:
         """Those of the files in a directory that the trusted commit does not have."""
         with self._lock:
             place = self._find_place(f"{directory}/.")
-            commit = place.record.trusted
-            below = _name_below(place.top, directory) if directory != place.top else ""
             with self.reading():
-                here = self._look_up(place, commit, below, tree=True) if below else self._get_root(place, commit)
-                known = self._get_tree(place, here)
+                known = self._get_tree(place, self._find_tree(place, directory))
             return [name for name in names if name not in known]
+
+    def load(self, directory: str) -> None:
+        """Read the directories of the trusted commit at once, for many questions about the files below a directory."""
+        with self._lock, self.reading():
+            place = self._find_place(f"{directory}/.")
+            waiting = [self._find_tree(place, directory)]
+            while waiting and len(self._trees) < _MOST_TREES:
+                new = [name for name in dict.fromkeys(waiting) if name and name not in self._trees]
+                for name, raw in zip(new, self._get_objects(place).read_many(new, b"tree"), strict=False):
+                    if raw is not None:
+                        self._trees[name] = _parse_tree(raw, len(name) // 2)
+                trees = (self._trees.get(name, {}) for name in waiting)
+                waiting = [inner for tree in trees for is_tree, inner in tree.values() if is_tree]
 
     @property
     def trusted(self) -> tuple[str, ...]:
@@ -145,10 +155,8 @@ class TrackedFiles:
             commits = {commit for commit in (place.record.trusted, place.head) if commit}
             names = set[str]()
             for commit in commits:
-                words = [*_SAFE, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]
-                names.update(
-                    os.fsdecode(run_git(words, place.top, _make_environment())[1]).replace("\0", "/").split("/")
-                )
+                _, listed = ask_git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], place.top)
+                names.update(os.fsdecode(listed).replace("\0", "/").split("/"))
             return names
 
     # What commands do
@@ -210,18 +218,26 @@ class TrackedFiles:
         directory, now = path.rpartition("/")[0] or "/", time.monotonic()
         if now - self._looked >= _FRESH_SECONDS:
             self._tops, self._looked = {}, now
-        top = self._tops.get(directory)
-        if top is None:
-            top = directory
-            while top != "/" and not os.path.lexists(f"{top}/.git"):
-                top = os.path.dirname(top)
-            self._tops[directory] = top
+        top = self._find_top(directory)
         place = self._places.get(top)
         if place is None:
             place = self._places[top] = _Place(top, self._read(top))
         if now - place.looked >= _FRESH_SECONDS:
             self._look(place)
         return place
+
+    def _find_top(self, directory: str) -> str:
+        """The nearest directory above with a repository; the root directory if there is none."""
+        here, below, tops = directory, list[str](), self._tops
+        while here not in tops:
+            below.append(here)
+            above = os.path.dirname(here)
+            if above == here or os.path.lexists(f"{here}/.git"):
+                tops[here] = here
+            here = above
+        for one in reversed(below):
+            tops.setdefault(one, tops[os.path.dirname(one)])
+        return tops[directory]
 
     def _look(self, place: _Place) -> None:
         """Read HEAD again if it may have changed, and decide who changed it."""
@@ -267,6 +283,11 @@ class TrackedFiles:
                 if not here or is_tree != (tree or number < len(parts)):
                     return ""
         return here
+
+    def _find_tree(self, place: _Place, directory: str) -> str:
+        """The id of a directory in the trusted commit; empty if it is not there."""
+        commit, name = place.record.trusted, _name_below(place.top, directory) if directory != place.top else ""
+        return self._look_up(place, commit, name, tree=True) if name else self._get_root(place, commit)
 
     def _get_root(self, place: _Place, commit: str) -> str:
         """The id of a commit's tree; empty if there is none."""
@@ -373,7 +394,7 @@ class DraftRepository:
 
     @property
     def _env(self) -> dict[str, str]:
-        return {**_make_environment(), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(self._upper, "objects")}
+        return {**make_git_environment(), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(self._upper, "objects")}
 
     def has_commits_of(self, paths: Sequence[str]) -> bool:
         """Whether the draft brings commits that change one of these paths below the repository."""
@@ -392,7 +413,7 @@ class DraftRepository:
         env = {**self._env, **({"GIT_INDEX_FILE": index} if index else {})}
         if index and not os.path.lexists(index):
             return set()
-        code, output = run_git([*_SAFE, "ls-files", "--stage", "-z", "--full-name"], self.top, env)
+        code, output = ask_git(["ls-files", "--stage", "-z", "--full-name"], self.top, env)
         if code:
             return {("", b"unreadable"), (index, b"")}
         wanted, out = set(paths), set[tuple[str, bytes]]()
@@ -434,27 +455,36 @@ class GitObjects:
         return match[1].decode("ascii") if match else ""
 
     def read(self, name: str, kind: bytes) -> bytes | None:
-        try:
-            if self._process is None:
-                self._process = subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
-                    [get_program("git"), *_SAFE, "cat-file", "--batch"],
-                    cwd=self._top,
-                    env=_make_environment(),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                )
-            assert self._process.stdin
-            assert self._process.stdout
-            self._process.stdin.write(f"{name}\n".encode("ascii"))
-            self._process.stdin.flush()
-            head = self._process.stdout.readline().split()
-            if len(head) != 3:
-                return None
-            raw = self._process.stdout.read(int(head[2]) + 1)[:-1]
-        except (OSError, ValueError):
-            return None
-        return raw if head[1] == kind and _hash_object(kind, raw, len(name)) == name else None
+        """The contents of one object; None if it is not there."""
+        return next(self.read_many([name], kind), None)
+
+    def read_many(self, names: Sequence[str], kind: bytes) -> Iterator[bytes | None]:
+        """The contents of several objects; it ends early if git does."""
+        with contextlib.suppress(OSError, ValueError):
+            for start in range(0, len(names), _MOST_ASKED):
+                asked = names[start : start + _MOST_ASKED]
+                process = self._start()
+                assert process.stdin
+                assert process.stdout
+                process.stdin.write("".join(f"{name}\n" for name in asked).encode("ascii"))
+                process.stdin.flush()
+                for name in asked:
+                    head = process.stdout.readline().split()
+                    raw = process.stdout.read(int(head[2]) + 1)[:-1] if len(head) == 3 else b""
+                    is_so = len(head) == 3 and head[1] == kind and _hash_object(kind, raw, len(name)) == name
+                    yield raw if is_so else None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
+                [get_program("git"), *SAFE, "cat-file", "--batch"],
+                cwd=self._top,
+                env=make_git_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self._process
 
 
 def _parse_tree(raw: bytes, size: int) -> Tree:
@@ -473,10 +503,6 @@ def _name_below(top: str, path: str) -> str:
     return path[len(top.rstrip("/")) + 1 :]
 
 
-def _make_environment() -> dict[str, str]:
-    return with_settings({}, scrub_environment())
-
-
 def _list_parents(name: str) -> Iterator[str]:
     while name:
         name = name.rpartition("/")[0]
@@ -485,12 +511,12 @@ def _list_parents(name: str) -> Iterator[str]:
 
 
 def _read_head(top: str) -> str:
-    code, output = run_git([*_SAFE, "rev-parse", "--verify", "-q", "HEAD^{commit}"], top, _make_environment())
+    code, output = ask_git(["rev-parse", "--verify", "-q", "HEAD^{commit}"], top)
     return os.fsdecode(output).strip() if code == 0 else ""
 
 
 def _list_tips(top: str, names: Iterable[str] = ("--all", "HEAD")) -> list[str]:
-    _, output = run_git([*_SAFE, "rev-parse", *names], top, _make_environment())
+    _, output = ask_git(["rev-parse", *names], top)
     return list(dict.fromkeys(_ID.findall(os.fsdecode(output))))
 
 
@@ -505,8 +531,8 @@ def _list_commits(
     if not any(new):
         return []
     rows = [*filter(None, new), "--not", *old, *(["--", *(f":(top,literal){path}" for path in paths)] if paths else [])]
-    words = [*_SAFE, "rev-list", "--ignore-missing", "--full-history", f"--max-count={_MOST_MADE + 1}", *rows]
-    code, output = run_git(words, top, env or _make_environment())
+    words = ["rev-list", "--ignore-missing", "--full-history", f"--max-count={_MOST_MADE + 1}", *rows]
+    code, output = ask_git(words, top, env)
     return _ID.findall(os.fsdecode(output)) if code == 0 else [_EVERY_COMMIT]
 
 

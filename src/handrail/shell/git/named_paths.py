@@ -38,8 +38,8 @@ def _may_name_paths(path: str) -> bool:
 
 
 def _list_paths(root: str) -> Iterator[str]:
+    from handrail.shell.git.settings import run_git  # slow to import, and only needed for such repositories
     from handrail.shell.sandbox.environment import scrub_environment
-    from handrail.shell.sandbox.git_settings import run_git  # slow to import, and only needed for such repositories
 
     words = ["-c", "safe.directory=*", "config", "--includes", "--list", "--show-origin", "-z"]
     _, listed = run_git(words, root, scrub_environment())

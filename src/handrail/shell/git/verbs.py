@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, mark_moved
+from handrail.shell.effects.arguments import Arg, FileAction, FileEffect, Ruling, Value
 from handrail.shell.effects.rows import ParsedOptions, Program, parse_options
 
 _DIFF = (
@@ -148,9 +149,11 @@ _NETWORK = {
     "send-email": (),
     "svn": (),
 }
-_CHANGES_TREE = ("checkout", "restore", "switch", "reset", "stash", "merge", "rebase", "pull", "cherry-pick", "revert")
 _CHANGED_BY_WORDS = ("rm", "mv", "checkout", "restore", "clone", "reset", "clean", "stash", "push")
 """Verbs whose words decide what is changed or lost."""
+_MAKES_DIRECTORIES = ("clone", "worktree", "init", "submodule", "bundle", "archive")
+_TELLS_NAMES = ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe")
+_TAKES_TEXT = re.compile(r"-[a-z]*m|--message")
 _STAGE = re.compile(r"^:[0-3]:")
 _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
@@ -194,7 +197,6 @@ def judge_git(args: Sequence[Arg]) -> Ruling:
         alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
         return Ruling("read_only") if alone else Ruling(why="git without a verb")
     files, doubt = _find_files(verb, rest)
-    files += [*_find_outputs(verb, rest), *_find_option_reads(verb, rest)]
     if odd:
         doubt = doubt or (f"git with {odd} works elsewhere or with other settings" if files else "")
         return Ruling(why=f"{odd} changes what git does", doubt=doubt, files=tuple(files))
@@ -256,62 +258,35 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
 
 
 def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
-    """The files of the work tree that a verb touches, and a doubt about them."""
-    parsed = parse_options(_VERBS.get(verb) or Program(), rest)
-    named = _take_behind_dashes(rest)
-    unknown = any(arg.values is None for arg in rest)
-    out: list[FileEffect] = []
-    if verb in _VERBS and verb not in ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe"):
-        return _find_shown_files(verb, parsed, named), ""
-    if verb == "add" or verb == "commit":
-        return [effect for arg in parsed.operands if verb == "add" for effect in arg.files("read", below=True)], ""
-    if verb in ("rm", "mv"):
-        action = parse_options(Program("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
-        sources = action.operands if verb == "rm" else action.operands[:-1]
-        for arg in sources:
-            out.extend(arg.files("read", below=True) if verb == "mv" else [])
-            gone = arg.files("delete", below=True)
-            out.extend(mark_moved(gone, action.operands[-1]) if verb == "mv" else gone)
-        if verb == "mv" and action.operands:
-            target = action.operands[-1]
-            out.extend(target.files("write", below=True, into=_get_base(sources[0]) if sources else ""))
-    elif verb == "clean" and not parsed.has("n", "dry-run"):
-        out.append(FileEffect("delete", ".", below=True))
-    elif verb == "clone":
-        source = _find_local_source(rest)
-        if source is not None:
-            parsed = parse_options(_CLONE, rest)
-            out.extend(source.files("read"))
-        name = _get_base(parsed.operands[0]).removesuffix(".git") if parsed.operands else ""
-        name += ".git" if name and parsed.has("bare", "mirror") else ""
-        if parsed.operands[1:]:
-            out.extend(parsed.operands[1].files("write", below=True))
-        elif name:
-            out.append(FileEffect("write", name, below=True))
-    elif verb in ("apply", "am"):
-        out.extend(effect for arg in parsed.operands for effect in arg.files("read"))
-        out.append(FileEffect("write", ".", below=True))
-    elif verb == "config" and not _only_asks(verb, rest):
-        file = _find_value(rest, ("-f", "--file"))
-        out.extend(file.files("write") if file else [])
-        out.append(FileEffect("write", "~/.gitconfig" if parsed.has("global") else ".git/config"))
-    elif verb == "remote" and rest and rest[0].text in ("add", "set-url") and any(map(_may_name_host, rest[1:])):
-        out.append(FileEffect("write", ".git/config"))  # the next fetch would go there
-    elif verb == "worktree" and rest and rest[0].text == "remove":
-        out.extend(effect for arg in parsed.operands[1:] for effect in arg.files("delete", below=True))
-    elif verb in ("checkout", "restore") and (named or _takes_only_paths(verb, parsed)):
-        for arg in named or parsed.operands:
-            out.extend(arg.files("write", below=True))
-    elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
-        out.append(FileEffect("write", ".", below=True))
-    doubtful = verb in _CHANGED_BY_WORDS and unknown
-    return out, "file names come from variables or substitutions" if doubtful else ""
+    """The files that a verb shows, those outside of the workspace that its words name, and a doubt about them.
+
+    What else it changes is known when it has ended.
+    """
+    row = _VERBS.get(verb)
+    parsed = parse_options(row or Program(), rest)
+    if row is not None:
+        files = [] if verb in _TELLS_NAMES else _find_shown_files(verb, parsed, _take_behind_dashes(rest))
+        named = (value for name, value in parsed.options if name in row.read_names and value)
+        return [*files, *(effect for value in named for effect in value.files("read"))], ""
+    doubtful = verb in _CHANGED_BY_WORDS and any(arg.values is None for arg in rest)
+    doubt = "file names come from variables or substitutions" if doubtful else ""
+    if verb in ("add", "mv"):
+        return [effect for arg in parsed.operands for effect in arg.files("read", below=True)], doubt
+    if verb == "config":
+        changes = [] if _only_asks(verb, rest) else ["~/.gitconfig" if parsed.has("global") else ".git/config"]
+        return [FileEffect("write", path) for path in changes], doubt
+    if verb == "remote":  # the next fetch would go there
+        names_host = any(arg.text is None or ":" in arg.text.removeprefix("file:") for arg in rest)
+        return [FileEffect("write", ".git/config")] if names_host else [], doubt
+    behind = pairwise((Arg("", ()), *rest))
+    action: FileAction = "write" if verb in _MAKES_DIRECTORIES else "read"
+    outside = (arg for left, arg in behind if not _TAKES_TEXT.fullmatch(left.text or "") and _is_outside(arg))
+    return [effect for arg in outside for effect in arg.files(action, below=True)], doubt
 
 
-def _may_name_host(arg: Arg) -> bool:
-    """Whether git takes a word for an address of another machine: `https://host/x` or `host:x`."""
-    text = arg.text
-    return text is None or ("://" in text and not text.startswith("file://")) or ":" in text.partition("/")[0]
+def _is_outside(arg: Arg) -> bool:
+    """Whether a word may name a file outside of the workspace."""
+    return any(value.home or re.match(r"/|\.\.(?:/|$)", value.text) for value in arg.values or ())
 
 
 def _find_local_source(rest: Sequence[Arg]) -> Arg | None:
@@ -327,47 +302,6 @@ def _find_local_source(rest: Sequence[Arg]) -> Arg | None:
     if text.startswith("file:///"):
         return Arg(text, (Value(text[7:]),))
     return source if text and ":" not in text.partition("/")[0] else None
-
-
-def _find_outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
-    """The file that an option names for the output of git."""
-    short = ("-o",) if verb == "archive" else ()
-    named = _find_value(rest, (*short, "--output"))
-    if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
-        named = rest[1]
-    return named.files("write") if named else []
-
-
-def _find_option_reads(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
-    """Files that options name, to be read: patterns of `git grep -f`."""
-    row = _VERBS.get(verb)
-    if row is None or not row.reads:
-        return []
-    options = parse_options(row, rest).options
-    return [effect for name, value in options if name in row.read_names and value for effect in value.files("read")]
-
-
-def _find_value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
-    """The value of an option, whose long name may be cut short."""
-    for at, arg in enumerate(rest):
-        text = arg.text or ""
-        name, sign, value = text.partition("=")
-        for option in options:
-            if option.startswith("--") and len(name) > 3 and option.startswith(name):
-                return Arg(value, (Value(value),)) if sign else (rest[at + 1] if at + 1 < len(rest) else None)
-            if not option.startswith("--") and text.startswith(option) and not text.startswith("--"):
-                return Arg(text, (Value(text[2:]),)) if text[2:] else (rest[at + 1] if at + 1 < len(rest) else None)
-    return None
-
-
-def _takes_only_paths(verb: str, parsed: ParsedOptions) -> bool:
-    """`restore` takes paths only; of `checkout` it is sure where a word can be no name of a branch."""
-    return bool(parsed.operands) and (verb == "restore" or all(_is_path(arg) for arg in parsed.operands))
-
-
-def _is_path(arg: Arg) -> bool:
-    text = arg.values[0].text if arg.values else ""
-    return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
 
 
 def _find_shown_files(verb: str, parsed: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
@@ -415,8 +349,3 @@ def _take_behind_dashes(rest: Sequence[Arg]) -> list[Arg]:
         if arg.text == "--":
             return list(rest[index + 1 :])
     return []
-
-
-def _get_base(arg: Arg) -> str:
-    text = arg.values[0].text if arg.values else ""
-    return re.split(r"[/:]", text.rstrip("/"))[-1]
