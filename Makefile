@@ -92,7 +92,7 @@ test-fleet: $(READY)
 	command -v /usr/sbin/sshd >/dev/null || apt-get install --yes --quiet --no-install-recommends openssh-server openssh-client
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt-get install --yes --quiet --no-install-recommends postgresql
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'ray>=2.50'
-	HANDRAIL_FLEET=1 $(BIN)/python -m pytest tests/remote tests/fleet
+	HANDRAIL_FLEET=1 $(BIN)/python -m pytest tests/remote tests/fleet tests/docs/test_examples.py
 
 # Not in `make test`: installs Handrail into a new environment, without a compiler, and runs README and tutorial there.
 test-install: $(READY)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import (
+    attach,
     bash,
     drafts,
     editing,
@@ -28,6 +29,7 @@ from benchmarks import (
     mcp_http,
     overhead,
     reading,
+    real,
     shared_journal,
     shares,
     startup,
@@ -60,11 +62,14 @@ PARTS = {
     "shared": Part("Shared journal", shared_journal.lines),
     "overhead": Part("A small call", overhead.lines),
     "startup": Part("Start-up", startup.lines),
+    "attach": Part("Attached agents", attach.lines),
     "mcp": Part("MCP over stdio", mcp.lines),
     "http": Part("MCP over HTTP", mcp_http.lines),
     "fleet": Part("Remote sessions and fleets", fleet.lines),
     "shares": Part("Parts of an Edit", shares.lines),
 }
+if "HANDRAIL_BENCH_TREE" in os.environ:  # the tree is not part of the repository
+    PARTS["real"] = Part("A real tree", real.lines)
 PAGE = Path(__file__).parent.parent / "docs" / "measured.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

@@ -40,8 +40,8 @@ def _commands(folder: Path, scale: Scale) -> Iterator[Line]:
     with contextlib.ExitStack() as stack:
         plain = stack.enter_context(_open(root, folder / "state", drafts=False))
         drafted = stack.enter_context(_open(root, folder / "state", drafts=True))
-        if not drafted.command_host().drafts_of:
-            yield Line(f"Commands in drafts: {drafted.command_host().no_drafts}", "not measured")
+        if not drafted.command_host().drafts.workspace:
+            yield Line(f"Commands in drafts: {drafted.command_host().drafts.why_none}", "not measured")
             return
         write = f'{sys.executable} -I -S -c \'open("file", "w").write("x")\''
         contestants: dict[str, Callable[[], object]] = {
@@ -66,7 +66,7 @@ def _start_alone(session: Session, root: Path, rounds: int, each: int) -> dict[s
     host = session.command_host()
     words = shlex.split(OPAQUE)
     # The kernel mounts the layers of a command's draft only once.
-    drafts = [draft for draft in (host.create_draft() for _ in range((rounds + 1) * each)) if draft]
+    drafts = [draft for draft in (host.drafts.create() for _ in range((rounds + 1) * each)) if draft]
     unused = iter(drafts)
     assert isinstance(host.boundary, NamespaceBoundary)
     plain = partial(host.boundary.spawn, words, protection="nothing", cwd=str(root), env=scrub_environment())
@@ -75,7 +75,7 @@ def _start_alone(session: Session, root: Path, rounds: int, each: int) -> dict[s
             rounds,
             {
                 "plain": lambda: plain().wait(),
-                "draft": lambda: host.start_in_draft(words, next(unused), cwd=str(root)).wait(),
+                "draft": lambda: host.drafts.start(words, next(unused), cwd=str(root)).wait(),
             },
             each,
         )

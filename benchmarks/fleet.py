@@ -19,7 +19,7 @@ from benchmarks import loopback_ssh
 from benchmarks.mcp import surroundings
 from benchmarks.mcp_http import HttpServer
 from benchmarks.measure import SMALL, Line, Scale, Times, contest, faster, seconds, size, slower
-from handrail import Fleet, FleetWorkspace, Session
+from handrail import AnySession, Fleet, FleetWorkspace, Session, connect
 from handrail.fleet.worker import open_session
 from handrail.fleet.workspaces import build_workspace
 from handrail.pipeline.options import ConnectOptions
@@ -84,7 +84,7 @@ def _serve_words(root: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "handrail", "serve", "--stdio", "--mode", "full", str(root)]
 
 
-def _call(session: Session, tool: str, arguments: dict[str, Any]) -> None:
+def _call(session: AnySession, tool: str, arguments: dict[str, Any]) -> None:
     result = session.call(tool, arguments)
     assert result.ok, result.text
 
@@ -107,7 +107,7 @@ def _compare_ways(place: Path, scale: Scale) -> Iterator[Line]:
         names = ("process", "pipe", "python", "ssh", "python over ssh", "http", "ray")
         roots = {name: _make_tree(place / f"way-{name.replace(' ', '-')}") for name in names}
         near = stack.enter_context(Session(roots["process"], mode="full"))
-        pipe = stack.enter_context(Session.connect(_serve_words(roots["pipe"]), **_FULL))
+        pipe = stack.enter_context(connect(_serve_words(roots["pipe"]), **_FULL))
         ways = {
             "process": _Way(partial(_call, near)),
             "pipe": _Way(partial(_call, pipe)),
@@ -118,7 +118,7 @@ def _compare_ways(place: Path, scale: Scale) -> Iterator[Line]:
             address, words = stack.enter_context(loopback_ssh.serve(place / "ssh", variables))
             host, _, port = address.partition(":")
             ssh = [*words, "-p", port, host]
-            far = stack.enter_context(Session.connect([*ssh, *_serve_words(roots["ssh"])], **_FULL))
+            far = stack.enter_context(connect([*ssh, *_serve_words(roots["ssh"])], **_FULL))
             ways["ssh"] = _Way(partial(_call, far))
             ways["python over ssh"] = _Way(partial(_run_python, ssh, roots["python over ssh"] / "small.txt"))
         if importlib.util.find_spec("mcp") and importlib.util.find_spec("uvicorn"):
@@ -141,7 +141,7 @@ def _compare_ways(place: Path, scale: Scale) -> Iterator[Line]:
             yield from _report_ways(what.capitalize(), times)
 
 
-def _open_on_ray(stack: contextlib.ExitStack, root: Path) -> Session:
+def _open_on_ray(stack: contextlib.ExitStack, root: Path) -> AnySession:
     """A session whose bytes an actor of Ray passes on, as on a cluster."""
     import ray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 

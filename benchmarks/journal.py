@@ -12,7 +12,7 @@ from benchmarks.measure import Line, Scale, Times, contest, cpu_time, seconds
 from handrail import Session, Settings
 from handrail.journal import Origin, PendingRecord, Record
 from handrail.journal.browse import CallFilter, read_page
-from handrail.journal.database import WHOLE, Database
+from handrail.journal.logs import LogWriter
 from handrail.journal.queries import JournalReader
 from handrail.journal.records import begin_row, end_row
 from handrail.journal.store import SqliteJournal
@@ -76,20 +76,13 @@ def fill(path: str, rows: int) -> None:
     """Write so many calls: reads, and a change at every tenth."""
     origin = Origin("bench", "native", "/bench")
     result = Result("Read", "ok", "     1\tline\n" * 60)
-    database = Database(path)
-    for start in range(0, rows, 10_000):
-        with database.writing() as head:
-            for number in range(start, min(rows, start + 10_000)):
-                record = Record(Call("Read", {"file_path": f"f{number}"}), (), None, result=result, origin=origin)
-                row = (*begin_row(record, number, database.mask), *end_row(record, number, database.mask))
-                seq = head.next_call()
-                database.insert("calls", WHOLE, (seq, *row))
-                files: list[tuple[object, ...]] = []
-                if number % 10 == 9:
-                    files = [(0, b"/bench/f", 0, "a", 0o644, "b", None, "[]")]
-                    database.add_files(seq, 0, files, [("b", 0o644)])
-                head.chain(seq, "whole 0", None if files else [row, []])
-    database.close()
+    writer = LogWriter(path)
+    for number in range(rows):
+        record = Record(Call("Read", {"file_path": f"f{number}"}), (), None, result=result, origin=origin)
+        row = (*begin_row(record, number, writer.mask), *end_row(record, number, writer.mask))
+        files = [(0, b"/bench/f", 0, "a", 0o644, "b", None, "[]", "b", 0o644)] if number % 10 == 9 else []
+        writer.append("whole 0", (row, files))
+    writer.close()
 
 
 def reads(session: Session) -> Callable[[], None]:

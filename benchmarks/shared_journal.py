@@ -90,10 +90,8 @@ def _measure_shipping(folder: Path, scale: Scale, url: str) -> Line:
     path = str(folder / "shipped" / "journal.db")
     fill(path, rows)
     address = JournalAddress.parse(url)
-    with (
-        contextlib.closing(LocalJournal(path, address)) as local,
-        contextlib.closing(PostgresDatabase(address)) as database,
-    ):
+    local = LocalJournal(path, address)
+    with contextlib.closing(PostgresDatabase(address)) as database:
         started = time.perf_counter()
         ship_all(local, database)
         taken = time.perf_counter() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import posixpath
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,7 +16,7 @@ from handrail import cli, dialects, errors
 from handrail.errors import ToolError
 
 ROOT = Path(__file__).parents[1]
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./|decisions/)[^)]*\)")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -36,9 +37,15 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     """Sources, tests and decisions are not part of the site: their names stay, without a link."""
-    return _OUTSIDE.sub(r"\1", markdown.replace("](../SECURITY.md)", "](security.md)"))
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def unlink(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[2]))
+        return link[1] if target.startswith(("../", "decisions")) else link[0]
+
+    return _LINK.sub(unlink, markdown.replace("](../SECURITY.md)", "](security.md)"))
 
 
 def describe_commands() -> str:

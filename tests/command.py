@@ -24,6 +24,9 @@ from tests.forked import as_fork
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
 KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "accesses", "stats"]
 TIMEOUT = 600
+ADDED, REMOVED = "\x1b[38;5;194;48;5;22m\x1b[K", "\x1b[38;5;224;48;5;52m\x1b[K"
+ADDED_WORD, REMOVED_WORD = "\x1b[38;5;231;48;5;28m", "\x1b[38;5;231;48;5;88m"
+"""How the lines and words of a diff begin on the terminal of `surroundings()`, which shows 256 colours."""
 
 
 def surroundings(more: Mapping[str, str] | None = None) -> dict[str, str]:

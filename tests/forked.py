@@ -101,8 +101,8 @@ def _run_code(code: str) -> int:
 
 def _start(env: Mapping[str, str], strict: bool) -> None:
     """Forget the test run: its signals, descriptors, streams, handlers and filters."""
-    if database := sys.modules.get("handrail.journal.database"):
-        database.close_inherited()  # while its descriptors are still its own
+    if index := sys.modules.get("handrail.journal.index"):
+        index.close_inherited()  # while its descriptors are still its own
     gc.freeze()  # objects of the test run must not close descriptors that are ours now
     faulthandler.disable()
     signal.set_wakeup_fd(-1)

@@ -51,11 +51,7 @@ def test_a_warm_call_enters_few_modules(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=TIMEOUT, check=True)
     entered = json.loads(done.stdout)
     assert len(entered["Edit"]) <= 30, _describe(entered["Edit"])
-    # Each machine confines commands with other modules of the sandbox; the rest is the same everywhere.
-    in_the_sandbox = [name for name in entered["Bash"] if name.startswith("handrail.shell.sandbox.")]
-    outside_the_sandbox = [name for name in entered["Bash"] if name not in in_the_sandbox]
-    assert len(outside_the_sandbox) <= 39, _describe(outside_the_sandbox)
-    assert len(in_the_sandbox) <= 12, _describe(in_the_sandbox)
+    assert len(entered["Bash"]) <= 48, _describe(entered["Bash"])
 
 
 def _describe(modules: list[str]) -> str:

@@ -209,10 +209,10 @@ REQUESTS = [
 MESSAGES = "".join(json.dumps({"jsonrpc": "2.0", **request}) + "\n" for request in REQUESTS)
 CONNECT = """
 import sys
-from handrail import Session, ToolError
+from handrail import ToolError, connect
 for address in ("ssh://127.0.0.1:1/x", "docker://x/x", "kubectl://x/x/x"):
     try:
-        Session.connect(address).close()
+        connect(address).close()
     except (ToolError, OSError):
         pass
 """

@@ -31,14 +31,22 @@ LINES = [
 COLOURS = {"brown": "yellow", "default": ""}
 
 
+def name_colour(colour: str) -> str:
+    """A colour of the screen as rich names it; empty for the usual one."""
+    if re.fullmatch("[0-9a-f]{6}", colour):
+        return f"#{colour}"
+    return COLOURS.get(colour, colour.replace("bright", "bright_") if re.fullmatch("[a-z]+", colour) else "")
+
+
 def draw(screen: pyte.Screen) -> Text:
     """The screen as text with its colours, without empty lines at its end."""
     text = Text()
     for row in range(screen.lines):
         for column in range(screen.columns):
             char = screen.buffer[row][column]
-            style = COLOURS.get(char.fg, char.fg if re.fullmatch("[a-z]+", char.fg) else "")
-            words = [style, "bold" if char.bold else "", "reverse" if char.reverse else ""]
+            ground = name_colour(char.bg)
+            words = [name_colour(char.fg), "bold" if char.bold else "", "reverse" if char.reverse else ""]
+            words += ["on", ground] if ground else []
             text.append(char.data, " ".join(word for word in words if word))
         text.append("\n")
     text.rstrip()
@@ -54,7 +62,13 @@ def main() -> None:
         (folder / "app.py").write_text(
             "total = 0\nfor n in range(10):\n    total += n\nprint(total)\n", encoding="utf-8"
         )
-        env = {"PATH": os.environ["PATH"], "HOME": place, "HANDRAIL_STATE": f"{place}/state", "TERM": "xterm"}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": place,
+            "HANDRAIL_STATE": f"{place}/state",
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+        }
         child = pexpect.spawn(
             sys.executable,
             ["-m", "handrail", "chat", "--model", "scripted", "--mode", "full"],
@@ -74,6 +88,7 @@ def main() -> None:
             for text in texts:
                 child.expect_exact(text)
                 stream.feed(f"{child.before}{child.after}")
+        child.ptyproc.delayafterterminate = 5
         child.close(force=True)
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(draw(screen), soft_wrap=True)

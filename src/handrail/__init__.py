@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from handrail.journal.undo import CannotUndo, UndoReport
     from handrail.journal.undo_selection import UnknownCall
     from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
+    from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
+    from handrail.pipeline.remote_session import connect
     from handrail.pipeline.session import Session
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy import AllowAll, Policy
@@ -102,6 +104,8 @@ _HOMES = {
     "UndoReport": "journal.undo",
     "UnknownCall": "journal.undo_selection",
     "Verdict": "model",
+    "AnySession": "pipeline.any_session",
+    "connect": "pipeline.remote_session",
     "load_config": "settings.config_file:load",
     "open_model": "agent.providers",
     "parse_rules": "policy.files",
@@ -125,6 +129,7 @@ __all__ = [
     "AgentSettings",
     "AllowAll",
     "Answer",
+    "AnySession",
     "Approve",
     "Approvers",
     "AsyncSession",
@@ -179,6 +184,7 @@ __all__ = [
     "UnknownCall",
     "Verdict",
     "WriteFile",
+    "connect",
     "load_config",
     "open_model",
     "parse_rules",

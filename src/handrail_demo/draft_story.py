@@ -40,8 +40,9 @@ def run(folder: Path, report: DemoReport) -> None:
     settings = Settings(state=os.path.join(folder, "state"))
     with Session(project, mode="accept-edits", settings=settings) as session:
         host = session.command_host()
-        if not host.drafts_of:
-            report.say(f"  (left out: commands cannot run in drafts here, because {escape(host.no_drafts)})", "yellow")
+        if not host.drafts.workspace:
+            why = escape(host.drafts.why_none)
+            report.say(f"  (left out: commands cannot run in drafts here, because {why})", "yellow")
             return
         _show_way_back(session, project, report)
 

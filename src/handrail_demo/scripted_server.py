@@ -1,7 +1,7 @@
 """A model server on loopback that answers from a script, for the demo and the tests.
 
-It is a real HTTP server for Chat Completions, Responses and Anthropic Messages. It streams as real servers do and can
-fail as they do: with a status, a stream that is cut off, or malformed arguments.
+It is a real HTTP server for Chat Completions, Responses, Anthropic Messages and the Gemini API. It streams as real
+servers do and can fail as they do: with a status, a stream that is cut off, or malformed arguments.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ def _protocol(path: str, more: Mapping[str, Protocol]) -> Protocol:
             return protocol
     if path.endswith("/messages"):
         return _messages
+    if path.endswith("enerateContent"):
+        return _stream_gemini if path.endswith(":streamGenerateContent") else _reply_gemini
     return _responses if path.endswith("/responses") else _chat
 
 
@@ -303,3 +305,30 @@ def _messages(seen: Seen, line: Line) -> Iterator[str]:
     delta = {"stop_reason": reason, "stop_sequence": None}
     yield event("message_delta", delta=delta, usage={"output_tokens": tokens_out})
     yield event("message_stop")
+
+
+def _stream_gemini(seen: Seen, line: Line) -> Iterator[str]:
+    parts = _list_gemini_parts(seen, line)
+    for part in parts[:-1]:
+        yield f"data: {json.dumps(_make_gemini([part]))}\n\n"
+    yield f"data: {json.dumps(_make_gemini(parts[-1:], finish='STOP'))}\n\n"
+
+
+def _reply_gemini(seen: Seen, line: Line) -> Iterator[str]:
+    yield json.dumps(_make_gemini(_list_gemini_parts(seen, line), finish="STOP"))
+
+
+def _list_gemini_parts(seen: Seen, line: Line) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = [{"text": line.text}] if line.text else []
+    calls = zip(_calls(seen, line), line.uses, strict=True)
+    return parts + [{"functionCall": {"id": one, "name": name, "args": use[1]}} for (one, name, _), use in calls]
+
+
+def _make_gemini(parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:
+    candidate = {
+        "index": 0,
+        "content": {"role": "model", "parts": parts},
+        **({"finishReason": finish} if finish else {}),
+    }
+    usage = {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}

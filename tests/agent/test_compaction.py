@@ -83,7 +83,7 @@ def test_old_results_become_one_line_with_the_id_that_brings_them_back(stage: Se
     at.agent.run("look six times")
     assert {event.how for event in at.saw(Compacted)} == {"old results were left out"}
     given = [one for turn in at.agent.history.turns for one in turn.results]
-    assert given[0].pruned and "handrail show look-0" in given[0].text and len(given[0].text) < 200
+    assert given[0].pruned and "handrail log show look-0" in given[0].text and len(given[0].text) < 200
     assert not given[-1].pruned
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.approval.screen import count_colours
 from handrail.cli.chat.diff_view import count_changes, parse_diff, render_diff
 from handrail.text.diff import compute_hunks, format_unified
 from handrail.text.document import Splice
@@ -50,14 +52,41 @@ def test_changed_words_are_marked() -> None:
     marks = compare_words("return first + 1", "return second + 1")
     assert marks == ([(7, 12)], [(7, 13)])
     assert compare_words("completely", "different things") is None
-    text = render_diff(make_diff("x = first + 1\n", "x = second + 1\n"))
-    assert [text.plain[span.start : span.end] for span in text.spans if span.style == "reverse"] == ["first", "second"]
+    text = render_diff(make_diff("x = first + 1\n", "x = second + 1\n"), colours=16)
+    assert [text.plain[span.start : span.end] for span in text.spans if str(span.style).startswith("reverse")] == [
+        "first",
+        "second",
+    ]
 
 
 def test_added_lines_have_the_colours_of_their_language() -> None:
     text = render_diff(make_diff("", "def f():\n    return 'x'\n"))
     styles = {str(span.style) for span in text.spans if "def" in text.plain[span.start : span.end]}
     assert styles - {"bold green", "dim", "reverse"}
+
+
+@pytest.mark.parametrize(("colours", "ground"), [(0, ""), (16, ""), (256, "on color(22)"), (1 << 24, "on #12301c")])
+def test_changed_lines_have_a_ground_where_the_terminal_can_show_one(colours: int, ground: str) -> None:
+    text = render_diff(make_diff("x = first + 1\n", "x = second + 1\n"), colours=colours)
+    grounds = {str(span.style) for span in text.spans if str(span.style).startswith("on ")}
+    grounds -= {"on default"}  # the terminal's own, below the colours of a language
+    assert (ground in grounds) if ground else not grounds
+    words = [str(span.style) for span in text.spans if text.plain[span.start : span.end] == "second"]
+    assert any("reverse" in one or " on " in one for one in words) == bool(colours)
+
+
+@pytest.mark.parametrize(
+    ("variables", "colours"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, 1 << 24),
+        ({"TERM": "xterm-256color"}, 256),
+        ({"TERM": "xterm"}, 16),
+        ({"TERM": "dumb", "COLORTERM": "truecolor"}, 0),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, 0),
+    ],
+)
+def test_colours_follow_the_terminal(variables: dict[str, str], colours: int) -> None:
+    assert count_colours(variables) == colours
 
 
 def _without(line: str, spans: list[tuple[int, int]]) -> str:

@@ -398,6 +398,7 @@ def test_a_terminal_that_is_killed_while_asked_means_a_refusal(project: Path, at
         person.kill(signal.SIGKILL)
         result, message = outcome(client, call)
         assert not result and "needs the user's approval" in message
+        person.wait()  # until then its socket may still take connections
         left = list(Path(os.environ["HANDRAIL_STATE"], "approvers").iterdir())
         assert len(left) == 1
         assert not outcome(client, write(client))[0]

@@ -173,7 +173,7 @@ def test_there_is_one_helper_per_user(agent: Agent) -> None:
     words = [sys.executable, "-P", "-m", "handrail", "service"]
     environment = {**os.environ, "HANDRAIL_STATE": str(agent.state)}
     done = subprocess.run(words, env=environment, timeout=60, check=False, capture_output=True)
-    assert (done.returncode, done.stderr) == (1, b"handrail service: another helper is running\n")
+    assert (done.returncode, done.stderr) == (1, b"handrail attach service: another helper is running\n")
 
 
 def test_without_handrail_the_launcher_runs_commands_as_before(agent: Agent) -> None:

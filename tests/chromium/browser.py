@@ -44,6 +44,7 @@ def open_chromium() -> Iterator[webdriver.Chrome]:
         options.binary_location = programs[0]
         for option in (*_OPTIONS, f"--user-data-dir={profile}"):
             options.add_argument(option)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(programs[1]))
         driver.set_page_load_timeout(TIMEOUT)
         try:
@@ -56,7 +57,7 @@ def open_chromium() -> Iterator[webdriver.Chrome]:
 def serve_page(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The server, and the address that it prints."""
     process = subprocess.Popen(
-        [*HANDRAIL, "web", *words], cwd=cwd, stdout=subprocess.PIPE, env=surroundings(), encoding="utf-8"
+        [*HANDRAIL, "web", "--no-open", *words], cwd=cwd, stdout=subprocess.PIPE, env=surroundings(), encoding="utf-8"
     )
     try:
         assert process.stdout
@@ -64,3 +65,9 @@ def serve_page(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], 
     finally:
         process.terminate()
         process.communicate(timeout=TIMEOUT)
+
+
+def set_width(page: webdriver.Chrome, width: int) -> None:
+    """Show the page as on a telephone (390), or on a screen."""
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.chromium.browser import set_width
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 APP = '''"""Greetings."""
@@ -48,14 +51,18 @@ def _take(project: Path) -> None:
     from tests.mcp.stdio_client import RawClient
 
     with Session(project, mode="accept-edits", dialect="claude") as session:
+        session.name_source("claude-code", "claude-sonnet-5")
         path = str(project / "greet.py")
+        session.record_prompt("Greet people in the morning, and check that it works.")
         session.call("Read", {"file_path": path})
         old, new = '    return "Hello, " + name\n', '    return f"Good morning, {name}!"\n'
         session.call("Edit", {"file_path": path, "old_string": old, "new_string": new})
-        session.call("Bash", {"command": "printf '\\033[32m3 passed\\033[0m in 0.02s\\n'"})
-        session.call("Read", {"file_path": "/etc/shadow"})
+        session.call("Bash", {"command": "python3 greet.py Ada"})
+        session.record_prompt("Clean up the old modules.")
+        session.call("Bash", {"command": "rm *.py"})
+        session.undo()
+        session.call("Bash", {"command": "echo 'alias ll=ls' > .bashrc"})
         session.call("Bash", {"command": "rm -rf /"})
-        session.call("Grep", {"pattern": "greet", "path": str(project)})
     with (
         serve_page(project) as (_, address),
         open_chromium() as page,
@@ -63,16 +70,7 @@ def _take(project: Path) -> None:
     ):
         page.get(address)
         start = page.current_url
-        _save(page, "activity")
-        page.get(start + "calls/2?view=split")
-        _save(page, "call")
-        page.get(start + "statistics")
-        _save(page, "statistics")
-        _create_draft(project)
-        page.get(start + f"drafts/faster?workspace={project}")
-        _save(page, "draft")
-        page.get(start + "calls/2/undo")
-        _save(page, "undo")
+        time.sleep(1)  # until the page listens: questions are only asked where somebody sees them
         client.shake()
         client.call("Read", file_path="greet.py")
         text = (project / "greet.py").read_text(encoding="utf-8")
@@ -80,26 +78,39 @@ def _take(project: Path) -> None:
             '["world"]', '["early birds"]'
         )
         client.begin("tools/call", name="Write", arguments={"file_path": "greet.py", "content": content})
-        page.get(start + "approvals")
-        WebDriverWait(page, 60).until(lambda p: p.find_elements(By.CLASS_NAME, "question"))
-        page.find_element(By.ID, "theme").click()
-        _save(page, "approvals")
+        _shoot(page, start, "timeline", "#call-3 .changes summary")
+        _shoot(page, start + "approvals", "questions", ".question")
 
 
-def _create_draft(project: Path) -> None:
-    """A draft in which two places of a file were changed and a file was created."""
-    from handrail.drafts.store import DraftStore
+def _shoot(page: Chrome, address: str, name: str, ready: str) -> None:
+    """A picture of a page on a telephone, light, beside one on a screen, dark."""
+    shots = []
+    for width, theme in ((390, "light"), (1000, "dark")):
+        set_width(page, width)
+        page.execute_script("localStorage.setItem('theme', arguments[0])", theme)
+        page.get(address)
+        (first, *_) = WebDriverWait(page, 60).until(lambda p: p.find_elements(By.CSS_SELECTOR, ready))
+        if first.tag_name == "summary":
+            first.click()
+            WebDriverWait(page, 60).until(lambda p: p.find_elements(By.CSS_SELECTOR, "#call-3 .diff"))
+            page.execute_script("scrollTo(0, 0)")
+        shots.append(page.get_screenshot_as_png())
+    _join(shots, FOLDER / f"web-{name}.png")
 
-    draft = DraftStore.open(os.environ["HANDRAIL_STATE"], str(project)).create("faster")
-    text = (project / "greet.py").read_text(encoding="utf-8")
-    changed = text.replace('"""Greetings."""', '"""Greetings for everybody."""').replace('["world"]', '["all of you"]')
-    Path(draft.directory.upper, "greet.py").write_text(changed, encoding="utf-8")
-    Path(draft.directory.upper, "README.md").write_text("# Greetings\n\nRun `python greet.py`.\n", encoding="utf-8")
-    draft.close()
 
+def _join(shots: list[bytes], target: Path) -> None:
+    """Put pictures side by side."""
+    import io
 
-def _save(page: Chrome, name: str) -> None:
-    page.save_screenshot(str(FOLDER / f"web-{name}.png"))
+    from PIL import Image
+
+    pictures = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
+    whole = Image.new("RGB", (sum(one.width for one in pictures) + 20, max(one.height for one in pictures)), "#808890")
+    place = 0
+    for one in pictures:
+        whole.paste(one, (place, 0))
+        place += one.width + 20
+    whole.quantize(256, Image.Quantize.MAXCOVERAGE).save(target, optimize=True)
 
 
 if __name__ == "__main__":

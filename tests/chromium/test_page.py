@@ -73,15 +73,15 @@ def focus_question(page: Chrome) -> Any:
 
 
 def test_the_token_leaves_the_address(page: Chrome) -> None:
-    assert "token" not in page.current_url and page.title == "Activity · Handrail"
+    assert "token" not in page.current_url and page.title == "Timeline · Handrail"
     assert page.execute_script("return document.cookie") == ""  # scripts cannot read it
 
 
 def test_new_calls_appear_by_themselves(page: Chrome, session: Session) -> None:
-    assert texts(page, "#calls tr") == []
+    assert texts(page, "#turns .call") == []
     edit(session)
-    wait(page, lambda p: len(texts(p, "#calls tr")) == 2)
-    assert [row.split()[0] for row in texts(page, "#calls tr")] == ["2", "1"]
+    wait(page, lambda p: len(texts(p, "#turns .call")) == 2)
+    assert [row.split()[0] for row in texts(page, "#turns .call")] == ["edited", "read"]
 
 
 def test_one_of_two_changes_is_approved_by_key_while_an_mcp_client_waits(
@@ -89,9 +89,9 @@ def test_one_of_two_changes_is_approved_by_key_while_an_mcp_client_waits(
 ) -> None:
     number = ask_two_changes(client)
     wait(page, lambda p: texts(p, "#open-questions") == ["1"])  # on the page of activity
-    page.find_element(By.LINK_TEXT, "Approvals 1").click()
+    page.find_element(By.LINK_TEXT, "Questions 1").click()
     question = focus_question(page)
-    assert "raw in" in question.text and "'thirty'" in question.text
+    assert "raw asks: change 1 file, +2 −2 lines" in question.text and "'thirty'" in question.text
     question.find_elements(By.NAME, "hunk")[0].click()
     page.execute_script("arguments[0].focus()", question)
     question.send_keys("y")
@@ -102,7 +102,7 @@ def test_one_of_two_changes_is_approved_by_key_while_an_mcp_client_waits(
 
 
 def test_a_no_with_a_reason_reaches_the_model(page: Chrome, client: RawClient, project: Path) -> None:
-    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    page.find_element(By.PARTIAL_LINK_TEXT, "Questions").click()
     number = ask_two_changes(client)
     question = focus_question(page)
     question.send_keys("n")  # goes to the reason first
@@ -153,7 +153,7 @@ window.Notification = class extends Notification {
 
 
 def test_a_question_that_ends_elsewhere_says_so_and_takes_no_answer(page: Chrome, client: RawClient) -> None:
-    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    page.find_element(By.PARTIAL_LINK_TEXT, "Questions").click()
     number = ask_two_changes(client)
     question = focus_question(page)
     client.notify("notifications/cancelled", requestId=number)
@@ -162,7 +162,7 @@ def test_a_question_that_ends_elsewhere_says_so_and_takes_no_answer(page: Chrome
 
 
 def test_of_answers_that_race_one_holds(page: Chrome, client: RawClient, project: Path) -> None:
-    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    page.find_element(By.PARTIAL_LINK_TEXT, "Questions").click()
     with ApprovalServer(state_directory(), None) as terminal:
         number = ask_two_changes(client)
         question = focus_question(page)
@@ -213,9 +213,8 @@ def test_a_hunk_of_a_draft_is_kept_and_undone(page: Chrome, project: Path) -> No
     assert "line_3 = 3\n" in text and "line_30 = 'thirty'\n" in text
     page.find_element(By.LINK_TEXT, "Drafts").click()
     assert "1 changed" in page.find_element(By.TAG_NAME, "main").text
-    page.find_element(By.LINK_TEXT, "Activity").click()
-    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "1"))[0].click()
-    page.find_element(By.LINK_TEXT, "Undo…").click()
+    page.find_element(By.LINK_TEXT, "Timeline").click()
+    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "Undo…"))[0].click()
     page.find_element(By.CSS_SELECTOR, "button.main").click()
     wait(page, lambda p: "is undone" in p.find_element(By.TAG_NAME, "h1").text)
     assert (project / "app.py").read_text(encoding="utf-8") == LINES
@@ -225,33 +224,62 @@ def test_a_hundred_thousand_calls_are_one_small_page_that_goes_on(project: Path,
     fill(get_default_path(state_directory()), 100_000)
     with serve_page(project) as (_, address):
         chromium.get(address)
-        assert len(texts(chromium, "#calls tr")) == 50
+        assert _list_calls(chromium)[0::49] == [100_000, 99_951]
         loaded = chromium.execute_script(
             "return performance.getEntries().filter((one) => one.transferSize).map((one) => one.transferSize)"
         )
         assert 0 < sum(loaded) < 300 << 10, loaded
-        first = [row.split()[0] for row in texts(chromium, "#calls tr")]
         chromium.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
-        wait(chromium, lambda p: texts(p, "#calls tr") and texts(p, "#calls tr")[0].split()[0] == "99950")
-        assert first[0] == "100000"
+        wait(chromium, lambda p: _list_calls(p)[:1] == [99_950])
         chromium.get("about:blank")
+
+
+def _list_calls(page: Chrome) -> list[int]:
+    script = "return [...document.querySelectorAll('#turns .call')].map((call) => Number(call.id.slice(5)))"
+    return sorted(page.execute_script(script), reverse=True)
 
 
 def test_undo_shows_a_preview_and_restores_the_file(page: Chrome, session: Session, project: Path) -> None:
     before = (project / "app.py").read_bytes()
     edit(session)
-    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "2"))[0].click()
-    page.find_element(By.LINK_TEXT, "Undo…").click()
+    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "Undo…"))[0].click()
     assert "will be reverted" in page.find_element(By.TAG_NAME, "main").text
     assert (project / "app.py").read_bytes() != before
     page.find_element(By.CSS_SELECTOR, "button.main").click()
     wait(page, lambda p: "is undone" in p.find_element(By.TAG_NAME, "h1").text)
     assert (project / "app.py").read_bytes() == before
+    page.find_element(By.LINK_TEXT, "Timeline").click()
+    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "Redo…"))[0].click()
+    page.find_element(By.CSS_SELECTOR, "button.main").click()
+    wait(page, lambda p: "Done again" in p.find_element(By.TAG_NAME, "h1").text)
+    assert (project / "app.py").read_bytes() != before
+
+
+def test_a_diff_is_loaded_when_it_is_opened_and_stays_open(page: Chrome, session: Session) -> None:
+    edit(session)
+    changes = wait(page, lambda p: p.find_elements(By.CSS_SELECTOR, "#call-2 .changes"))[0]
+    assert page.find_elements(By.CSS_SELECTOR, "#turns .diff") == []
+    changes.find_element(By.TAG_NAME, "summary").click()
+    wait(page, lambda p: "'three'" in p.find_element(By.CSS_SELECTOR, "#call-2 .diff").text)
+    session.call("Read", {"file_path": "app.py"})
+    wait(page, lambda p: p.find_elements(By.ID, "call-3"))
+    assert "'three'" in page.find_element(By.CSS_SELECTOR, "#call-2 .diff").text
+
+
+def test_a_search_finds_calls(page: Chrome, session: Session) -> None:
+    edit(session)
+    session.call("Bash", {"command": "echo needle"})
+    page.find_element(By.TAG_NAME, "body").send_keys("/")
+    page.switch_to.active_element.send_keys("NEEDLE\n")
+    wait(page, lambda p: texts(p, "#turns .what") == ["ran echo needle"])
+    session.call("Bash", {"command": "echo other"})
+    session.call("Bash", {"command": "echo another needle"})
+    wait(page, lambda p: texts(p, "#turns .what") == ["ran echo another needle", "ran echo needle"])
 
 
 def test_hostile_names_are_text_and_run_nothing(page: Chrome, session: Session) -> None:
     session.call("Write", {"file_path": HOSTILE, "content": "</pre><script>document.title = 'hacked'</script>\n"})
-    wait(page, lambda p: any(HOSTILE in row for row in texts(p, "#calls tr")))
+    wait(page, lambda p: any(HOSTILE in row for row in texts(p, "#turns .call")))
     for address in (page.current_url, page.current_url + "calls/1", page.current_url + "calls/1/undo"):
         page.get(address)
         assert HOSTILE in page.find_element(By.TAG_NAME, "main").text
@@ -274,7 +302,7 @@ def test_a_server_that_is_gone_is_reported_and_followed_again(
         chromium.close()
         chromium.switch_to.window(chromium.window_handles[0])
         edit(session)
-        wait(chromium, lambda p: len(texts(p, "#calls tr")) == 2)
+        wait(chromium, lambda p: len(texts(p, "#turns .call")) == 2)
         assert texts(chromium, "#connection") == [""]
 
 

@@ -19,6 +19,7 @@ from handrail.cli.attached_clients import list_attachable, list_attached
 from tests.drafts.machine import find_obstacle
 
 FILES = {name: [one["user"][0] for one in kind.attach] for name, kind in list_attachable().items()}
+SKILLS = {name: kind.skill["user"][0].removeprefix("~/") for name, kind in list_attachable().items()}
 TEXTS = {
     ".json": ["{}\n", '{ "hooks": {"PreToolUse": [ {"matcher": "x"} ]},\n\t"other": [1, 2] }'],
     ".toml": ["# mine\n", '[shell_environment_policy.set]\nA = "b"  # kept\n\n[features]\nx = true\n'],
@@ -39,22 +40,42 @@ def locate(home: Path, name: str) -> list[Path]:
     return [home / path.removeprefix("~/") for path in FILES[name]]
 
 
+def read_all(home: Path) -> dict[Path, bytes | None]:
+    """The files and directories of the home directory, without Handrail's own."""
+    paths = (path for path in home.rglob("*") if home / "state" not in (path, *path.parents))
+    return {path: path.read_bytes() if path.is_file() else None for path in paths}
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("number", [None, 0, 1])
 def test_detach_restores_every_file_byte_for_byte(home: Path, name: str, number: int | None) -> None:
-    before: dict[Path, str | None] = {}
-    for path in locate(home, name):
-        before[path] = None if number is None else TEXTS[path.suffix][number]
-        if number is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(TEXTS[path.suffix][number], encoding="utf-8")
+    places = locate(home, name)
+    for path in places if number is not None else ():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEXTS[path.suffix][number or 0], encoding="utf-8")
+    before = read_all(home)
     assert main(["attach", name]) == 0
     assert list(list_attached()) == [name]
-    assert all(path.read_text(encoding="utf-8") != text for path, text in before.items())
+    attached = read_all(home)
+    assert all(attached[path] != before.get(path) for path in places)
+    assert [path for path in attached if path.name == "SKILL.md"] == [home / SKILLS[name]]
     assert main(["attach", name]) == 0  # once more changes nothing
+    assert read_all(home) == attached
     assert main(["detach", name]) == 0
-    assert {path: path.read_text(encoding="utf-8") if path.exists() else None for path in before} == before
+    assert read_all(home) == before
     assert not list_attached()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_skill_of_the_persons_own_is_left_alone(home: Path, when: str) -> None:
+    skill = home / SKILLS["claude"]
+    if when == "after":
+        assert main(["attach", "claude"]) == 0
+    skill.parent.mkdir(parents=True, exist_ok=True)
+    skill.write_text("mine\n", encoding="utf-8")
+    assert main(["attach", "claude"]) == 0
+    assert main(["detach", "claude"]) == 0
+    assert skill.read_text(encoding="utf-8") == "mine\n"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +115,7 @@ def test_an_agent_that_has_no_hooks_cannot_be_attached(home: Path, capsys: pytes
 def test_another_hook_that_may_rewrite_commands_is_named(
     home: Path, capsys: pytest.CaptureFixture[str], matcher: str, is_named: bool
 ) -> None:
-    (path,) = locate(home, "claude")
+    path = locate(home, "claude")[0]
     path.parent.mkdir()
     group = {"matcher": matcher, "hooks": [{"type": "command", "command": "/their/hook"}]}
     path.write_text(json.dumps({"hooks": {"PreToolUse": [group]}}), encoding="utf-8")
@@ -117,7 +138,8 @@ _AGENT = """\
              "tool_input": {{"command": command}}, "tool_use_id": "1"}}
     words = ["bash", "-c", command]
     if wraps:
-        hook = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+        plugin = json.load(open(os.path.expanduser("~/.claude/skills/handrail/hooks/hooks.json")))
+        hook = plugin["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
         subprocess.run(hook, shell=True, input=json.dumps(event).encode(), check=True)
         snapshot = "/x/shell-snapshots/snapshot-bash-1.sh"
         text = f"source {{snapshot}} 2>/dev/null || true && eval '{{command}}' && pwd -P >| cwd"

@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 from handrail.cli import COMMANDS
-from tests.command import HANDRAIL, KEYS, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
+from tests.command import (
+    ADDED,
+    HANDRAIL,
+    KEYS,
+    REMOVED,
+    TIMEOUT,
+    handrail,
+    handrail_process,
+    in_terminal,
+    surroundings,
+)
 
 
 @pytest.fixture
@@ -43,7 +53,32 @@ def test_help_all_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
 
 
 def _list_verbs(text: bytes) -> list[str]:
-    return re.findall(r"^  ([a-z]+)  ", text.decode("utf-8"), re.MULTILINE)
+    return re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", text.decode("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_help_follows_the_width_of_the_terminal(tmp_path: Path, width: int) -> None:
+    room = max(30, min(width - 1, 110))
+    for words in ([], ["all"], *([*name.split()] for name in COMMANDS)):
+        completed = handrail("help", *words, cwd=tmp_path, variables={"COLUMNS": str(width)})
+        lines = completed.stdout.decode("utf-8").split("\n")
+        text = [line for line in lines[lines.index("") :] if len(line.split()) > 1]  # the usage is argparse's
+        # An example is there to be copied; a word, and what stands before it, may be longer than the terminal is wide.
+        example = re.compile(r" .*([{]|(handrail|git|python) )")
+        long = [line for line in text if len(line) > max(room, 45) and not example.match(line)]
+        assert not long, (words, long)
+
+
+@pytest.mark.parametrize(
+    ("other", "listed"),
+    [("show", "log show"), ("diff", "log diff"), ("stats", "log stats"), ("draft try", "try")],
+)
+def test_other_spellings_work_and_are_not_listed(tmp_path: Path, other: str, listed: str) -> None:
+    expected = handrail(*listed.split(), "--help", cwd=tmp_path)
+    assert handrail(*other.split(), "--help", cwd=tmp_path).stdout == expected.stdout != b""
+    assert handrail("help", *other.split(), cwd=tmp_path).stdout == expected.stdout
+    assert other not in _list_verbs(handrail("help", "all", cwd=tmp_path).stdout)
+    assert f"usage: handrail {listed} ".encode() in expected.stdout
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -51,7 +86,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = """
 import sys
 from handrail.cli import COMMANDS, main
-codes = {main([*words, "--help"]) for words in [[], *([name] for name in COMMANDS if name != "acp")]}
+codes = {main([*words, "--help"]) for words in [[], *(name.split() for name in COMMANDS if name != "acp")]}
 heavy = "asyncio dataclasses email handrail.dialects handrail.pipeline inspect pydantic rich subprocess".split()
 print(codes, [name for name in heavy if name in sys.modules], file=sys.stderr)
 """
@@ -279,7 +314,7 @@ def test_colours_appear_on_a_terminal_only_and_a_file_cannot_command_it(project:
     words = ["--read-first", "--diff", "file_path=evil.txt", "old_string=one", "new_string=1"]
     code, seen = in_terminal("call", "Edit", *words, cwd=project)
     assert code == 0
-    assert "\x1b[32m+1" in seen and "\x1b[31m-one" in seen
+    assert f"{ADDED}+1" in seen and f"{REMOVED}-one" in seen
     assert "\x1b[2J" not in seen and "\\u001b[2Jtwo" in seen
     (project / "evil.txt").write_bytes(b"one\r\n\x1b[2Jtwo\r\n")
     piped = handrail("call", "Edit", *words, cwd=project)

@@ -15,7 +15,16 @@ from handrail.cli.output import Stop
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
-from tests.command import HANDRAIL, handrail, in_terminal, surroundings
+from tests.command import (
+    ADDED,
+    ADDED_WORD,
+    HANDRAIL,
+    REMOVED,
+    REMOVED_WORD,
+    handrail,
+    in_terminal,
+    surroundings,
+)
 from tests.drafts.machine import find_obstacle
 from tests.forked import run_python
 from tests.terminal import spawn_in_terminal
@@ -116,7 +125,11 @@ def test_the_program_is_named_as_the_shell_finds_it(tmp_path: Path, monkeypatch:
 def test_the_demo_is_in_colour_on_a_terminal(start: Start) -> None:
     text, code = _ended(start())
     assert code == 0 and "WRONG" not in text
-    assert "\x1b[31m-TODO: open the door\x1b[0m" in text and "\x1b[32m+DONE: open the door\x1b[0m" in text
+    for passage in (
+        f"{REMOVED}-\x1b[0m{REMOVED_WORD}TODO\x1b[0m{REMOVED}: open the door\x1b[0m",
+        f"{ADDED}+\x1b[0m{ADDED_WORD}DONE\x1b[0m{ADDED}: open the door\x1b[0m",
+    ):
+        assert passage in text
     assert "\x1b[1;33mEdit asks" in text and "\x1b[32m  ok: " in text
     assert f"\x1b[1;32mAll {checks()} checks passed." in text
 
@@ -316,7 +329,7 @@ def test_the_story_of_the_tools_passes_its_checks(temporary: Path, tmp_path: Pat
 def test_the_story_of_the_tools_is_in_colour_on_a_terminal(temporary: Path, tmp_path: Path) -> None:
     code, seen = in_terminal("demo", "--tools", cwd=tmp_path)
     assert code == 0
-    assert "\x1b[32m+café noir" in seen and "\x1b[31m-café noir" in seen
+    assert f"{ADDED}+café noir" in seen and f"{REMOVED}-café noir" in seen
     assert "\x1b[32m  ok: " in seen and "WRONG" not in seen
     assert os.listdir(temporary) == []
 

@@ -65,7 +65,8 @@ def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
     completed = handrail("init", "--yes", cwd=project, variables=variables)
     assert (completed.returncode, completed.stderr) == (0, b"")
     assert "handrail detach claude\n    handrail init --undo\n" in completed.stdout.decode("utf-8")
-    assert "hooks" in json.loads((tmp_path / "home" / ".claude" / "settings.json").read_text(encoding="utf-8"))
+    plugin = tmp_path / "home" / ".claude" / "skills" / "handrail" / "hooks" / "hooks.json"
+    assert "PreToolUse" in json.loads(plugin.read_text(encoding="utf-8"))["hooks"]
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with Session(project, mode="ask") as session:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail import Session
 from tests.command import handrail
 
 
@@ -44,8 +45,9 @@ def test_the_changes_of_today_are_counted_for_each_session(project: Path) -> Non
     completed = handrail(cwd=project)
     assert completed.returncode == 0
     text = completed.stdout.decode("utf-8")
-    assert [text.count(part) for part in ("1 file changed\n", "1 refused\n", "1 command\n")] == [1, 1, 1], text
-    assert "2 files changed, 1 command" in text
+    assert [
+        text.count(part) for part in ("changed 1 file, +1\n", "1 refused\n", "changed 2 files, +1 -1, ran 1 command\n")
+    ] == [1, 1, 1], text
     assert text.count("\n") <= 20 and "handrail undo" in text
 
 
@@ -62,6 +64,21 @@ def test_many_sessions_and_drafts_stay_within_twenty_lines(project: Path) -> Non
     created = handrail("draft", "new", "try", "--count", "7", cwd=project)
     completed = handrail(cwd=project)
     text = completed.stdout.decode("utf-8")
-    assert "and 2 earlier sessions" in text and text.count("\n") <= 20
+    assert "and 2 earlier turns" in text and text.count("\n") <= 20
     if created.returncode == 0:  # the machine can have drafts
         assert "try-1, try-2, try-3, try-4, try-5 and 2 more" in text
+
+
+def test_each_turn_has_its_prompt(project: Path) -> None:
+    with Session(project, mode="accept-edits") as session:
+        session.name_source("claude-code", "a-model")
+        for text, name in (("Add a file", "a.txt"), ("Add another\nwith much detail" * 9, "b.txt")):
+            session.record_prompt(text)
+            session.call("Write", {"file_path": name, "content": "one\n"})
+        session.call("Write", {"file_path": ".bashrc", "content": "one\n"})
+    text = handrail(cwd=project, variables={"COLUMNS": "80"}).stdout.decode("utf-8")
+    assert (
+        text.count("Claude Code     changed 1 file, +1") == 2 and "1 refused" in text and "    Add a file\n" in text
+    ), text
+    assert "Not done, because nobody could be asked: call 5" in text
+    assert max(len(line) for line in text.split("\n") if "Add" in line) < 80

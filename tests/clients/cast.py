@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-from handrail_demo.scripted_server import Protocol
-from tests.clients import gemini_model
 
 PROMPT = "Put the second line into German."
 
@@ -28,7 +25,6 @@ class Client:
     """An answer as the client passed it on, without what it has put around it."""
     adds: Collection[str] = ()
     """Parameters of its own that it gives to every tool."""
-    protocols: Mapping[str, Protocol] = field(default_factory=dict)
     consent: tuple[str, ...] = ()
     """Those of its words that let our tools run without a question of its own."""
     terminal_words: Callable[[str, Path], list[str]] = lambda url, project: []
@@ -155,7 +151,6 @@ GEMINI = Client(
     _gemini_settings,
     lambda texts: [_without_frame(text) for text in texts],
     adds={"wait_for_previous"},
-    protocols=gemini_model.PROTOCOLS,
     consent=("--approval-mode", "yolo"),
 )
 

@@ -83,7 +83,7 @@ class Stage:
 
     def run(self, script: Script, *, consent: bool = True) -> Run:
         """One prompt, with ``script`` in the model's place; with the words of consent, or with what is installed."""
-        with Fence() as fence, ScriptedServer(script, self.client.protocols) as model:
+        with Fence() as fence, ScriptedServer(script) as model:
             self.client.settings(self.home, model.url)
             environment = {**self.environment, **fence.environment, **self.client.environment(model.url)}
             process = subprocess.Popen(
@@ -110,7 +110,7 @@ class Stage:
     @contextlib.contextmanager
     def open_on_terminal(self, script: Script) -> Iterator[tuple[Terminal, ScriptedServer]]:
         """The client as a person starts it, ready for a prompt."""
-        with Fence() as fence, ScriptedServer(script, self.client.protocols) as model, open_terminal() as terminal:
+        with Fence() as fence, ScriptedServer(script) as model, open_terminal() as terminal:
             self.client.settings(self.home, model.url)
             environment = {**self.environment, **fence.environment, **self.client.environment(model.url)}
             environment["TERM"] = "xterm-256color"

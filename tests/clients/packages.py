@@ -29,6 +29,7 @@ PACKAGES = {
     "claude": Package("@anthropic-ai/claude-code", "2.1.325", "@anthropic-ai/claude-code-{platform}/claude"),
     "opencode": Package("opencode-ai", "1.18.18", "opencode-{platform}/bin/opencode"),
     "gemini": Package("@google/gemini-cli", "0.61.0", ".bin/gemini"),
+    "qwen": Package("@qwen-code/qwen-code", "0.24.4", ".bin/qwen"),
     "copilot": Package("@github/copilot", "1.0.102", "@github/copilot-{platform}/copilot"),
     "inspector": Package("@modelcontextprotocol/inspector", "2.12.0", ".bin/mcp-inspector"),
 }

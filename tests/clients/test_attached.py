@@ -35,6 +35,8 @@ class Agent:
     """What follows the program; given the address of the model."""
     bash: Callable[[str], tuple[str, dict[str, Any]]]
     environment: Callable[[str], dict[str, str]] = lambda url: {}
+    settings: str = ""
+    """What its person has set already."""
 
 
 def _run_codex(*more: str) -> Callable[[str], list[str]]:
@@ -85,6 +87,21 @@ OPENCODE = Agent(
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     },
 )
+GEMINI = Agent(
+    "gemini",
+    lambda url: ["--model", "gemini-2.5-pro", "--approval-mode", "yolo", "--skip-trust", "-p", PROMPT],
+    lambda command: ("run_shell_command", {"command": command, "description": "A step"}),
+    lambda url: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url},
+    '{"security": {"auth": {"selectedType": "gemini-api-key"}}}',
+)
+QWEN = Agent(
+    "qwen",
+    lambda url: [
+        *("--auth-type", "openai", "--openai-base-url", f"{url}/v1", "--openai-api-key", "none"),
+        *("--model", "scripted", "--approval-mode", "yolo", "-p", PROMPT),
+    ],
+    lambda command: ("run_shell_command", {"command": command, "description": "A step", "is_background": False}),
+)
 AGENTS = {"claude": CLAUDE, "codex workspace-write": CODEX, "codex danger-full-access": FREE_CODEX}
 
 
@@ -105,10 +122,9 @@ class Attached:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def run(self, *uses: Use, agent: Agent | None = None) -> list[list[str]]:
-        """One prompt; returns what the model read of its calls."""
-        agent = agent or self.agent
-        with Fence() as fence, ScriptedServer(following(*uses)) as model:
+    def prompt(self, agent: Agent, *uses: Use, script: Script | None = None) -> list[Seen]:
+        """One prompt, and calls of the model; returns all requests to it."""
+        with Fence() as fence, ScriptedServer(script or following(*uses)) as model:
             done = subprocess.run(
                 [*self.program, *agent.words(model.url)],
                 cwd=self.project,
@@ -120,12 +136,25 @@ class Attached:
                 check=False,
             )
             assert done.returncode == 0, done.stdout + done.stderr
-            asked = [seen for seen in model.requests if seen.body.get("tools")]
-            return answers(asked[-1].body)
+            return model.requests
+
+    def run(self, *uses: Use, agent: Agent | None = None) -> list[list[str]]:
+        """One prompt; returns what the model read of its calls."""
+        asked = [seen for seen in self.prompt(agent or self.agent, *uses) if seen.body.get("tools")]
+        return answers(asked[-1].body)
+
+    def find_settings(self) -> Path:
+        """The file with the agent's settings."""
+        return self.home / f".{self.agent.name}" / ("config.toml" if self.agent.name == "codex" else "settings.json")
 
     def list_tools(self) -> list[str]:
         """The tools of all recorded calls."""
         return [json.loads(line)["tool"] for line in self.handrail("log", "--json").splitlines()]
+
+    def list_commands(self) -> list[str]:
+        """The commands that ran."""
+        calls = [json.loads(line) for line in self.handrail("log", "--json").splitlines()]
+        return [one["arguments"]["command"] for one in calls if one["tool"] == "Bash" and one["status"] == "ok"]
 
     def undo_turn(self) -> None:
         """Undo everything since the first prompt."""
@@ -157,6 +186,10 @@ def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Ca
         project.mkdir()
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         scene = Attached(agent, program(agent.name), home, project, environment)
+        if agent.settings:
+            path = scene.find_settings()
+            path.parent.mkdir()
+            path.write_text(agent.settings, encoding="utf-8")
         scene.handrail("attach", agent.name)
         if agent.name == "codex":
             trust_hooks(scene)
@@ -193,17 +226,19 @@ def trust_hooks(scene: Attached) -> None:
             file.write(f"[hooks.state.{json.dumps(hook['key'])}]\ntrusted_hash = {json.dumps(hook['currentHash'])}\n")
 
 
-@pytest.mark.parametrize("agent", [CLAUDE, CODEX])
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX, GEMINI, QWEN], ids=lambda agent: agent.name)
 def test_attach_and_doctor_try_the_installed_version(
     attached: Callable[[Agent], Attached], agent: Agent, tmp_path: Path
 ) -> None:
     scene = attached(agent)
-    name = {"claude": "Claude Code", "codex": "Codex"}[agent.name]
+    name = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "qwen": "Qwen Code"}[agent.name]
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / agent.name).symlink_to(scene.program[0])
     scene.environment["PATH"] = f"{programs}:{scene.environment['PATH']}"
     works = "its commands run in drafts, and can be undone"
+    if agent in (GEMINI, QWEN):
+        works = "its edits can be undone; its commands are only recorded"
     doctor = json.loads(scene.handrail("doctor", "--json"))
     assert {one["name"]: one for one in doctor["checks"]}[f"attached {name}"]["detail"] == works
     scene.handrail("detach", agent.name)
@@ -214,6 +249,15 @@ def test_attach_and_doctor_try_the_installed_version(
         outcome, works = scene.handrail("attach", agent.name), "it runs Handrail's hooks only after you trust them"
     assert f"Tried {name}: {works}" in outcome
     assert scene.read() == {}
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX, OPENCODE], ids=lambda agent: agent.name)
+def test_a_skill_tells_the_model_about_undo(attached: Callable[[Agent], Attached], agent: Agent) -> None:
+    scene = attached(agent)
+    description = "Undo and rules for your commands and edits"
+    assert description in json.dumps([seen.body for seen in scene.prompt(agent)])
+    scene.handrail("detach", agent.name)
+    assert description not in json.dumps([seen.body for seen in scene.prompt(agent)])
 
 
 COMMANDS = [
@@ -292,6 +336,45 @@ def test_commands_and_edits_of_opencode_are_undone_and_its_rules_and_ours_hold(
     assert scene.read() == before
 
 
+@pytest.mark.parametrize("agent", [GEMINI, QWEN], ids=lambda agent: agent.name)
+def test_edits_of_gemini_and_qwen_are_undone_and_their_commands_recorded_as_not_undoable(
+    attached: Callable[[Agent], Attached], agent: Agent
+) -> None:
+    scene = attached(agent)
+    path, created = scene.project / "a.txt", scene.project / "c.txt"
+    path.write_bytes(b"one\ntwo\n")
+    (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
+    replace_tool = {"gemini": "replace", "qwen": "edit"}[agent.name]
+    texts = scene.run(
+        ("read_file", {"file_path": str(path)}),
+        (replace_tool, {"file_path": str(path), "old_string": "one", "new_string": "eins", "instruction": "German"}),
+        agent.bash("echo drei > b.txt"),
+        ("write_file", {"file_path": str(created), "content": "c\n"}),
+        ("read_file", {"file_path": str(scene.project / ".env")}),
+        agent.bash("cat .env"),
+    )
+    assert (path.read_bytes(), created.read_bytes()) == (b"eins\ntwo\n", b"c\n"), texts
+    assert "value" not in json.dumps(texts) and "looks like a secret" in "".join(texts[-1]), texts
+    tools = [tool for tool in scene.list_tools() if tool not in ("Read", "read_file")]
+    assert tools[:4] == ["Prompt", replace_tool, "Bash", "write_file"]
+    scene.undo_turn()
+    assert path.read_bytes() == b"one\ntwo\n" and not created.exists()
+    assert (scene.project / "b.txt").read_bytes() == b"drei\n"
+    assert "this agent's commands cannot be wrapped" in scene.handrail("log", "--json")
+
+
+@pytest.mark.parametrize("agent", [GEMINI, QWEN], ids=lambda agent: agent.name)
+def test_a_protected_file_is_refused_where_nobody_can_be_asked(
+    attached: Callable[[Agent], Attached], agent: Agent
+) -> None:
+    scene = attached(agent)
+    hook = scene.project / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    scene.run(("write_file", {"file_path": str(hook), "content": "echo\n"}), agent.bash("git push origin main"))
+    assert not hook.exists()
+    assert (agent is GEMINI) == ("git push" in "".join(scene.list_commands()))  # it has judged the command itself
+
+
 @pytest.mark.parametrize("agent", [CODEX, FREE_CODEX])
 def test_patches_of_codex_are_undone_and_a_turn_at_once(attached: Callable[[Agent], Attached], agent: Agent) -> None:
     scene = attached(agent)
@@ -362,6 +445,8 @@ def test_codex_in_its_read_only_sandbox_changes_nothing(attached: Callable[[Agen
     ("agent", "text"),
     [
         (CLAUDE, '{ "model": "opus",\n\t"hooks": {"Stop": [ ]}, "env": {"A": "b"} }'),
+        (GEMINI, '{\n  // mine\n  "hooks": {"BeforeTool": []}, "ui": {},\n}\n'),
+        (QWEN, '{"$version": 3, "tools": {}}\n'),
         (CODEX, '# mine\nmodel="x"  # a\n[shell_environment_policy]\ninherit = "all"\n'),
         (CODEX, '[shell_environment_policy.set]\nA="b"\n\n[features]\nhooks = true\n'),
     ],
@@ -370,8 +455,7 @@ def test_detach_restores_the_configuration_byte_for_byte(
     attached: Callable[[Agent], Attached], agent: Agent, text: str
 ) -> None:
     scene = attached(agent)
-    name = {"claude": ".claude/settings.json", "codex": ".codex/config.toml"}[agent.name]
-    path = scene.home / name
+    path = scene.find_settings()
     scene.handrail("detach", agent.name)
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")

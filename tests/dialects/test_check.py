@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail import dialects
+from handrail.cli.common import list_dialects
 from handrail.dialects import check as checking
 from handrail.dialects import folder
 from handrail.dialects.check import check
@@ -231,4 +232,12 @@ def test_the_checker_knows_every_key_that_a_dialect_reads() -> None:
                 read.add(node.args[0].value)
             elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == table:
                 read.add(ast.literal_eval(node.slice))
-    assert read == set(checking.KEYS)
+    assert "unlisted" not in read  # the lists of the command line read it, without importing dialects
+    assert read | {"unlisted"} == set(checking.KEYS)
+
+
+def test_the_lists_of_the_command_line_leave_out_the_dialects_that_say_so() -> None:
+    unlisted = {
+        name for name in dialects.names() if folder.read_toml(folder.HERE / name / "tools.toml").get("unlisted")
+    }
+    assert unlisted and set(list_dialects()) == set(dialects.names()) - unlisted

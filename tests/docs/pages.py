@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,8 +40,13 @@ class Block:
 @cache
 def blocks() -> tuple[Block, ...]:
     """Every fenced block of every page, in order."""
+    return read_blocks(PAGES)
+
+
+def read_blocks(pages: Iterable[Path]) -> tuple[Block, ...]:
+    """The fenced blocks of these pages, in order."""
     collected: list[Block] = []
-    for path in PAGES:
+    for path in pages:
         heading, fence, start = "", "", 0
         lines = path.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, 1):

@@ -19,6 +19,7 @@ RULES = {*POLICY, "checks-and-hooks.md"}
 ELSEWHERE = {
     "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals
     "dialects.md": "tests/test_dialect_docs.py",  # spoken
+    "evaluation.md": "tests/agent/test_evaluation.py",  # done
 }
 
 

@@ -8,7 +8,6 @@ import errno
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +20,8 @@ from handrail import Answer, Question, Session
 from handrail.drafts.keep import DraftConflict, keep, undo
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.store import DraftStore, OpenDraft
-from handrail.journal.database import Database
-from handrail.shell import command_host
+from handrail.journal.logs import LogWriter
+from handrail.shell import command_drafts
 from tests.drafts.enter import check, libc
 from tests.drafts.machine import require_drafts
 from tests.drafts.scenarios import run_in_draft
@@ -132,7 +131,7 @@ def test_what_is_left_for_an_undo_makes_room_on_a_full_disk(tmp_path: Path) -> N
 
 
 def test_a_journal_that_a_full_disk_cannot_take_says_so(tmp_path: Path) -> None:
-    """SQLite ends the transaction itself then; the reason is not hidden by one that cannot be ended again."""
+    """Whatever there is room for: the reason is the full disk."""
 
     def work() -> None:
         reasons: list[str] = []
@@ -140,11 +139,11 @@ def test_a_journal_that_a_full_disk_cannot_take_says_so(tmp_path: Path) -> None:
         with fill_disk(ballast):
             for _ in range(64):  # each time with a little more room
                 try:
-                    Database(str(tmp_path / "journal")).close()
-                except (OSError, sqlite3.Error) as error:
+                    with contextlib.closing(LogWriter(str(tmp_path / "journal"))) as writer:
+                        writer.append("source", (["s", "c" * 5000, ""], []))
+                except OSError as error:
                     reasons.append(str(error))
-                for path in tmp_path.glob("journal*"):
-                    path.unlink()
+                shutil.rmtree(tmp_path / "journal.logs", ignore_errors=True)
                 os.truncate(ballast, ballast.stat().st_size - 4096)
         assert 1 < len(reasons) < 64
         assert all(re.search("full|No space|disk I/O error", reason) for reason in reasons), reasons
@@ -158,7 +157,7 @@ def test_commands_run_in_drafts_again_when_the_disk_has_room_again(
     require_drafts()
     create = DraftStore.create
     full, now = False, 0.0
-    monkeypatch.setattr(command_host, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(command_drafts, "time", SimpleNamespace(monotonic=lambda: now))
 
     def create_or_fail(self: DraftStore, name: str = "") -> OpenDraft:
         if full:

@@ -8,7 +8,6 @@ the database and before that is written down locally.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -34,8 +33,8 @@ def writer(root: str, url: str, name: str, count: str) -> None:
 
 def ship(url: str) -> None:
     address = JournalAddress.parse(url)
-    with contextlib.closing(LocalJournal(get_default_path(state_directory(None)), address)) as local:
-        print(ship_all(local, PostgresDatabase(address)), flush=True)
+    local = LocalJournal(get_default_path(state_directory(None)), address)
+    print(ship_all(local, PostgresDatabase(address)), flush=True)
 
 
 def _die(*_: Any) -> None:

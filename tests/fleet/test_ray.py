@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks.postgres_server import PostgresServer
-from handrail import Fleet, FleetWorkspace, Session
+from handrail import AnySession, Fleet, FleetWorkspace
 from handrail_demo.scripted_server import Line, ScriptedServer, Seen
 from tests.command import handrail
 from tests.docs.pages import blocks_of
@@ -100,7 +100,7 @@ def fleet(cluster: Nodes) -> Iterator[Fleet]:
         yield one
 
 
-def edit_and_die_once(session: Session, workspace: FleetWorkspace) -> str:
+def edit_and_die_once(session: AnySession, workspace: FleetWorkspace) -> str:
     """Two commands that leave a line each and an edit; the worker is killed between them, the first time."""
     session.call("Bash", {"command": "echo first >> ledger.txt"})
     session.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "one more"})
@@ -147,7 +147,7 @@ def test_a_session_on_a_cluster_works_where_the_files_are(fleet: Fleet, tree: st
             assert "one" in session.call("Read", {"file_path": "a.txt"}).text
 
 
-def leave_a_file(session: Session, _: FleetWorkspace) -> str:
+def leave_a_file(session: AnySession, _: FleetWorkspace) -> str:
     node = import_module("ray").get_runtime_context().get_node_id()
     return session.call("Write", {"file_path": "node.txt", "content": node}).status
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import FleetWorkspace, Session
+from handrail import AnySession, FleetWorkspace
 from handrail.fleet.worker import work_in
 from handrail.fleet.workspaces import build_workspace
 from handrail.pipeline.options import ConnectOptions
@@ -62,11 +62,11 @@ def built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
-def look(session: Session, _: FleetWorkspace) -> list[str]:
+def look(session: AnySession, _: FleetWorkspace) -> list[str]:
     return [session.call("Read", {"file_path": name}).text.split("\t")[1] for name in ("src/a.txt", "link")]
 
 
-def change(session: Session, _: FleetWorkspace) -> str:
+def change(session: AnySession, _: FleetWorkspace) -> str:
     session.call("Read", {"file_path": "src/a.txt"})
     return session.call("Write", {"file_path": "src/a.txt", "content": "changed\n"}).status
 
@@ -145,7 +145,7 @@ def test_a_worker_that_starts_over_repeats_no_edit(tree: Path, built: str) -> No
     """What Ray does after a kill: the same function with the same workspace, from its beginning."""
     workspace = FleetWorkspace("w", folder=str(tree))
 
-    def work(session: Session, _: FleetWorkspace) -> str:
+    def work(session: AnySession, _: FleetWorkspace) -> str:
         session.call("Bash", {"command": "echo ran >> log.txt"})
         session.call("Edit", {"file_path": "src/a.txt", "old_string": "one", "new_string": "one more"})
         return session.call("Bash", {"command": "cat log.txt src/a.txt"}).text

@@ -1,4 +1,4 @@
-"""A new home, a new environment and no compiler: install as the pages say, then README and tutorial top to bottom.
+"""A new home, a new environment and no compiler: install as the pages say, then README, tutorial and course.
 
 Only with HANDRAIL_INSTALL=1, which `make test-install` sets: it downloads packages.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,34 +19,82 @@ pytestmark = pytest.mark.skipif(
     not os.environ.get("HANDRAIL_INSTALL"), reason="downloads packages; `make test-install` runs it"
 )
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMPILERS = re.compile(r"(?:.*-)?(?:cc|c\+\+|gcc|g\+\+|cpp|c[89]9|clang|clang\+\+|rustc|cargo|ld|as)(?:-[\d.]+)?")
 TESTS = (
-    "test_the_commands_of_the_readme_print_what_it_shows",
-    "test_the_commands_of_a_page_run_in_the_order_given[tutorial.md]",
+    "tests/docs/test_shell_blocks.py::test_the_commands_of_the_readme_print_what_it_shows",
+    "tests/docs/test_shell_blocks.py::test_the_commands_of_a_page_run_in_the_order_given[tutorial.md]",
+    *(
+        f"tests/docs/test_course.py::test_a_page_shows_parts_of_the_programs_and_what_they_print[{page}]"
+        for page in ("1-loop", "2-one-tool", "3-why-not-the-shell", "4-pages")
+    ),
 )
 _SECONDS = 1800
 
 
-def test_readme_and_tutorial_work_in_a_fresh_environment(tmp_path: Path) -> None:
-    python = str(tmp_path / "venv" / "bin" / "python")
-    environ = {**os.environ, "HOME": str(tmp_path / "home"), "PATH": make_path_without_compilers(tmp_path / "bin")}
-    environ = {name: value for name, value in environ.items() if not name.startswith(("HANDRAIL_", "XDG_", "PYTHON"))}
-    (tmp_path / "home").mkdir()
+@dataclass(frozen=True)
+class Installer:
+    """How a person installs Handrail, and what the test adds to the same environment."""
 
-    def run(*words: str) -> str:
+    needs: str
+    """The package with the installer; pip is there already."""
+    install: str
+    python: str
+    """Of the environment that it makes, below the new home."""
+    add: str
+
+
+INSTALLERS = {
+    "pip": Installer("", "python -m pip install .", "tools/bin/python", "python -m pip install pytest hypothesis"),
+    "pipx": Installer(
+        "pipx", "pipx install .", "pipx/venvs/handrail/bin/python", "pipx inject handrail pytest hypothesis"
+    ),
+    "uv": Installer(
+        "uv", "uv tool install .", "uv/handrail/bin/python", "uv tool install . --with pytest --with hypothesis"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSTALLERS)
+def test_readme_tutorial_and_course_work_in_a_fresh_environment(tmp_path: Path, name: str) -> None:
+    installer, home = INSTALLERS[name], tmp_path / "home"
+    home.mkdir()
+    path = os.pathsep.join([str(home / "bin"), str(home / "tools/bin"), make_path_without_compilers(tmp_path / "path")])
+    environ = {
+        variable: value
+        for variable, value in os.environ.items()
+        if not variable.startswith(("HANDRAIL_", "XDG_", "PYTHON", "PIPX_", "UV_TOOL", "VIRTUAL_ENV"))
+    }
+    environ |= {"HOME": str(home), "PATH": path, "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin")}
+    environ |= {"UV_TOOL_DIR": str(home / "uv"), "UV_TOOL_BIN_DIR": str(home / "bin"), "UV_PYTHON": sys.executable}
+
+    def run(command: str) -> str:
         done = subprocess.run(
-            words, cwd=ROOT, env=environ, capture_output=True, encoding="utf-8", timeout=_SECONDS, check=False
+            ["bash", "-c", command],
+            cwd=ROOT,
+            env=environ,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_SECONDS,
+            check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
-    run(python, "-m", "pip", "install", "--quiet", ".")
-    place = run(python, "-c", "import handrail; print(handrail.__file__)").strip()
-    assert place.startswith(str(tmp_path)), "the checkout must not be used"
-    run(python, "-m", "pip", "install", "--quiet", "pytest", "hypothesis")  # for the run below only
-    tests = [f"tests/docs/test_shell_blocks.py::{name}" for name in TESTS]
-    printed = run(python, "-m", "pytest", *tests)
+    run(f"{shlex.quote(sys.executable)} -m venv {home}/tools")
+    if installer.needs:
+        run(f"python -m pip install --quiet {installer.needs}")
+    assert installer.install.removeprefix("python -m ") in README, "the README names this command"
+    run(installer.install)
+    assert run("handrail --version").startswith("handrail ")
+    python = home / installer.python
+    assert run(f"{python} -c 'import handrail; print(handrail.__file__)'").startswith(str(home)), "not the checkout"
+    hint = run(f"{python} -c 'from handrail.errors.extras import install_command; print(install_command(\"mcp\"))'")
+    run(hint)  # what a tool that lacks a package prints
+    run(f"{python} -c 'import mcp'")
+    run(installer.add)  # for the run below only
+    tests = " ".join(shlex.quote(test) for test in TESTS)
+    printed = run(f"{python} -m pytest -p no:cacheprovider {tests}")
     assert f"{len(TESTS)} passed" in printed, printed
 
 

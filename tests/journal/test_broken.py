@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,26 +13,28 @@ from pathlib import Path
 import pytest
 
 from handrail.journal import JournalFailed, PendingRecord
+from handrail.journal.log_lines import get_logs_path
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call
 from tests.command import TIMEOUT
-from tests.journal.wired import Wired
+from tests.journal.wired import Wired, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def folder(path: Path) -> None:
-    path.mkdir()
+def file_for_logs(path: Path) -> None:
+    Path(get_logs_path(str(path))).write_bytes(b"no directory")
 
 
-def other_format(path: Path) -> None:
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
+def folder_for_numbers(path: Path) -> None:
+    Path(get_logs_path(str(path)), "numbers").mkdir(parents=True)
 
 
-@pytest.mark.parametrize("spoil", [folder, other_format])
+SPOILED = [file_for_logs, folder_for_numbers]
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
 def test_an_unusable_journal_is_told_of_and_calls_go_on(
     wired: Callable[..., Wired], project: Path, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
@@ -44,7 +46,7 @@ def test_an_unusable_journal_is_told_of_and_calls_go_on(
     assert (project / "f").read_text(encoding="utf-8") == "x"
 
 
-@pytest.mark.parametrize("spoil", [folder, other_format])
+@pytest.mark.parametrize("spoil", SPOILED)
 def test_an_unusable_journal_stops_changes_where_it_is_required(
     wired: Callable[..., Wired], project: Path, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
@@ -58,16 +60,16 @@ def test_an_unusable_journal_stops_changes_where_it_is_required(
     assert session.call("Read", {"file_path": "g"}).ok
 
 
-@pytest.mark.parametrize("spoil", [folder, other_format])
+@pytest.mark.parametrize("spoil", SPOILED)
 def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     bad = tmp_path / "bad.db"
     spoil(bad)
-    was = bad.read_bytes() if bad.is_file() else None
+    was = tree(tmp_path)
     SqliteJournal(str(bad)).begin(PendingRecord(Call("Write", {}), (), None, []))
     with pytest.raises(JournalFailed) as raised:
         JournalReader(str(bad)).read_calls()
     assert raised.value.facts["journal"] == str(bad)
-    assert (bad.read_bytes() if bad.is_file() else None) == was
+    assert tree(tmp_path) == was
 
 
 def test_a_journal_below_a_file_cannot_be_made(tmp_path: Path) -> None:
@@ -82,8 +84,7 @@ def test_a_journal_that_is_removed_under_a_running_session_is_begun_anew(
 ) -> None:
     session = wired()
     session.call("Write", {"file_path": "a", "content": "x"})
-    for file in Path(journal.path).parent.iterdir():
-        file.unlink()
+    shutil.rmtree(Path(journal.path).parent)
     session.call("Write", {"file_path": "b", "content": "x"})
     assert session.both.warning == ""
     assert [row.arguments["file_path"] for row in session.rows()] == ["b"]

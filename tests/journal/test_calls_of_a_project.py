@@ -1,9 +1,8 @@
-"""The calls of a project are the same with and without the index of workspaces, in journals of any order."""
+"""The calls of a project, in journals of any order."""
 
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from handrail.journal.store import SqliteJournal
 PLACES = ["/", "/w", "/w/a", "/w/a/b", "/w/a/b/c", "/w/a-b", "/w/ab", "/w/a0", "/x", "/wé/a", "/w/a/é"]
 
 
-@pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_newest_calls_of_a_project(tmp_path: Path, seed: int, indexed: bool) -> None:
+def test_the_newest_calls_of_a_project(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     journal = SqliteJournal(str(tmp_path / "journal.db"))
     where = [chance.choice(PLACES) for _ in range(120)]
@@ -29,10 +27,6 @@ def test_the_newest_calls_of_a_project(tmp_path: Path, seed: int, indexed: bool)
         record = Record(Call("Read", {}), (), None, (), Origin("s", "native", place), result=Result("Read", "ok", ""))
         assert journal.record(record) == ""
     journal.close()
-    if not indexed:
-        db = sqlite3.connect(journal.path)
-        db.execute("DROP INDEX calls_workspace")
-        db.close()
     with JournalReader(journal.path) as reader:
         for project in [*PLACES, "/nowhere"]:
             expected = [seq for seq, place in enumerate(where, 1) if is_of_project(place, project)]

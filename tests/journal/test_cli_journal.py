@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from handrail.journal.store import SqliteJournal, get_default_path
 from tests.command import HANDRAIL, handrail, in_terminal, surroundings
+from tests.journal.lines import find_logs
 from tests.journal.wired import Wired, tree
 
 
@@ -101,9 +101,8 @@ def test_undo_of_two_kinds_at_once_is_wrong_usage(session: Wired, project: Path)
 
 def test_verify_says_whole_or_names_the_row(session: Wired, project: Path) -> None:
     assert "whole" in run_verb("log", "verify", cwd=project)
-    with sqlite3.connect(get_default_path(os.environ["HANDRAIL_STATE"])) as db:
-        db.execute("UPDATE calls SET status = 'ok' WHERE seq = 2")
-    db.close()
+    (log,) = find_logs(get_default_path(os.environ["HANDRAIL_STATE"]))
+    log.write_bytes(log.read_bytes().replace(b'"denied"', b'"failed"'))
     assert "call 2: the row was changed" in run_verb("log", "verify", cwd=project, code=1)
     assert json.loads(run_verb("log", "verify", "--json", cwd=project, code=1))["seq"] == 2
 

@@ -1,7 +1,7 @@
-"""Nothing but SQLite opens the database of the journal: each open session keeps its locks, whatever its process does.
+"""Nothing but SQLite opens the index of the journal: each open reader keeps its locks, whatever its process does.
 
-Where a process closes any descriptor of a file, the system drops all its locks on that file. Whoever closes the journal
-next then takes itself for the last one, and deletes the log to which the others still write.
+Where a process closes any descriptor of a file, the system drops all its locks on that file. Whoever closes the index
+next then takes itself for the last one, and deletes the WAL to which the others still write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tests.sizes import spread
 def mixed(tmp_path: Path) -> Iterator[MixedCalls]:
     calls = MixedCalls(tmp_path, "p", 1)
     calls.write()
-    yield calls
+    with JournalReader(calls.path):
+        yield calls
     calls.session.close()
 
 
@@ -68,9 +69,8 @@ def undo_outside(mixed: MixedCalls) -> None:
 
 def look_at_what_is_shipped(mixed: MixedCalls) -> None:
     local = LocalJournal(mixed.path, JournalAddress.parse("postgresql://localhost/none"))
-    local.move_spooled()
+    local.count_outstanding()
     local.read_state()
-    local.close()
 
 
 USES = [*OPERATIONS, inspect, show_numbers, undo_outside, look_at_what_is_shipped]
@@ -84,7 +84,7 @@ def test_no_use_of_a_journal_drops_the_locks_of_its_process(
     held = list_locks(mixed.path)
     assert {Path(path).name for path, *_ in held} == {"journal.db", "journal.db-shm"}
     for _ in range(2):
-        mixed.read()  # its row waits beside the database, and whoever looks at the journal moves it
+        mixed.read()  # whoever looks at the journal brings its index up to date
         use(mixed)
         assert list_locks(mixed.path) == held
 
@@ -94,11 +94,13 @@ def test_a_database_is_private_from_the_start(tmp_path: Path) -> None:
     try:
         mixed = MixedCalls(tmp_path, "p", 1)
         mixed.write()
+        with JournalReader(mixed.path):
+            files = [file for file in Path(mixed.path).parent.rglob("*") if file.is_file()]
+            modes = {file.name: file.stat().st_mode & 0o777 for file in files}
     finally:
         os.umask(umask)
-    modes = {file.name: file.stat().st_mode & 0o777 for file in Path(mixed.path).parent.iterdir() if file.is_file()}
     mixed.session.close()
-    assert {"journal.db", "journal.db-wal", "journal.db-shm"} < modes.keys()
+    assert {"journal.db", "journal.db-wal", "journal.db-shm", "numbers", "000001.log"} < modes.keys()
     assert set(modes.values()) == {0o600}
 
 

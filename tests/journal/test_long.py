@@ -15,6 +15,8 @@ import pytest
 
 from handrail.cli import log, show
 from handrail.journal import Origin, Record, postgres_reader, queries, undo
+from handrail.journal.log_lines import get_logs_path
+from handrail.journal.logs import Numbers
 from handrail.journal.queries import JournalReader
 from handrail.journal.records import BEGIN, END, Queries
 from handrail.journal.store import SqliteJournal
@@ -37,7 +39,8 @@ class Counting(JournalReader):
             Counting.steps += 1
             return 0
 
-        self._sqlite.set_progress_handler(step, 10)
+        self._live.index.sync()
+        self._live.index.connection.set_progress_handler(step, 10)
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +59,8 @@ def fill(path: str, count: int, workspace: Path, files: bool) -> None:
         journal.record(Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""), origin=Origin("old"))) == ""
     )
     journal.close()
+    with JournalReader(path) as reader:
+        reader.read_calls()
     seqs = range(2, count + 2)
     marks = ", ".join("?" * len(_COLUMNS.split(", ")))
     begin = ("old", os.fsencode(workspace), "native", "Read", "", 1, "{}", 0, "[]", "allow", "r", "w", "")
@@ -69,8 +74,11 @@ def fill(path: str, count: int, workspace: Path, files: bool) -> None:
                 f"INSERT INTO files ({columns}) VALUES (?, 0, ?, ?, 0, '', '[]', 'x')",
                 ((seq, place, os.fsencode(workspace / str(seq))) for seq in seqs for place in range(3)),
             )
-        db.execute("UPDATE head SET seq = ?", (seqs[-1],))
     db.close()
+    numbers = Numbers(get_logs_path(path))
+    with numbers.locked() as counters:
+        numbers.write(counters._replace(calls=seqs[-1]))
+    numbers.close()
 
 
 def options(parser: argparse.ArgumentParser, journal: SqliteJournal, *words: str) -> argparse.Namespace:
@@ -158,7 +166,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
     class Paged(JournalReader):
         def __init__(self, path: str) -> None:
             super().__init__(path)
-            self.db = cast("Queries", Counted(self._sqlite))
+            self.db = cast("Queries", Counted(self._live.index.connection))
 
     class Counted:
         def __init__(self, db: sqlite3.Connection) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
+from handrail.journal.call_changes import iterate_changing_calls
 from handrail.journal.past_files import ContentsGone, make_net_diff, read_past
 from handrail.journal.queries import JournalReader
 from tests.command import handrail
@@ -34,7 +35,7 @@ def test_any_file_as_of_any_call_and_the_diff_between_any_two(tmp_path: Path, se
             assert past == {name: files[name][1] if name in files else None for name in NAMES}
         first, last = sorted(chance.sample(sorted(trees), 2))
         for end in (last, None):
-            changes = list(reader.iterate_changing_calls(first=first + 1, before=end and end + 1))
+            changes = list(iterate_changing_calls(reader, first=first + 1, before=end and end + 1))
             diff = make_net_diff(reader, changes, str(project), end)
             now = trees[last] if end else read_files(project)
             changed = {name for name in NAMES if trees[first].get(name, (0, b""))[1] != now.get(name, (0, b""))[1]}

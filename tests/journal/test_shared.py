@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
 from handrail import Session, Settings
 from handrail.files import locks
-from handrail.journal import JournalFailed, PendingRecord, Record, store
+from handrail.journal import JournalFailed, PendingRecord, Record, logs, store
 from handrail.journal import store as writing
-from handrail.journal.database import Anchor
+from handrail.journal.log_lines import get_logs_path, list_logs
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal, Writer, open_journal
 from handrail.journal.undo import CannotUndo, UnknownCall
@@ -36,22 +34,11 @@ def nothing_is_left_open() -> Any:
     assert len(store._writers) == before
 
 
-@pytest.fixture
-def connections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The databases that are opened, in order."""
-    opened: list[str] = []
-    real = sqlite3.connect
-
-    def connect(path: str, *rest: Any, **more: Any) -> sqlite3.Connection:
-        opened.append(unquote(path.removeprefix("file://").partition("?")[0]))
-        database: sqlite3.Connection = real(path, *rest, **more)
-        return database
-
-    monkeypatch.setattr(sqlite3, "connect", connect)
-    return opened
+def find_logs(path: str) -> int:
+    return len(list_logs(get_logs_path(path)))
 
 
-def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, connections: list[str]) -> None:
+def test_a_thousand_journals_are_one_writer_and_lose_no_row(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     descriptors = len(os.listdir("/dev/fd"))
     journals = [open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(1000)]
@@ -63,7 +50,7 @@ def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, 
         thread.start()
     for thread in threads:
         thread.join()
-    assert connections == [path]
+    assert find_logs(path) == 1
     assert len(os.listdir("/dev/fd")) < descriptors + 10
     for one in journals:
         one.close()
@@ -74,30 +61,29 @@ def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, 
         assert reader.verify() is None
 
 
-def test_the_last_user_closes_and_not_the_first(tmp_path: Path, connections: list[str]) -> None:
+def test_the_last_user_closes_and_not_the_first(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     one, other = (open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(2))
     assert one.record(RECORD) == other.record(RECORD) == ""
     one.close()
     assert other.record(RECORD) == ""
-    assert len(connections) == 1
     other.close()
-    assert os.listdir(tmp_path) == ["journal.db"] or "journal.db-wal" not in os.listdir(tmp_path)
+    assert find_logs(path) == 1
 
 
-def test_two_names_of_one_file_are_one_journal(tmp_path: Path, connections: list[str]) -> None:
+def test_two_names_of_one_file_are_one_journal(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     names = [tmp_path / "real" / "j.db", tmp_path / "link" / "j.db", tmp_path / "real" / ".." / "link" / "j.db"]
     journals = [open_journal(str(name), required=False, budget=BUDGET, most_calls=1_000_000) for name in names]
     assert [one.record(RECORD) for one in journals] == ["", "", ""]
-    assert len(connections) == 1
+    assert find_logs(str(names[0])) == 1
     for one in journals:
         one.close()
 
 
 def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "journal.db").mkdir()
+    (tmp_path / "journal.db.logs").write_bytes(b"")
     warns = open_journal(str(tmp_path / "journal.db"), required=False, budget=10, most_calls=1_000_000)
     requires = open_journal(str(tmp_path / "journal.db"), required=True, budget=20, most_calls=1_000_000)
     assert (warns.budget, requires.budget) == (10, 20)
@@ -146,8 +132,8 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Pa
         assert reader.verify() is None
 
 
-def a_directory(path: Path) -> None:
-    path.mkdir()
+def a_file_for_the_logs(path: Path) -> None:
+    Path(get_logs_path(str(path))).write_bytes(b"")
 
 
 def below_a_file(path: Path) -> None:
@@ -156,13 +142,8 @@ def below_a_file(path: Path) -> None:
 
 
 def a_link_to_itself(path: Path) -> None:
-    path.symlink_to(path)
-
-
-def of_another_format(path: Path) -> None:
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
+    logs = Path(get_logs_path(str(path)))
+    logs.symlink_to(logs)
 
 
 def below_a_directory_without_rights(path: Path) -> None:
@@ -172,41 +153,23 @@ def below_a_directory_without_rights(path: Path) -> None:
 
 
 SPOILED = [
-    a_directory,
+    a_file_for_the_logs,
     below_a_file,
     a_link_to_itself,
-    of_another_format,
     below_a_directory_without_rights,
 ]
 
 
 def refusing(error: Exception) -> Callable[[pytest.MonkeyPatch], None]:
-    """A file system on which the database cannot be opened or locked."""
+    """A file system on which the logs cannot be locked."""
 
-    class Refusing(sqlite3.Connection):
-        def execute(self, *_: Any) -> Any:
-            raise error
-
-    def refuse(_: Any) -> Any:
+    def refuse(*_: Any) -> Any:
         raise error
 
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        if isinstance(error, OSError):
-            monkeypatch.setattr(Anchor, "read", refuse)
-            return
-        real = sqlite3.connect
-        monkeypatch.setattr(sqlite3, "connect", lambda path, **more: real(path, **{**more, "factory": Refusing}))
-
-    return patch
+    return lambda monkeypatch: monkeypatch.setattr(logs, "lock_file", refuse)
 
 
 ERRORS = [
-    sqlite3.OperationalError("locking protocol"),
-    sqlite3.OperationalError("unable to open database file"),
-    sqlite3.OperationalError("database or disk is full"),
-    sqlite3.OperationalError("disk I/O error"),
-    sqlite3.OperationalError("attempt to write a readonly database"),
-    sqlite3.DatabaseError("database disk image is malformed"),
     OSError(5, "Input/output error"),
     OSError(30, "Read-only file system"),
     OSError(37, "No locks available"),
@@ -295,10 +258,10 @@ def test_the_reason_is_named_by_undo_where_there_is_no_file_at_all(project: Path
 
 def test_a_journal_is_used_again_as_soon_as_it_can_be(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    path.mkdir()
+    a_file_for_the_logs(path)
     with session_on(project, str(path), required=False) as (session, journal):
         assert session.call("Write", {"file_path": "f", "content": "one\n"}).status == "partial"
-        path.rmdir()
+        os.unlink(get_logs_path(str(path)))
         assert session.call("Write", {"file_path": "g", "content": "one\n"}).status == "ok"
         assert journal.failure == ""
         assert [one.path for one in session.undo().restored] == [str(project / "g")]
@@ -310,20 +273,20 @@ def test_a_failure_that_takes_long_is_not_waited_for_by_every_call(
     clock = [100.0]
     opened: list[str] = []
 
-    def slow(path: str) -> Any:
+    def slow(path: str, _: int) -> Any:
         opened.append(path)
         clock[0] += 12.0
-        raise sqlite3.OperationalError("locking protocol")
+        raise TimeoutError(110, "it is locked")
 
-    monkeypatch.setattr(writing, "Database", slow)
+    monkeypatch.setattr(writing, "LogWriter", slow)
     writer = Writer(str(tmp_path / "journal.db"), lambda: clock[0])
     for _ in range(100):
-        with pytest.raises(sqlite3.OperationalError, match="locking protocol"):
+        with pytest.raises(OSError, match="it is locked"):
             writer.use(lambda _: None)
         clock[0] += 0.1
     assert len(opened) == 1
     clock[0] += 30.0
-    with pytest.raises(sqlite3.OperationalError, match="locking protocol"):
+    with pytest.raises(OSError, match="it is locked"):
         writer.use(lambda _: None)
     assert len(opened) == 2
 

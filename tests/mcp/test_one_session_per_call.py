@@ -54,8 +54,9 @@ def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(roo
 def test_the_journal_names_the_client(root: Path) -> None:
     call(root, "Read", file_path="poem.txt")
     with JournalReader(get_default_path(os.environ["HANDRAIL_STATE"])) as reader:
-        row = read_page(reader, CallFilter()).rows[0]
-        assert (row.client, row.model) == ("raw", None)
+        assert read_page(reader, CallFilter(client="raw")).calls == [1]
+        assert read_page(reader, CallFilter(client="cooked")).calls == []
+        (row,) = reader.read_calls()
         assert read_source(reader, row.session) == ("raw", "")
 
 
@@ -74,4 +75,5 @@ def test_the_journal_names_the_model_where_the_client_does(root: Path, meta: dic
         number = client.begin("tools/call", name="Read", arguments={"file_path": "poem.txt"}, _meta=meta)
         assert not client.answer_to(number)["result"]["isError"]
     with JournalReader(get_default_path(os.environ["HANDRAIL_STATE"])) as reader:
-        assert read_page(reader, CallFilter()).rows[0].model == model
+        (row,) = reader.read_calls()
+        assert read_source(reader, row.session)[1] == (model or "")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+from handrail import AnySession, Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
 from handrail.mcp.workers import WorkerPool
@@ -122,7 +122,7 @@ def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable
         return fast
 
     sessions = Sessions(opened)
-    collected: list[Session] = []
+    collected: list[AnySession] = []
 
     def use() -> None:
         with sessions.use("slow") as session:

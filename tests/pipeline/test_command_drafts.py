@@ -317,7 +317,7 @@ def test_a_command_in_a_draft_sees_what_another_program_does_while_it_runs(
     (workspace / "src" / "deep" / "flag").touch()
     (workspace / "src" / "one.py").write_text("x", encoding="utf-8")
     os.symlink("b.txt", workspace / "other")
-    store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
+    store = Path(session.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
 
     def act_when_it_has_looked() -> None:
         while not any(path.name == "begun" for path in store.glob("*/upper/*")):
@@ -378,7 +378,7 @@ def test_a_new_repository_needs_no_answer(workspace: Path) -> None:
 def test_drafts_can_be_switched_off(workspace: Path) -> None:
     with Session(workspace, settings=Settings(drafts=False)) as session:
         result = session.call("Bash", {"command": opaque("open('new', 'w')")})
-        assert session.command_host().drafts_of == ""
+        assert session.command_host().drafts.workspace == ""
     assert "changes" not in result.data
     assert (workspace / "new").exists()
 
@@ -386,7 +386,7 @@ def test_drafts_can_be_switched_off(workspace: Path) -> None:
 def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
     with Session(workspace, journal=None) as session:
         assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
-        store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
+        store = Path(session.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
     assert len([path for path in store.iterdir() if path.is_dir()]) == 1  # the one that this test has created
 
@@ -432,7 +432,7 @@ def test_a_command_that_nobody_has_allowed_sees_nothing_of_the_home_directory(
         (home / "Documents" / "letter").write_text("private", encoding="utf-8")
         monkeypatch.setenv("HOME", str(home))
         code = f"import os; print(os.path.exists('/'.join({f'{home}/Documents/letter'.split('/')})))"
-        modes: dict[Mode, str] = {"read-only": "False", "ask": "False", "accept-edits": "True"}
+        modes: dict[Mode, str] = {"read-only": "False", "ask": "False", "accept-edits": "False", "full": "True"}
         for mode, visible in modes.items():
             with judged_session(workspace, mode, [], None) as session:
                 assert session.call("Bash", {"command": opaque(code)}).text == visible
@@ -577,7 +577,7 @@ def test_where_no_draft_can_be_created_any_more_the_words_are_judged(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with judged_session(workspace, "ask", [], None) as session:
-        assert session.command_host().drafts_of
+        assert session.command_host().drafts.workspace
 
         def fail(_: DraftStore) -> OpenDraft:
             raise OSError(28, "No space left on device")

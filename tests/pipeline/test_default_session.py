@@ -43,7 +43,7 @@ def test_a_secret_is_not_read(project: Path) -> None:
 def test_a_directory_is_deleted_unasked_only_where_undo_brings_it_back(project: Path, drafts: bool) -> None:
     with Session(project, settings=Settings(drafts=drafts)) as session:
         result = session.call("Bash", {"command": "rm -rf sub"})
-        if session.command_host().drafts_of:
+        if session.command_host().drafts.workspace:
             assert result.ok and not (project / "sub").exists()
             session.undo()
         else:
@@ -156,11 +156,12 @@ def broken_by_a_file(state: Path) -> None:
     (state / "journal").touch()
 
 
-def broken_by_a_directory(state: Path) -> None:
-    (state / "journal" / "journal.db").mkdir(parents=True)
+def broken_by_a_file_for_its_logs(state: Path) -> None:
+    (state / "journal").mkdir(parents=True)
+    (state / "journal" / "journal.db.logs").touch()
 
 
-BROKEN = [broken_by_a_file, broken_by_a_directory]
+BROKEN = [broken_by_a_file, broken_by_a_file_for_its_logs]
 
 
 @pytest.mark.parametrize("break_journal", BROKEN)

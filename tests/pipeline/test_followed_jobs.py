@@ -56,18 +56,16 @@ def run_job(session: Session, script: str) -> None:
     started = session.call("Bash", {"command": "bash script.sh", "background": True})
     assert started.data.get("job"), started.text
     session.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
-    session.command_host().check_jobs()
+    session.command_host().changes.check_jobs()
 
 
 def find_job_call(session: Session) -> int:
     """The number under which the changes of the last job are in the journal."""
     assert isinstance(session.journal, SqliteJournal)
-    import sqlite3
+    from handrail.journal.queries import JournalReader
 
-    with sqlite3.connect(session.journal.path) as db:
-        (number,) = db.execute("SELECT max(seq) FROM calls WHERE tool = 'Job'").fetchone()
-    assert isinstance(number, int)
-    return number
+    with JournalReader(session.journal.path) as reader:
+        return max(row.seq for row in reader.read_calls() if row.tool == "Job")
 
 
 def test_a_job_leaves_no_name_that_runs_later(session: Session, work: Path) -> None:
@@ -110,9 +108,14 @@ def test_undo_restores_what_git_and_copies_have_and_names_the_rest(session: Sess
     os.symlink("a.txt", work / "link")
     change = "echo job >a.txt; echo job >b.txt; rm mine.txt; echo y >>large.bin"
     run_job(session, f"{change}; mkdir new; echo n >new/n; ln -sfn b.txt link")
-    with pytest.raises(LookupError):  # whoever only wants to undo the last change does not mean a job
+    number = find_job_call(session)
+    with pytest.raises(LookupError) as unknown:  # whoever only wants to undo the last change does not mean a job
         session.undo()
-    report = session.undo(call=find_job_call(session))
+    assert f"`handrail undo {number}` undoes the job `bash script.sh`" in str(unknown.value)
+    assert "cannot be undone" not in str(unknown.value)
+    report = session.undo(call=number)
+    with pytest.raises(LookupError, match=r"nothing to undo in this \w+$"):
+        session.undo(any_session=True)
     assert (work / "a.txt").read_text(encoding="utf-8") == "a\n"
     assert (work / "b.txt").read_text(encoding="utf-8") == "changed by the person\n"
     assert (work / "mine.txt").read_text(encoding="utf-8") == "mine\n"
@@ -137,7 +140,7 @@ def test_changes_of_the_tools_beside_a_job_are_not_the_jobs(session: Session, wo
     session.call("Bash", {"command": "mkdir deep && echo x >deep/x"})
     (work / "go").touch()
     session.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
-    session.command_host().check_jobs()
+    session.command_host().changes.check_jobs()
     session.undo(call=find_job_call(session))
     assert (work / "a.txt").read_text(encoding="utf-8") == "tool\n"
     assert (work / "b.txt").read_text(encoding="utf-8") == "b\n"
@@ -178,7 +181,7 @@ def test_a_job_cannot_hide_behind_many_files(session: Session, work: Path, monke
     monkeypatch.setattr(tree_listing, "MOST_OTHER_ENTRIES", 100)
     (work / "go").touch()
     session.command_host().jobs.get(job).run.wait(TIMEOUT)
-    session.command_host().check_jobs()
+    session.command_host().changes.check_jobs()
     assert (work / "300").exists() and not (work / ".envrc").exists()
 
 

@@ -16,7 +16,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.model import Result
 from handrail.policy.files import parse_rules
-from handrail.shell.sandbox.tracked_files import TrackedFiles
+from handrail.shell.git.tracked_files import TrackedFiles
 from tests.drafts.machine import require_drafts
 from tests.pipeline.opaque_commands import opaque
 from tests.sizes import pick

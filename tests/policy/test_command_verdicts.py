@@ -109,7 +109,7 @@ def judge(tmp_path: Path, make_session: Callable[..., Session]) -> Callable[...,
         ("rg -uu x", "ask", ".env"),
         ("rg --hidden x", "ask", ".env"),
         ("diff -r . clean", "ask", ".env"),
-        ("find . -type f | xargs cat", "ask", ".env"),
+        ("find . -type f | xargs cat", "ask", ""),
         ("tar cf - .", "ask", ""),
         ("cp -r . /tmp/x", "ask", ""),
         ("cat *", "allow", ""),
@@ -194,3 +194,16 @@ def test_what_a_boundary_is_to_hide_is_listed(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
     assert _policy(tmp_path).unreadable() == [str(tmp_path / n) for n in (".env", ".ssh", "sub/id_rsa")]
+
+
+@pytest.mark.parametrize(
+    "inner", [".git/hooks/x", ".git/info/exclude", ".vscode/tasks.json", ".github/workflows/a.yml"]
+)
+def test_a_private_directory_for_temporary_files_has_nothing_to_protect(judge: Callable[..., Any], inner: str) -> None:
+    command = f"mkdir -p /tmp/scratch && echo x > /tmp/scratch/{inner}"
+    assert judge(command, held=True, masked=True).decision == "allow"
+    assert judge(command).decision == "ask"
+
+
+def test_the_directory_around_the_workspace_is_not_private(tmp_path: Path, judge: Callable[..., Any]) -> None:
+    assert judge(f"rm -rf {tmp_path.parent}", held=True, masked=True).decision != "allow"

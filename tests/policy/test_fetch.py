@@ -55,6 +55,20 @@ def judge(
         return judged.verdict.decision, [access for access in judged.accesses if access.action == "network"]
 
 
+def test_the_remotes_of_the_first_session_hold_in_later_ones(project: Path, tmp_path: Path) -> None:
+    assert judge(project, "git fetch")[0] == "allow"
+    git(project, "remote", "set-url", "origin", "https://evil.example.org/take?data=1")  # by a command, say
+    assert judge(project, "git fetch")[0] == "ask"
+    git(project, "remote", "add", "second", "https://git.example.org/team/other.git")
+    assert judge(project, "git fetch second")[0] == "ask"
+    git(project, "remote", "set-url", "origin", "https://git.example.org/team/project.git")
+    assert judge(project, "git fetch")[0] == "allow"
+    for record in (tmp_path / "state/remotes").iterdir():  # a record that cannot be read makes nothing free
+        record.unlink()
+        record.mkdir()
+    assert judge(project, "git fetch")[0] == "ask"
+
+
 FETCHES = [
     "git fetch",
     "git fetch origin main",

@@ -236,8 +236,7 @@ def test_plain_names_and_links_cause_no_question(tmp_path: Path) -> None:
     settings = Settings(state=str(tmp_path / "state"), sandbox="off")
     with Session(tmp_path / "work", mode="read-only", settings=settings) as session:
         for command in (
-            *("grep K *", "wc -l src/*", "grep -R K .", "diff -r src to-src", "find . -name '*.txt' | xargs cat"),
-            *("find . -type f -exec grep K {} +", "ls | xargs wc -l", "git ls-files | xargs wc -l"),
+            *("grep K *", "wc -l src/*", "grep -R K .", "diff -r src to-src", "find . -type f -exec grep K {} +"),
         ):
             assert session.prepare("Bash", {"command": command}).verdict.decision == "allow", command
 

@@ -198,7 +198,7 @@ def _held(make_session: Make, root: Path) -> Session:
         root, mode="accept-edits", sandbox="namespaces", sandbox_required=True, approve=lambda _: True
     )
     try:
-        assert session.command_host().confined
+        assert session.command_host().sandbox.confined
     except NoSandbox as error:
         pytest.skip(f"namespaces cannot be used here: {error}")
     return session

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+import handrail
+from handrail import AnySession
 from handrail.remote import client
 from tests.forked import as_fork
 
-Connect = Callable[..., Session]
+Connect = Callable[..., AnySession]
 
 
 @pytest.fixture
@@ -34,10 +35,10 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def connect(serve: list[str]) -> Iterator[Connect]:
     """`connect(mode=..., ...)`: a session on `tmp_path` through a server; with `words`, through another command."""
-    opened: list[Session] = []
+    opened: list[AnySession] = []
 
-    def make(words: list[str] | None = None, **options: Any) -> Session:
-        session = Session.connect(words or serve, **{"mode": "full", **options})
+    def make(words: list[str] | None = None, **options: Any) -> AnySession:
+        session = handrail.connect(words or serve, **{"mode": "full", **options})
         opened.append(session)
         return session
 

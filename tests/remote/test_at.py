@@ -31,6 +31,7 @@ from tests.terminal import spawn_in_terminal
 STAND_IN = """#!/bin/sh
 echo "$@" >> {log}
 [ "$1" != -T ] || eval "set -- $6"  # ssh: the far shell splits the command
+[ "$2" = sh ] && shift && exec "$@"
 while [ "$1" != handrail ]; do shift; done
 shift
 exec {python} -m handrail "$@"
@@ -45,6 +46,8 @@ def stand_ins(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypa
         (folder / name).write_text(STAND_IN.format(log=log, python=sys.executable))
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    (folder / "handrail").write_text(f'#!/bin/sh\nexec {sys.executable} -m handrail "$@"\n')
+    (folder / "handrail").chmod(0o755)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("one\n")
     return log
@@ -92,6 +95,34 @@ def test_what_was_changed_over_ssh_is_undone_and_redone_over_ssh(stand_ins: Path
     assert handrail(*at, "undo", cwd=tmp_path).returncode == 0
     nothing = handrail(*at, "undo", cwd=tmp_path)
     assert nothing.returncode == 2 and b"there is nothing to undo" in nothing.stderr
+
+
+def test_log_show_diff_draft_try_and_doctor_work_on_another_machine(stand_ins: Path, tmp_path: Path) -> None:
+    at = ["--at", f"ssh://build-host{tmp_path}/work"]
+    words = ["--read-first", "file_path=a.txt", "old_string=one", "new_string=1"]
+    assert handrail(*at, "call", "--mode", "accept-edits", "Edit", *words, cwd=tmp_path).returncode == 0
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [*HANDRAIL, *at, *words],
+            cwd=tmp_path,
+            env=surroundings({}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "Edit" in run("log")
+    number = json.loads(run("log", "--json").splitlines()[-1])["seq"]
+    assert run("show", str(number), "a.txt") == "1\n"
+    assert "-one" in run("diff", f"{number - 1}..{number}")
+    assert json.loads(run("doctor", "--json"))["purposes"]
+    assert isinstance(json.loads(run("draft", "list", "--json") or "[]"), list | dict)
+    assert "a.txt" in run("try", "--drop", "cat a.txt; echo a.txt")
 
 
 def test_an_mcp_client_works_on_another_machine(stand_ins: Path, tmp_path: Path) -> None:
@@ -205,19 +236,22 @@ def test_pages_need_a_server_in_mode_full(connect: Connect, serve: list[str]) ->
 
 
 def test_the_web_command_serves_them_and_ends_with_a_signal(stand_ins: Path, tmp_path: Path) -> None:
-    command, env = [*HANDRAIL, "--at", f"docker://box{tmp_path}/work", "web"], surroundings()
+    command, env = [*HANDRAIL, "--at", f"docker://box{tmp_path}/work", "web", "--no-open"], surroundings()
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, env=env, preexec_fn=as_fork(command, env)
     ) as process:
         assert process.stdout
-        address = process.stdout.readline().decode().split()[1]
-        with httpx.Client(follow_redirects=True) as client:
-            assert "Activity" in client.get(address).text
-            with client.stream("GET", address.partition("?")[0] + "events?since=0") as stream:
-                lines = stream.iter_lines()
-                assert next(lines) == "event: questions"
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(TIMEOUT) == 0
+        try:
+            address = process.stdout.readline().decode().split()[1]
+            with httpx.Client(follow_redirects=True) as client:
+                assert "<title>Timeline" in client.get(address).text
+                with client.stream("GET", address.partition("?")[0] + "events?since=0") as stream:
+                    lines = stream.iter_lines()
+                    assert next(lines) == "event: questions"
+                    process.send_signal(signal.SIGTERM)
+                    assert process.wait(TIMEOUT) == 0
+        finally:
+            process.kill()  # a check that fails must not wait for a server that nobody ends
 
 
 @pytest.mark.parametrize(
@@ -225,7 +259,7 @@ def test_the_web_command_serves_them_and_ends_with_a_signal(stand_ins: Path, tmp
     [
         (["--at"], b"needs a URL"),
         (["--at", "docker://box/srv"], b"needs a URL and a command"),
-        (["--at", "docker://box/srv", "stats"], b"it works with call"),
+        (["--at", "docker://box/srv", "config"], b"it works with call"),
         (["--at", "docker://box/srv", "undo", "-w", "/tmp"], b"-w is for this machine"),
         (["--at", "box:/srv", "call", "Read"], b"not the address"),
         (["--at", "docker://box/srv", "call", "Read", "-w", "/tmp"], b"-w is for this machine"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+from handrail import connect
 from handrail.errors import ConnectionLost
 from handrail.remote import bundle
 
@@ -58,20 +58,20 @@ def find_place(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_bundle_is_sent_once_and_checked_at_each_start(box: str, tmp_path: Path) -> None:
-    with Session.connect(box, mode="full") as session:
-        assert session.sent_bundle  # type: ignore[attr-defined]
+    with connect(box, mode="full") as session:
+        assert session.sent_bundle
         work(session, tmp_path)
     place = find_place(tmp_path)
     assert place.name.startswith(bundle.build_bundle().digest)
     assert place.parent.stat().st_mode & 0o777 == 0o700
     assert (place / "bin" / "rg").exists()
     number = place.stat().st_ino
-    with Session.connect(box) as session:
+    with connect(box) as session:
         assert session.call("Read", {"file_path": "a.txt"}).ok
     assert find_place(tmp_path).stat().st_ino == number
     (damaged,) = place.glob("lib/*/site-packages/handrail/version.py")
     damaged.write_text("raise SystemExit('damaged')\n")
-    with Session.connect(box) as session:
+    with connect(box) as session:
         assert session.call("Read", {"file_path": "a.txt"}).ok
     assert find_place(tmp_path).stat().st_ino != number
 
@@ -82,12 +82,12 @@ def test_a_machine_with_another_python_is_told_to_install_handrail(
 ) -> None:
     monkeypatch.setattr(bundle, "read_facts", lambda line: {**json.loads(line), name: "other"})
     with pytest.raises(ConnectionLost, match=r"differs from ours \(other instead of .*\)\. Install it there"):
-        Session.connect(box)
+        connect(box)
 
 
 def test_a_machine_without_python_is_reported(box: str, tmp_path: Path) -> None:
     with pytest.raises(ConnectionLost, match=r"ended|closed"):
-        Session.connect(f"{box}?python=/none/such")
+        connect(f"{box}?python=/none/such")
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_directory_that_others_can_write_to_is_not_used(box: str, tmp_path: Pa
     stand_in = tmp_path / "bin" / "docker"
     stand_in.write_text(stand_in.read_text().replace("env -i", f"env -i TMPDIR={tmp_path}/other"))
     (tmp_path / "other").mkdir()
-    with Session.connect(box) as session:
+    with connect(box) as session:
         assert session.call("Read", {"file_path": "a.txt"}).ok
     assert not (cache / "bundles").exists() or not list((cache / "bundles").iterdir())
     assert list((tmp_path / "other").glob("handrail-*/bundles/*"))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session, SessionEvent, ToolOutput
+from handrail import AnySession, Session, SessionEvent, ToolOutput
 from handrail.errors import CallCancelled, Interrupted
 from handrail.model import Call
 from handrail.pipeline.call_state import CallClock, Received
@@ -255,7 +255,7 @@ def test_a_named_session_that_starts_over_gets_the_first_answers(connect: Connec
         ("Edit", {"file_path": "new.txt", "old_string": "one", "new_string": "one and two"}),
     ]
 
-    def work(session: Session) -> list[str]:
+    def work(session: AnySession) -> list[str]:
         return [session.call(tool, arguments).text for tool, arguments in calls]
 
     first = work(connect(name="task 1"))
@@ -366,6 +366,36 @@ def test_requests_without_an_effect_are_made_again(connect: Connect, tmp_path: P
         kill_server(session)
         assert session.specs() == specs
     assert session.prepare("Write", {"file_path": "a.txt", "content": ""}).verdict.decision == "allow"
+
+
+@pytest.mark.parametrize("drafts", [False, True], ids=["in the workspace", "in a draft"])
+def test_a_command_that_was_cut_off_is_answered_as_interrupted_and_not_run_again(
+    connect: Connect,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    drafts: bool,
+) -> None:
+    """Only the connection is lost: the server kills the command itself, as behind an ssh client that is gone."""
+    if drafts:
+        require_drafts()
+    config = tmp_path_factory.mktemp("config") / "config.toml"
+    config.write_text(f"[settings]\ndrafts = {json.dumps(drafts)}\n", encoding="utf-8")
+    monkeypatch.setenv("HANDRAIL_CONFIG", str(config))
+    session: Any = connect()
+
+    def cut(event: SessionEvent) -> None:
+        if isinstance(event, ToolOutput):
+            pipe = session._link._connection._pipe
+            with open(os.devnull, "rb") as nothing:
+                os.dup2(nothing.fileno(), pipe._source)  # no answer arrives any more
+            pipe.close_sink()
+
+    result = session.call("Bash", {"command": "echo ran >> count.txt; echo started; sleep 600"}, on_event=cut)
+    assert result.error.code == "interrupted"
+    assert "look at the workspace" in result.text
+    assert (tmp_path / "count.txt").read_text() == "ran\n"
+    assert session.call("LS", {"path": "."}).ok
 
 
 def test_a_command_of_a_stopped_server_is_answered_and_not_run_again(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks import loopback_ssh
-from handrail import Session
+from handrail import connect
 from tests.command import handrail
 
 pytestmark = pytest.mark.skipif(
@@ -33,7 +33,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_session_over_ssh_survives_a_cut(address: str, tmp_path: Path) -> None:
-    session: Any = Session.connect(address, mode="full")
+    session: Any = connect(address, mode="full")
     with session:
         assert session.call("Read", {"file_path": "a.txt"}).text == "     1\tone\n     2\ttwo"
         assert session.call("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2"}).ok
@@ -51,7 +51,7 @@ def test_a_host_that_refuses_the_key_is_reported(address: str, tmp_path: Path) -
     from handrail.errors import ConnectionLost
 
     with pytest.raises(ConnectionLost, match="Permission denied"):
-        Session.connect(address)
+        connect(address)
 
 
 def test_commands_of_handrail_over_ssh(address: str, tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_commands_of_handrail_over_ssh(address: str, tmp_path: Path) -> None:
 
 def test_handrail_is_sent_to_a_host_without_it(address: str) -> None:
     python = sys._base_executable  # type: ignore[attr-defined]
-    with Session.connect(f"{address.partition('?')[0]}?python={python}") as session:
+    with connect(f"{address.partition('?')[0]}?python={python}") as session:
         assert session.call("Read", {"file_path": "a.txt"}).ok
-        assert session.sent_bundle  # type: ignore[attr-defined]
+        assert session.sent_bundle

@@ -16,6 +16,7 @@ from handrail import Session, Settings
 from handrail.drafts.keep import DraftConflict
 from handrail.pipeline.session_draft import SessionDraft
 from handrail.search.index import fresh, use, watch
+from handrail.search.listing import Listing
 from handrail.search.ripgrep import find_program
 from tests import sizes
 from tests.drafts.machine import find_obstacle
@@ -75,6 +76,10 @@ class World:
         self.close()
 
     @property
+    def listing(self) -> Listing:
+        return self.on.search_tree().listing
+
+    @property
     def indexes(self) -> use.SessionIndexes:
         indexes = use.get_indexes(self.on.search_tree())
         assert indexes
@@ -122,7 +127,7 @@ class World:
         """A change during a search with the index, whose answer must be that of a later one."""
         if threading.current_thread() is not threading.main_thread():  # where an index is built in the background
             return
-        if self.is_interrupted or index is None or index._watch is None or self.chance.random() > 0.1:
+        if self.is_interrupted or index is None or not self.listing.is_watched or self.chance.random() > 0.1:
             return
         self.is_interrupted = True
         try:
@@ -299,10 +304,9 @@ def check_out(world: World) -> None:
 def lose_events(world: World) -> None:
     """Changes whose events are lost, because the queue was full: the kernel says so with an event of its own."""
     write_file(world)
-    for index in world.indexes._open.values():
-        if index._watch:
-            index._watch.read()
-            index._watch._read_events = lambda: [(-1, watch.OVERFLOW, b"")]  # type: ignore[method-assign]
+    if reports := world.listing._watch:
+        reports.read()
+        reports._read_events = lambda: [(-1, watch.OVERFLOW, b"")]  # type: ignore[method-assign]
 
 
 def fill_queue(world: World) -> None:

@@ -9,15 +9,21 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
 from handrail.errors import NotDirectory, NotFound
+from handrail.search import listing as listing_module
+from handrail.search.index.use import make_base
+from handrail.search.listing import Listing
 from handrail.search.receipt import Budget, Receipt
+from handrail.search.ripgrep import find_program
 from handrail.search.tree import SearchTree, Visibility
 from handrail.search.walk import Listings, VisitedDirectory, Walk, WalkOptions
 from handrail.text.globs import Glob
 from handrail.workspace import Root, Workspace
+from tests import sizes
 
 MakeTree = Callable[..., SearchTree]
 
@@ -162,7 +168,8 @@ def test_a_glob_enters_only_where_something_can_match(tmp_path: Path, tree: Make
     put(tmp_path, "a/b/x.py", "a/c/x.py", "d/b/x.py", "a/x.py", "a/b/.y.py")
     walk = tree().walk(Budget(9))
     prefixes = [here.prefix for here in walk.directories(WalkOptions(), Glob("a/b/*.py"))]
-    assert prefixes == ["", "a/", "a/b/"]
+    assert prefixes == ["a/b/"]
+    assert walk.paths == [".", "a", "a/b"]
     assert seen(tree().walk(Budget(9)), glob=Glob("a/**/*.py")) == ["a/x.py", "a/b/x.py", "a/c/x.py"]
     assert seen(tree().walk(Budget(9)), glob=Glob("**/.y.py")) == ["a/b/.y.py"]
 
@@ -214,22 +221,25 @@ def test_a_missing_place_and_a_file_are_refused(tmp_path: Path, tree: MakeTree) 
 def test_an_unchanged_directory_is_listed_once(tmp_path: Path) -> None:
     put(tmp_path, "a")
     time.sleep(0.06)  # a directory changed just now is not to be trusted
-    listings = Listings()
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    listing = Listing(fd)
     try:
-        assert listings.of(fd) is listings.of(fd)
+        assert listing.entries(".") is listing.entries(".")
         put(tmp_path, "b")
-        assert listings.of(fd).files == ("a", "b")
+        assert listing.entries(".").files == ("a", "b")
     finally:
         os.close(fd)
 
 
-def test_a_directory_of_this_very_moment_is_not_kept(tmp_path: Path) -> None:
-    listings = Listings()
+def test_a_directory_of_this_very_moment_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Mock(wraps=os.scandir)
+    monkeypatch.setattr(os, "scandir", counted)
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    listing = Listing(fd)
     try:
         put(tmp_path, "a")
-        assert listings.of(fd) is not listings.of(fd)
+        assert listing.entries(".") is listing.entries(".")
+        assert counted.call_count == 2
     finally:
         os.close(fd)
 
@@ -244,34 +254,66 @@ def _change(top: Path, dice: random.Random) -> None:
         target.mkdir()
     elif what == 1 and not target.is_dir() and not target.is_symlink():
         target.write_bytes(b"x")
+        if dice.random() < 0.5:
+            os.utime(target, ns=(10**18 + dice.randrange(3),) * 2)
     elif what == 2 and os.path.lexists(target):
         shutil.rmtree(target) if target.is_dir() and not target.is_symlink() else target.unlink()
     elif what == 3 and not os.path.lexists(target):
         target.symlink_to(dice.choice(["a", "..", "missing"]))
     elif what == 4:
-        (here / ".gitignore").write_text(dice.choice(["*.log\n", "a\n", "!a\n", "d/\n", ""]), encoding="utf-8")
+        (here / ".gitignore").write_text(
+            dice.choice(["*.log\n", "a\n", "!a\n", "d/\n", "/a/b\n", "a/**\n", ""]), encoding="utf-8"
+        )
     elif what == 5 and target.exists() and here != top and not os.path.lexists(top / "moved"):
         target.rename(top / "moved")
 
 
+@pytest.mark.parametrize("watched", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_kept_listing_is_never_stale(tmp_path: Path, tree: MakeTree, seed: int) -> None:
+def test_a_kept_listing_is_never_stale(
+    tmp_path: Path, tree: MakeTree, seed: int, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dice = random.Random(seed)
     put(tmp_path, "a/b/x", "d/c.log", "d/a")
     kept = Listings()
-    for _ in range(150):
+    if watched:
+        monkeypatch.setattr(listing_module, "WATCHED_FROM", 1)
+    for _ in range(sizes.pick(150, 2500)):
         for _ in range(dice.randrange(3)):
             _change(tmp_path, dice)
         if dice.random() < 0.15:
             time.sleep(0.055)  # now listings are kept
         look = WalkOptions(hidden=dice.random() < 0.5, ignored=dice.random() < 0.3)
 
-        def all_of(listings: Listings | None, look: WalkOptions = look) -> list[tuple[str, ...]]:
+        def all_of(listings: Listings | None, look: WalkOptions = look) -> list[tuple[object, ...]]:
             walk = tree(listings=listings).walk(Budget(30))
             return [_row(here) for here in walk.directories(look)]
 
         assert all_of(kept) == all_of(None)
 
 
-def _row(here: VisitedDirectory) -> tuple[str, ...]:
-    return (here.prefix, *here.dirs, "|", *here.files, "|", *here.links)
+@pytest.mark.skipif(find_program() is None, reason="ripgrep is not there")
+@pytest.mark.parametrize("seed", range(sizes.pick(6, 60)))
+def test_a_walk_sees_and_counts_what_ripgrep_does(tmp_path: Path, tree: MakeTree, seed: int) -> None:
+    dice = random.Random(seed)
+    put(tmp_path, "a/b/x", "d/c.log", "d/a", "a/.git/x")
+    kept, program = Listings(), find_program()
+    assert program
+    for _ in range(40):
+        _change(tmp_path, dice)
+        actual = tree(
+            dice.choice([".", "a", "d"]) if (tmp_path / "a").is_dir() and (tmp_path / "d").is_dir() else ".", kept
+        )
+        base, receipt = make_base(program, actual), Receipt()
+        listed = base.list_files(Budget(30), receipt)
+        walk = actual.walk(Budget(30))
+        walked: list[str] = []
+        for here in walk.directories(WalkOptions()):
+            walked += [here.prefix + name for name in here.files]
+            walk.receipt.links += actual.count_links(here)
+        assert sorted(map(os.fsdecode, listed)) == sorted(walked)
+        assert walk.receipt.facts() == receipt.facts()
+
+
+def _row(here: VisitedDirectory) -> tuple[object, ...]:
+    return (here.prefix, *here.dirs, "|", *here.files, "|", *here.links, "|", *here.mtimes(here.files))

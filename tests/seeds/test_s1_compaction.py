@@ -53,7 +53,9 @@ def test_s1_9_tool_output_is_pruned_and_what_people_and_models_said_is_not() -> 
     history = _history(9_000)
     Compaction().fit(history, WINDOW, _nobody_asks)
     (given,) = [one for turn in history.turns for one in turn.results]
-    assert given.pruned and "\n" not in given.text and "handrail show call-1" in given.text and len(given.text) < 200
+    assert (
+        given.pruned and "\n" not in given.text and "handrail log show call-1" in given.text and len(given.text) < 200
+    )
     texts = [turn.text for turn in history.turns if turn.text]
     assert texts == ["Find out why totals drift.", "I look.", "I think that it is the clock.", "Go on."]
 

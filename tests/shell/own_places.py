@@ -14,6 +14,9 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
+from handrail.files.versions import hash_bytes
+from handrail.journal.log_lines import get_logs_path
+from handrail.journal.logs import OldContents
 from handrail.journal.store import SqliteJournal, get_default_path
 
 SECRET = "hush-hush-4711"
@@ -45,7 +48,7 @@ class User:
     def files(self) -> list[Path]:
         """Every file that holds the secret."""
         return [
-            self.state / "journal" / "journal.db",
+            Path(OldContents(get_logs_path(get_default_path(str(self.state)))).get_path(hash_bytes(SECRET.encode()))),
             self.state / "artefacts" / "1-2-3" / "log",
             self.state / "mcp-http-token",
             self.state / "conversations" / "one.json",
@@ -69,7 +72,7 @@ def made_user(monkeypatch: pytest.MonkeyPatch, inside: bool = False) -> Iterator
         for path in user.files():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# {SECRET}\n", encoding="utf-8")
-        (user.state / "journal" / "journal.db").unlink()
+        user.files()[0].unlink()
         (work / "a.txt").write_text(SECRET, encoding="utf-8")
         with user.session("off", mode="full") as session:  # the journal keeps what stood there before
             session.call("Read", {"file_path": "a.txt"})

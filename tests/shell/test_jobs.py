@@ -186,9 +186,9 @@ def test_a_command_whose_time_is_up_runs_on_as_a_job(order: Make) -> None:
     runs = Runs()
     jobs = Jobs(runs)
     run = runs.start(order("echo early; read x; echo late", stdin=True))
-    while not run.view(100, 100).size:
+    while not run.pipes.view(100, 100).size:
         assert run.wait(timeout=time.monotonic() - run.started + 0.05, keep=True) is None
-    job = jobs.keep(run, shown=run.view(100, 100).size)
+    job = jobs.keep(run, shown=run.pipes.view(100, 100).size)
     jobs.write(job.id, "\n")
     until(lambda: not job.running)
     assert text(jobs.read(job.id, 100, 100)) == "late\n"

@@ -223,13 +223,13 @@ def open_session(place: _Place, mode: Mode, sandbox: Sandbox, tmp_path: Path, **
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["read-only", "ask", "deny-asks"])
+@pytest.mark.parametrize("mode", ["read-only", "ask", "deny-asks", "accept-edits"])
 def test_a_command_in_a_draft_reads_nothing_outside(mode: Mode, place: _Place, tmp_path: Path) -> None:
     attacks = list(spread(list_attacks(), 25))
     write_script(place, attacks)
     with open_session(place, mode, "namespaces", tmp_path) as session:
-        if not session.command_host().drafts_of:
-            pytest.skip(f"there is no draft here: {session.command_host().no_drafts}")
+        if not session.command_host().drafts.workspace:
+            pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
         result = session.call("Bash", {"command": "bash all.sh", "timeout": 300})
         assert result.ok and "attack 0" in result.text
         log = result.data["log"]
@@ -265,8 +265,8 @@ def test_a_rule_shows_what_it_allows_to_read(place: _Place, tmp_path: Path) -> N
     rules = [parse(f'rules = ["allow Read(/{place.out}/**)"]', "policy.toml", "user", "/")]
     code = "import os; print(os.listdir('..'), open('/'.join(['..', 'out', 'note.txt'])).read())"
     with open_session(place, "ask", "namespaces", tmp_path, rules=rules) as session:
-        if not session.command_host().drafts_of:
-            pytest.skip(f"there is no draft here: {session.command_host().no_drafts}")
+        if not session.command_host().drafts.workspace:
+            pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
         text = session.call("Bash", {"command": f'python3 -c "{code}"'}).text
     assert CANARY in text and "other" not in text
 

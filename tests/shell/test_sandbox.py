@@ -27,7 +27,7 @@ from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
 from handrail.shell.sandbox.launcher_client import SetUpFailed
-from handrail.shell.sandbox.mount_plan import Overlay
+from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, Switches, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from tests.command import TIMEOUT
@@ -428,14 +428,16 @@ def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
     boundary_or_skip("namespaces", world.confinement()).close()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as result:
         top = Path(os.path.realpath(result))
-        lower, upper, work = (top / name for name in ("lo,w:er", "upper", "work"))
-        for path in (lower, upper, work):
-            path.mkdir()
+        lower, upper = top / "lo,w:er", top / "drafts/one/upper"
+        for path in (lower, upper, upper.parent / "work"):
+            path.mkdir(parents=True)
         (lower / "a").write_text("kept", encoding="utf-8")
-        record = Overlay((str(lower),), str(upper), str(work), str(lower))
-        boundary = NamespaceBoundary(Confinement(writable=(str(lower),)), roots=[record])
+        boundary = NamespaceBoundary(Confinement(writable=(str(lower),), drafts=str(top / "drafts")))
         try:
-            assert bash(boundary, "cat a; echo changed >a; echo new >b; ls", lower) == (0, "kepta\nb\n")
+            words = ["bash", "-c", "cat a; echo changed >a; echo new >b; ls"]
+            draft = DraftLayers(str(lower), "one")
+            with boundary.spawn(words, cwd=str(lower), draft=draft, stdout=subprocess.PIPE) as started:
+                assert started.communicate()[0] == b"kepta\nb\n"
         finally:
             boundary.close()
         assert (lower / "a").read_text(encoding="utf-8") == "kept" and os.listdir(lower) == ["a"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from handrail.text.matching.fold import fold, remove_blanks, squeeze
+from handrail.text.matching.fold import ODD_BLANKS, ZERO_WIDTH, fold, squeeze
 from tests.text.samples import Sample
 
 
@@ -47,7 +47,7 @@ class Case:
         body = body[len(lead) :]
         body = fold(body) if "fold" in self.tolerances else body
         body = squeeze(body) if "squeeze" in self.tolerances else body
-        body = remove_blanks(body) if "blanks" in self.tolerances else body
+        body = _remove_blanks(body) if "blanks" in self.tolerances else body
         body = body.rstrip() if "trail" in self.tolerances else body
         return lead + body + end if body else end
 
@@ -153,3 +153,8 @@ def _other(rng: Random, row: str) -> str:
         return row + " # changed"
     word = rng.choice(words)
     return re.sub(rf"\b{re.escape(word)}\b", word + rng.choice(["_new", "2", "s"]), row, count=1)
+
+
+def _remove_blanks(text: str) -> str:
+    """Without any blanks and characters of no width."""
+    return "".join(text.translate(dict.fromkeys(map(ord, ODD_BLANKS + ZERO_WIDTH))).split())

@@ -399,7 +399,11 @@ OF_TEXT: dict[str, Mistake] = {
     "no final newline": _text(lambda rng, text: text.removesuffix("\n")),
 }
 MISTAKES = [*OF_HUNKS, *OF_TEXT]
-_OPPOSITES = ({"indentation of context lost", "shifted"}, {"stale", "dots for context"})
+_OPPOSITES = (
+    {"indentation of context lost", "shifted"},
+    {"stale", "dots for context"},
+    {"line of context dropped", "dots for context"},  # what is left is the patch of another edit
+)
 """Together they are a shift alone, of new lines that are one level deeper; or dots for the line that is stale."""
 
 

@@ -15,12 +15,11 @@ from handrail.errors import (
     AlreadyApplied,
     CallCancelled,
     NoMatch,
-    Repetitive,
     ToolError,
     TooMuchWork,
-    UnsureIndent,
 )
 from handrail.text import lines
+from handrail.text.document import EditPlan, apply_splices
 from handrail.text.matching.budget import WorkBudget, limit_work
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.omission import refuse_omissions
@@ -88,9 +87,13 @@ def test_twice_the_text_takes_about_twice_the_steps(make: Callable[[int], Callab
     assert large < 6 * small + 2000, (small, large)
 
 
-def test_what_cannot_be_told_apart_is_refused_with_its_own_words() -> None:
-    with pytest.raises(Repetitive):
-        repetitive(1000)()
+def test_a_long_text_that_repeats_itself_is_replaced() -> None:
+    plan = repetitive(1000)()
+    assert isinstance(plan, EditPlan)
+    assert apply_splices("  x = 1\n  y = 2\n" * 1000 + "z\n", plan.splices) == "  y = 2\n  x = 1\n" * 1000 + "z\n"
+
+
+def test_a_long_text_that_is_nowhere_is_not_found() -> None:
     with pytest.raises(NoMatch):
         nowhere(100)()
 
@@ -161,8 +164,8 @@ def test_a_text_of_any_length_is_given_up_within_the_budget(
 
 
 def test_new_lines_beyond_measure_are_not_judged() -> None:
-    with pytest.raises(UnsureIndent):
-        added_below(30_000)()
+    with pytest.raises(TooMuchWork):
+        added_below(300_000)()
 
 
 def test_a_text_that_repeats_itself_is_not_compared_at_every_place(monkeypatch: pytest.MonkeyPatch) -> None:

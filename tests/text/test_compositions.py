@@ -199,10 +199,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         # A control character is no blank.
         ("a b\n", "a\x0bb", "a\x0bc", ToolError),
         ("a b\n", "a%20b%1E", "a%20b%0Ac%0A", ToolError),
-        # The old text has a plain quote for the file's: has the new text a plain dash for it, or is that the change?
-        ("# don’t — ever\na = 1\n", "# don't — ever\na = 1", "# don't - ever\na = 2", UnsureIndent),
-        # Is the block left without a line, or have the new lines lost their indentation?
-        ("with a:\n    b()\nc — d\n", "2|    b()\n3|c - d", "e()\nf()", UnsureIndent),
         # Are the dots those of a comment of the file's, that lost its marks, its letters or its place?
         ("<a>\n// ... b and the rest\nc\n", "... b and the rest\n<a>", "... b and the rest\n<a>\n<d>", ToolError),
         ("// ... ab, the rest\n\n}\n", "// ... аb, the rest\n\n}", "// ... аb, the rest\n\n} # c", ToolError),
@@ -213,10 +209,6 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         (" a b\n * c d\n", " a  b\n * c d", "  a b\n+ * c e", UnsureIndent),
         # Two numbers before a third one are no line numbers.
         ("9\n323\n", "7 8 323", "7 8 323 ab", ToolError),
-        # Do the new letters belong to the line above?
-        ("ab\ncd ef\ngh\n", "\ncd  ef\n", "2\ncd  ef\n", ToolError),
-        # Are the fences the file's, and to go?
-        ("```py\na = 1\nb\n```\n", "```py\na\t=\t1\nb\n```", "a\t=\t1\nc", UnsureIndent),
         # Do the dots stand for other lines?
         ("  a\n  ...\n  b\nc\n", "  a\n...\n  b", "  a\n...\n  b\n  d", UnsureIndent),
         # Is the first line where the old text has it, or where it is to be?
@@ -233,36 +225,18 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
         ("f {\n\t\ta\n\t\tb\n\t}\n", "2 | \t\ta\n3 | \t\tb", "a\nc", ToolError),
         # Pictures of blanks, spelled as in a URL.
         ("  a b\n", "%C2%B7%C2%B7a b", "%C2%B7%C2%B7a b%0A%C2%B7%C2%B7c%C2%B7d", ToolError),
-        # Which blanks of another line are tabs?
-        ("8\tab\t3\n", "8 ab 3", "print(c, d e)", UnsureIndent),
         # A string has escapes; and these are in the new text alone.
         ("ab = 1\n", "'ab = 1'", "'\\tab = 1'", ToolError),
         # Which fence is the file's?
         ("```py\na\n```\n\nb\n", "```py\na\n```\n```\n", "```py\nc\na\n```\n", ToolError),
-        # Are the fences the file's, so that the old text lacks the line beside one of them?
-        *(
-            (
-                f"a\n\n{mark}py\nb = 1\nc()\n{mark}\n\nd\n",
-                *(f"{edge}{mark}py\n{row}\n{mark}{end}" for row in rows),
-                ToolError,
-            )
-            for mark in ("```", "~~~")
-            for rows in (("c()", "e()\nc()"), ("b = 1", "b = 1\ne()"), ("c()", "e()\nf()"))
-            for edge in ("", "\n")
-            for end in ("", "\n", "\\n")
-        ),
         # Are all lines twice as deep, or shifted?
         ("a\n\n  b\n  c\n\n      d\n", "    b\n    c", "    b\n        c", UnsureIndent),
         # One blank for any indentation.
         ("a\n  b\nc\n", "a \n b\nc", "a\n b\nc\nif d:\n e", UnsureIndent),
         ("  a\n\n    b\n  # c 6\n", " b\n# c 6", " b\n # c 7", UnsureIndent),
         ("\t\ta\n\t# b 6\n", " a\n# b 6", " a\n # b 7", UnsureIndent),
-        # A wide blank in a new line: of which width?
-        ("a: b  \nc\n", "a: b\u2003\nc\n", "a: b\u2003\nif d:\n\u2003e\nc\n", UnsureIndent),
         # Several blanks stand for one, and the change makes them fewer.
         ("\tab cd\n\tef g\n", "    ab    cd\n    ef    g", "    ab2   cd\n    ef    g", UnsureIndent),
-        # Blank lines too many at the edges: and between the lines?
-        ("- a\nbb: c\n\nbb: c\nbb: c\n", "\n\nbb: c\n\nbb: c", "\n\nd\n\ne\n\nf", ToolError),
         # The old text was escaped and has the sign for a carriage return: so has the new one.
         ("ab\ncd\n", "ab\\r\\ncd", "ef\\r\ncd", ToolError),
         # Lines at one depth, off by half a unit or by more than a shift: how deep is the block?
@@ -309,15 +283,3 @@ def test_a_sign_at_the_end_of_the_text_is_the_end_of_its_last_line(sign: str, cl
     text = "a\n\nbc d\ne\n"
     for old, new in ((f"bc d{sign}", f"x y{close}"), (f"bc d{sign}{close}", f"x y{sign}{close}")):
         assert spliced(text, plan_edit(text, old, new)) == "a\n\nx y\ne\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "old", "new"),
-    [
-        # The lines that were left out are indented with tabs.
-        ("f() {\n\ta()\n// b\n}\n", "f() {\n...\n// b\n}", "f() {\n...\n// b\nif c:\n  d()\n}"),
-    ],
-)
-def test_what_the_shown_lines_do_not_tell_is_refused(text: str, old: str, new: str) -> None:
-    with pytest.raises(UnsureIndent):
-        plan_edit(text, old, new)

@@ -73,7 +73,7 @@ def test_overlapping_places_are_two() -> None:
     [
         ("    if a: \n        return 1", "trailing_blanks"),
         ("if a:\n    return 1", "indentation"),
-        ("\tif a:\n\t\treturn 1", "depth"),
+        ("\tif a:\n\t\treturn 1", "indentation"),
         ("    if\u00a0a:\n        return 1", "punctuation"),
         ("    if  a:\n        return  1", "inner_blanks"),
     ],

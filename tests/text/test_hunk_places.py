@@ -132,10 +132,6 @@ def test_lone_carriage_returns_as_line_endings_stay() -> None:
     assert patched("a\rb\rc\r", "@@\n a\n-b\n+B\n+B2") == "a\rB\rB2\rc\r"
 
 
-def test_endings_that_would_run_together_are_refused() -> None:
-    assert refusal("a\rb\r\n\nc\n", "@@\n a\n-b").facts["endings"] is True
-
-
 def test_context_in_another_encoding_of_blanks_is_not_copied_from_the_patch() -> None:
     text = "\tone\u00a0two  \n\tthree\n"
     assert patched(text, "@@\n one two\n-three\n+four") == "\tone\u00a0two  \n\tfour\n"

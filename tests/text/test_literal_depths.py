@@ -107,8 +107,15 @@ def test_what_starts_at_the_top_level_is_literal_at_the_end_of_a_part(language: 
         result = edited(before, old, new)
         nodes = list(tree.nodes)
         assert result in (Tree(language, unit, [nodes[0], part, *nodes[1:]]).text(), None)
-        if language == "python":
-            assert result is not None
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("further", ["def d():\n{}return 3", "# a note\ne = 4", "print(5)"])
+def test_only_below_a_blank_line_a_new_part_begins_at_the_top_level(unit: str, further: str) -> None:
+    text = f"def a():\n{unit}b = 1\n{unit}return b\nc = 2\n"
+    further = further.format(unit)
+    assert edited(text, "return b", f"return b\n\n\n{further}") == text.replace("return b", f"return b\n\n\n{further}")
+    assert edited(text, "return b", f"return b\n{further}") is None
 
 
 @each_kind

@@ -12,7 +12,6 @@ import pytest
 
 from handrail.errors import UnsureIndent
 from handrail.text.document import apply_splices
-from handrail.text.matching import merge as merging
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import Unsure
 from handrail.text.matching.merge import merge
@@ -98,7 +97,7 @@ def test_texts_that_repeat_themselves_are_compared_in_bounded_work(
         compared.append(sum(count * there[part] for part, count in here.items()))
         return real(junk, a, b, autojunk)
 
-    monkeypatch.setattr(merging, "SequenceMatcher", matcher)
+    monkeypatch.setattr(difflib, "SequenceMatcher", matcher)
     with contextlib.suppress(Unsure):
         merge(file, old, new)
     assert sum(compared) < 1_000_000

@@ -54,8 +54,8 @@ def test_long_lines_are_cut_around_the_difference() -> None:
     assert theirs.startswith("…") and theirs.endswith("…") and "a" in theirs and "b" in ours and len(ours) < 200
 
 
-def test_blanks_where_two_lines_part_are_dots() -> None:
-    assert show_difference("a  b", "a b") == ("a··b", "a·b")
+def test_blanks_that_are_easily_overlooked_are_dots() -> None:
+    assert show_difference("a  b", "a b") == ("a··b", "a b")
     assert show_difference("a b ", "a b") == ("a b·", "a b")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BadPatch
 from handrail.text.patches.operations import FileOp, PatchHunk
-from handrail.text.patches.patch import PatchReader, parse_patch
+from handrail.text.patches.patch import parse_patch
 
 EXAMPLE = """*** Begin Patch
 *** Add File: hello.txt
@@ -200,21 +199,6 @@ def test_a_folder_called_a_is_not_taken_for_a_prefix_of_git() -> None:
     assert op.path == "a/x.txt"
 
 
-@given(st.lists(st.integers(0, len(EXAMPLE)), max_size=6))
-def test_a_patch_that_arrives_in_pieces_is_the_same_patch(cuts: list[int]) -> None:
-    places = sorted({0, *cuts, len(EXAMPLE)})
-    reader, collected = PatchReader(), list[FileOp]()
-    for start, end in pairwise(places):
-        collected += reader.feed(EXAMPLE[start:end])
-    assert collected + reader.close() == parse_patch(EXAMPLE)
-
-
-def test_an_operation_comes_out_as_soon_as_the_next_begins() -> None:
-    reader = PatchReader()
-    assert reader.feed("*** Begin Patch\n*** Add File: a\n+x\n*** Del") == []
-    assert [op.path for op in reader.feed("ete File: b\n")] == ["a"]
-
-
 def never_another_exception(text: str) -> None:
     try:
         ops = parse_patch(text)
@@ -299,7 +283,6 @@ def test_a_prefix_of_git_goes_where_a_header_of_git_shows_it(path: str, header: 
     "text",
     [
         BLOCK,  # of which file?
-        f"change this\n{BLOCK}",
         "*** Begin Patch\n*** Add File: a\n+one\n",  # it may have been cut
         "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n*** Add File: b\n+one\n",
         "*** Delete File: a\n",

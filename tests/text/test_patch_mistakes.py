@@ -67,12 +67,6 @@ def test_a_blank_that_may_be_the_number_s_or_the_line_s_own_is_refused() -> None
         locate_hunks("a\n    b\n", op.hunks)
 
 
-def test_numbered_lines_that_are_at_their_numbers_too_are_not_changed_elsewhere() -> None:
-    (op,) = parse_patch("*** Begin Patch\n*** Update File: a\n@@\n 4 | a\n-5 | b\n+c\n*** End Patch\n")
-    with pytest.raises(AmbiguousHunk):
-        locate_hunks("a\nb\n\na \nb\n", op.hunks)
-
-
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

@@ -28,7 +28,7 @@ def edit(session: Session, old: str, new: str, **more: object) -> str:
 def test_spaces_for_tabs_land_as_tabs_with_the_line_endings_of_the_file(session: Session, tmp_path: Path) -> None:
     message = edit(session, "    if x {\n        return 1", "    if x {\n        y()\n        return 1")
     assert (tmp_path / "a.go").read_bytes() == GO.replace(b"\t\treturn", b"\t\ty()\r\n\t\treturn")
-    assert "matched by: depth" in message
+    assert "matched by: indentation" in message
 
 
 def test_the_reading_is_told(session: Session, tmp_path: Path) -> None:

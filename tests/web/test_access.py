@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from handrail import Session, Settings
 from handrail.web.access import PageAccess
-from handrail.web.connections import is_command
+from handrail.web.connections import is_stranger
 from handrail.web.pages import make_app
 from handrail.web.serve import open_socket
 from handrail.web.site import Site
@@ -24,11 +24,12 @@ PATHS = ["/", "/calls/1", "/approvals", "/events", "/static/page.js", "/nothing"
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_without_the_cookie_there_is_a_401_and_nothing_else(stranger: TestClient, path: str) -> None:
+def test_without_the_cookie_there_is_a_401_that_says_how_to_get_in(stranger: TestClient, path: str) -> None:
     for query in ("", "?token=", "?token=wrong", f"?token={TOKEN}&token=wrong", f"?token={TOKEN}x"):
         answer = stranger.get(path + query)
-        assert (answer.status_code, answer.content) == (401, b""), query
-        assert "set-cookie" not in answer.headers
+        assert answer.status_code == 401 and "run <code>handrail web</code> again" in answer.text, query
+        assert "set-cookie" not in answer.headers and TOKEN not in answer.text
+        assert "unsafe" not in answer.headers["content-security-policy"]
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(stranger: TestClient) -> None:
@@ -42,14 +43,14 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(stranger: TestClient)
 @pytest.mark.parametrize("host", ["example.com", f"example.com:{PORT}", "127.0.0.1", "127.0.0.1:1", "[::1]:8790", ""])
 def test_another_host_is_refused(browser: TestClient, host: str) -> None:
     answer = browser.get("/", headers={"Host": host})
-    assert (answer.status_code, answer.content) == (421, b"")
+    assert answer.status_code == 421 and b"Wrong address" in answer.content
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "https://127.0.0.1:8790", "http://example.com", "null"])
 def test_another_origin_is_refused(browser: TestClient, origin: str) -> None:
     for method, path in (("POST", "/calls/1/undo"), ("POST", "/approvals/x"), ("GET", "/")):
         answer = browser.request(method, path, headers={"Origin": origin})
-        assert (answer.status_code, answer.content) == (403, b""), path
+        assert answer.status_code == 403 and b"Nothing was changed" in answer.content, path
 
 
 def test_a_request_that_changes_something_must_say_where_it_comes_from(stranger: TestClient) -> None:
@@ -88,12 +89,23 @@ def test_the_process_behind_a_connection_is_found(project: Path) -> None:
             command = f'{sys.executable} -c "{connect}" {port}'
             assert session.call("Bash", {"command": command, "background": True}).status != "error"
             with listener.accept()[0] as connection:
-                assert is_command(connection.getpeername(), ("127.0.0.1", port))
+                assert is_stranger(connection.getpeername(), ("127.0.0.1", port))
         words = [sys.executable, "-c", connect, str(port)]
         with subprocess.Popen(words) as process:
             with listener.accept()[0] as connection:
-                assert not is_command(connection.getpeername(), ("127.0.0.1", port))
+                assert not is_stranger(connection.getpeername(), ("127.0.0.1", port))
             process.wait(TIMEOUT)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="whose process is at the other end is known on Linux only")
+@pytest.mark.skipif(os.getuid() == 0, reason="as root, whoever has the token gets in")
+def test_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_socket(0) as listener, socket.create_connection(listener.getsockname()) as client:
+        address, server = client.getsockname(), listener.getsockname()
+        assert not is_stranger(address, server)
+        own = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: own + 1)
+        assert is_stranger(address, server)
 
 
 def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:

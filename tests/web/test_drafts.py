@@ -80,7 +80,7 @@ def test_one_file_is_kept_and_the_others_stay_in_the_draft(browser: TestClient, 
     assert (project / "new <b>.txt").read_text(encoding="utf-8") == "hello\n"
     assert (project / "app.py").read_bytes() == before
     assert "2 changed" in browser.get("/drafts").text
-    assert "<b>Draft</b>" in browser.get("/").text
+    assert "kept a draft:" in browser.get("/").text
     assert "is undone" in browser.post("/calls/1/undo").text
     assert not (project / "new <b>.txt").exists()
 

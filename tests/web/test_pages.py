@@ -14,6 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from handrail import Session
+from handrail.journal.log_lines import GENESIS, get_logs_path
+from handrail.journal.logs import hash_text
 from handrail.journal.store import get_default_path
 from handrail.web.access import PageAccess
 from handrail.web.ansi import render_ansi
@@ -30,19 +32,19 @@ def edit(session: Session, old: str = "'Hello '", new: str = "'Goodbye '") -> No
 
 
 def numbers(page: str) -> list[int]:
-    return [int(number) for number in re.findall(r'<tr id="call-(\d+)"', page)]
+    return [int(number) for number in re.findall(r'<li class="call[^"]*" id="call-(\d+)"', page)]
 
 
 def test_before_the_first_call_the_page_says_so(browser: TestClient) -> None:
     assert "No calls yet" in browser.get("/").text
 
 
-def test_activity_shows_who_what_verdict_and_result(browser: TestClient, session: Session, project: Path) -> None:
+def test_the_timeline_shows_who_what_and_the_result(browser: TestClient, session: Session, project: Path) -> None:
     edit(session)
     session.call("Read", {"file_path": "/etc/shadow"})
     page = browser.get("/").text
     assert numbers(page) == [3, 2, 1]
-    for piece in (str(project), session.origin.session[:12], "<b>Edit</b>", "write app.py", "denied outside_workspace"):
+    for piece in (str(project), "changed 1 file, +1 -1, 1 refused", "edited", "app.py", "wanted to read", "refused"):
         assert piece in page
 
 
@@ -54,6 +56,15 @@ def test_filters_choose_calls(browser: TestClient, session: Session, project: Pa
     assert numbers(browser.get("/", params={"workspace": str(project), "tool": "Read"}).text) == [3, 1]
     assert numbers(browser.get("/", params={"workspace": "/nowhere"}).text) == []
     assert numbers(browser.get("/", params={"session": session.origin.session}).text) == [3, 2, 1]
+    assert numbers(browser.get("/", params={"q": "GOODBYE"}).text) == [2]
+    assert numbers(browser.get("/", params={"q": "100%_"}).text) == []
+    assert numbers(browser.get("/", params={"file": str(project / "app.py")}).text) == [2]
+    assert numbers(browser.get("/", params={"file": "app.py", "workspace": str(project)}).text) == [2]
+    assert numbers(browser.get("/", params={"days": "1"}).text) == [3, 2, 1]
+    session.name_source("an-agent")
+    session.call("Read", {"file_path": "app.py"})
+    assert numbers(browser.get("/", params={"agent": "an-agent"}).text) == [4, 3, 2, 1]
+    assert numbers(browser.get("/", params={"agent": "another"}).text) == []
 
 
 def test_pages_go_by_number_and_no_call_is_left_out(browser: TestClient, session: Session) -> None:
@@ -91,7 +102,11 @@ def test_undo_shows_what_it_will_do_and_then_does_it(browser: TestClient, sessio
     assert (project / "app.py").read_bytes() == before
     again = browser.get("/calls/2/undo").text
     assert "nothing to undo" in again and '<button type="submit"' not in again
-    assert "<b>Undo</b>" in browser.get("/").text
+    page = browser.get("/").text
+    assert "undid" in page and "undone" in page and "/calls/3/undo" in page  # which is a redo
+    assert "Redo what call 3 took back?" in browser.get("/calls/3/undo").text
+    assert "Done again" in browser.post("/calls/3/undo").text
+    assert (project / "app.py").read_bytes() == after
 
 
 def test_undo_leaves_a_file_alone_that_has_changed_since(browser: TestClient, session: Session, project: Path) -> None:
@@ -139,13 +154,19 @@ def test_a_damaged_journal_is_reported(browser: TestClient, session: Session) ->
     edit(session)
     session.close()
     path = get_default_path(os.environ["HANDRAIL_STATE"])
+    assert browser.get("/").status_code == 200
     with sqlite3.connect(path) as db:
         db.execute("UPDATE calls SET touches = 'no json', arguments = '{' WHERE seq = 1")
     db.close()
     assert browser.get("/").status_code == 200 and browser.get("/calls/1").status_code == 200
     Path(path).write_bytes(b"no database at all, not even a short one" * 100)
+    assert browser.get("/").status_code == 200  # the index is made again
+    text = '[1,0,"start",[[99,"id",1],[]]]'
+    Path(get_logs_path(path), "000002.log").write_text(f"{hash_text(GENESIS, text)} {text}\n", encoding="ascii")
+    Path(path).unlink()
     answer = browser.get("/")
     assert answer.status_code == 500 and "The journal cannot be read" in answer.text
+    assert "newer version" in answer.text
 
 
 async def read_events(app: PageAccess, cookie: str, query: bytes, site: Site, most: int) -> list[dict[str, Any]]:
@@ -175,14 +196,14 @@ def test_the_stream_has_the_calls_that_end_and_goes_on_where_it_stopped(
 ) -> None:
     edit(session)
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    first = anyio.run(read_events, guarded, cookie, b"since=0", site, 3)
-    assert [event["event"] for event in first] == ["questions", "call", "call"]
-    assert [event["data"]["seq"] for event in first[1:]] == [1, 2]
+    first = anyio.run(read_events, guarded, cookie, b"since=0", site, 2)
+    assert [event["event"] for event in first] == ["questions", "turn"]
+    assert first[1]["data"]["calls"] == [2, 1] and '<li class="call" id="call-2"' in first[1]["data"]["html"]
     site.closing.clear()
     edit(session, "'Goodbye '", "'Hello '")
     rest = anyio.run(read_events, guarded, cookie, f"since={first[-1]['id']}&tool=Edit".encode(), site, 2)
-    assert [event["data"].get("seq") for event in rest] == [None, 4]
-    assert '<tr id="call-4"' in rest[1]["data"]["html"]
+    assert [event["data"].get("calls") for event in rest] == [None, [4, 2]]
+    assert '<li class="call" id="call-4"' in rest[1]["data"]["html"]
 
 
 def test_lines_of_a_diff_belong_to_a_hunk_by_its_counts() -> None:

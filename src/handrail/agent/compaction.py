@@ -1,9 +1,9 @@
 """Compaction: shorten a conversation that nearly fills the model's context window, in three steps.
 
-First, old results become one line each, with the id for `handrail show`. If that is not enough, the model summarises
-all but the latest turns: decisions, open problems, changed files, next steps; the user's last message is kept word for
-word. If the latest results alone are too long, their middle is cut. The state of the session (files read, approvals)
-is not part of the conversation and stays. A call and its result are never separated.
+First, old results become one line each, with the id for `handrail log show`. If that is not enough, the model
+summarises all but the latest turns: decisions, open problems, changed files, next steps; the user's last message is
+kept word for word. If the latest results alone are too long, their middle is cut. The state of the session (files read,
+approvals) is not part of the conversation and stays. A call and its result are never separated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from handrail.frozen import frozen
 Summarise = Callable[[Sequence[Turn]], str]
 """Asks the model; raises `ModelError`."""
 _LEAST, _MOST = 0.75, 0.98
-_PRUNED = "[{name}: {chars:,} characters removed to save context; `handrail show {id}` has them; call again if needed]"
+_PRUNED = (
+    "[{name}: {chars:,} characters removed to save context; `handrail log show {id}` has them; call again if needed]"
+)
 _MIDDLE = "\n[... {chars:,} characters omitted: the result does not fit. Request less at a time. ...]\n"
 _SHORT = 300
 """A result up to this length stays: the line that replaced it would be as long."""

@@ -11,18 +11,29 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, estimate_tokens, size
-from handrail.agent.messages import Compacted, Event, ReasoningDelta, Reply, TextDelta, ToolCall, ToolResult, Turn
+from handrail.agent.messages import (
+    Compacted,
+    Event,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+)
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 from handrail.agent.repeated_reads import shorten_repeated_reads
 from handrail.agent.tool_calls import Caller, ToolCallRunner
 from handrail.errors import ToolError
 from handrail.frozen import frozen
-from handrail.pipeline.session import Session
+from handrail.pipeline.any_session import AnySession
 
 How = Literal["done", "cancelled", "steps", "tokens", "loop", "failed"]
 _GO_ON = "[Your reply was cut off at its length limit. Continue where it ended, or send less at a time.]"
@@ -53,7 +64,7 @@ class Agent:
 
     def __init__(
         self,
-        session: Session,
+        session: AnySession,
         model: Model,
         history: History,
         notice: Callable[[Event], None] = lambda _: None,
@@ -137,10 +148,12 @@ class Agent:
         reason = (lambda text: self._notice(ReasoningDelta(text))) if tools else lambda _: None
         request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools, reason)
         reply = request_with_retries(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
-        usage = reply.usage
-        self._spent += usage.input + usage.output or self.history.tokens + size(reply.turn)  # some servers do not count
+        counted = reply.usage
+        if not (counted.input or counted.output):  # some servers do not count
+            reply = replace(reply, usage=Usage(self.history.tokens, size(reply.turn)))
+        self._spent += reply.usage.input + reply.usage.output
         if tools:
-            self.history.record_usage(usage)
+            self.history.record_usage(counted)
         return reply
 
     def _fit(self, force: bool = False) -> None:
@@ -154,7 +167,7 @@ class Agent:
         return self._request(turns, tools=False).turn.text
 
 
-def estimate_tools(session: Session) -> int:
+def estimate_tools(session: AnySession) -> int:
     """Estimate the tokens that the descriptions of a session's tools take in every request."""
     return sum(
         estimate_tokens(spec.name) + estimate_tokens(spec.description) + estimate_tokens(json.dumps(spec.schema))

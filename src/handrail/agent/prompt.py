@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import os
 
+from handrail.dialects import Dialect
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.project import MOST_CHARS, read_instructions
-from handrail.pipeline.session import Session
 from handrail.settings.config_file import find_config
 from handrail.text.display import escape
 
@@ -38,16 +39,22 @@ _OFFLOADED = (
 )
 
 
-def system_prompt(session: Session, today: dt.date | None = None) -> str:
-    """The whole of it, in the names of the session's dialect."""
-    names = {entry.id: f"`{name}`" for name, entry in reversed(session.dialect.entries.items())}
-    own, project = session.dialect.prompt, session.describe_project()
+def describe_use(dialect: Dialect) -> str:
+    """How to use the tools of a dialect: the part of the system prompt that knows no project."""
+    if dialect.prompt:
+        return dialect.prompt
+    names = {entry.id: f"`{name}`" for name, entry in reversed(dialect.entries.items())}
     rules = [text.format(**names) for needs, text in _GUIDANCE if all(need in names for need in needs)]
     if {"read", "grep", "bash"} <= names.keys():
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
-    fill = session.dialect.templates.fill
-    parts = [own] if own else [_WHO, "\n".join(f"- {rule}" for rule in rules)]
+    return "\n\n".join([_WHO, "\n".join(f"- {rule}" for rule in rules)])
+
+
+def system_prompt(session: AnySession, today: dt.date | None = None) -> str:
+    """The whole of it, in the names of the session's dialect."""
+    project, fill = session.describe_project(), session.dialect.templates.fill
+    parts = [describe_use(session.dialect)]
     date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
     facts = {"home": project.home, "repository": project.is_repository, "system": project.system, "date": date}
     parts.append(fill("prompt.facts", **facts))

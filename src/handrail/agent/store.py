@@ -1,9 +1,9 @@
 """Store conversations: one file of JSON lines each, written turn by turn.
 
 The first line describes the conversation; each further line is a turn, `{"replace": [...]}` after a compaction,
-`{"model": ...}` after a change of the model, or `{"session": ...}`, the name of its calls in the journal. A line that a
-crash cut off is skipped when the file is read. Only one program at a time can use a conversation: it holds a lock on
-the file, which the system releases however the program ends.
+`{"model": ...}` or `{"mode": ...}` after a change of these, or `{"session": ...}`, the name of its calls in the
+journal. A line that a crash cut off is skipped when the file is read. Only one program at a time can use a
+conversation: it holds a lock on the file, which the system releases however the program ends.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Kept:
     """The user's first message."""
     session: str = ""
     """The session of its calls in the journal; empty if that is not known."""
+    mode: str = ""
+    """The approval mode in which it was left; empty if that is not known."""
 
 
 class StoredConversation:
@@ -72,6 +74,10 @@ class StoredConversation:
     def set_session(self, session: str) -> None:
         """Write down under which session the journal has the calls of this conversation."""
         self._write({"session": session})
+
+    def set_mode(self, mode: str) -> None:
+        """Write down the approval mode, so that `--continue` keeps it."""
+        self._write({"mode": mode})
 
     def _write(self, value: dict[str, Any]) -> None:
         raw = json.dumps(value, ensure_ascii=True).encode("ascii") + b"\n"
@@ -163,6 +169,7 @@ def _describe(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
         float(about.get("when", 0.0)),
         first,
         str(about.get("session", "")),
+        str(about.get("mode", "")),
     )
 
 
@@ -174,14 +181,14 @@ def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
             raise NoConversation(f"{path} is too large to read")
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file):
-                if most is not None and number > most:
+                if most is not None and len(turns) >= most:
                     break
                 if not line.endswith("\n"):  # cut off by a crash: it was not answered yet
                     break
                 value = json.loads(line)
                 if number == 0:
                     about = dict(value)
-                elif "role" not in value and ("model" in value or "session" in value):
+                elif "role" not in value and value.keys() & {"model", "session", "mode"}:
                     about |= value
                 elif "replace" in value:
                     turns = [from_json(turn) for turn in value["replace"]]

@@ -12,7 +12,7 @@ from handrail.agent.messages import CallFinished, CallStarted, Event, ToolCall, 
 from handrail.errors import ToolError
 from handrail.frozen import frozen
 from handrail.model import Result
-from handrail.pipeline.session import Session
+from handrail.pipeline.any_session import AnySession
 
 _THREADS = 8
 _HINT, _END = 3, 5
@@ -57,7 +57,7 @@ class Caller(Protocol):
 class ToolCallRunner:
     """Makes the calls of a reply and reports them as events."""
 
-    def __init__(self, session: Session, notice: Callable[[Event], None], call: Caller | None = None) -> None:
+    def __init__(self, session: AnySession, notice: Callable[[Event], None], call: Caller | None = None) -> None:
         self._session = session
         self._notice = notice
         self._caller: Caller = call or session.call

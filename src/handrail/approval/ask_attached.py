@@ -21,7 +21,7 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.approval.json_socket import JsonSocket
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 ATTACH = "handrail approve"
 """The command that a person runs in a terminal, to be asked."""
@@ -61,7 +61,7 @@ class Approvers:
         return cls(state_directory(config_file.load(os.environ).settings.state), workspace)
 
     @classmethod
-    def of(cls, session: Session, *, always: bool = True) -> Approvers:
+    def of(cls, session: AnySession, *, always: bool = True) -> Approvers:
         """Those who are attached for the workspace of a session."""
         from handrail.files.locks import state_directory
 

@@ -20,7 +20,6 @@ from handrail.programs import resolve_words
 from handrail.text.display import escape, escape_lines
 
 _MOST_LINES = 60
-_TIERS = {"read_only": "read-only", "ordinary": "may change things", "destructive": "destroys"}
 _KEYS = {"y": "es", "a": "ll session", "A": "lways", "n": "o", "h": "unks", "e": "dit", "v": "iew all"}
 _HELP = """\
   y  yes, this once
@@ -50,12 +49,16 @@ class Display:
         verdict = question.verdict
         self.print(f"\n{escape(question.call.tool)} asks", "bold yellow")
         self.print(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
-        for number, access in enumerate(_list_commands(question)):
-            self._print_command(access, first=number == 0)
+        commands = [access for access in question.accesses if access.action == "run"]
+        if commands:
+            self.print(f"$ {escape_lines(question.command or commands[0].target)}", "bold")
+        for number, access in enumerate(commands):
+            self._explain(access, "" if number == 0 else f"{escape_lines(access.target)}: ")
         for access in question.accesses:
             if access.by_command and access.action != "read":
-                self.print(f"  {access.action}s {escape(access.target)}\n", "yellow")
-        if question.command is None:
+                verb = "uses the network:" if access.action == "network" else f"{access.action}s"
+                self.print(f"  {verb} {escape(access.target)}\n", "yellow")
+        if question.command is None or question.files:
             rows = question.preview().splitlines(keepends=True)
             self.print_diff("".join(rows if whole else rows[:_MOST_LINES]))
             if len(rows) > _MOST_LINES and not whole:
@@ -65,12 +68,11 @@ class Display:
         if verdict.allow:
             self.print("A would save: " + "; ".join(verdict.allow.split("\n")), "dim")
 
-    def _print_command(self, access: Access, first: bool) -> None:
-        if first:
-            self.print(f"$ {escape_lines(access.target)}", "bold")
-        why = "; ".join(part for part in (_TIERS.get(access.tier, ""), access.why, access.doubt) if part)
-        if why:
-            self.print(f"  {'' if first else escape_lines(access.target) + ': '}{why}\n", "dim")
+    def _explain(self, access: Access, name: str) -> None:
+        """Say what stands out about a command, or a part of it."""
+        if access.tier == "destructive" or access.doubt:
+            destroys = "destroys" if access.tier == "destructive" else ""
+            self.print(f"  {name}{'; '.join(filter(None, (destroys, access.why, access.doubt)))}\n", "dim")
 
 
 class TerminalAsker:
@@ -167,14 +169,11 @@ def offer_keys(question: Question) -> str:
         keys += "h"
     if question.command_argument or any(file.editable for file in question.files):
         keys += "e"
-    return keys + ("v" if question.command is None and question.preview().count("\n") > _MOST_LINES else "")
+    return keys + (
+        "v" if (question.command is None or question.files) and question.preview().count("\n") > _MOST_LINES else ""
+    )
 
 
 def make_key_prompt(keys: str) -> str:
     """The line that a person answers with one key."""
     return " ".join(f"[{key}]{_KEYS[key]}" for key in keys) + " [?] "
-
-
-def _list_commands(question: Question) -> list[Access]:
-    """The whole command first, then its parts."""
-    return [access for access in question.accesses if access.action == "run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
@@ -21,6 +22,11 @@ _KINDS: dict[str, Kind] = {
     "PostToolUse": "after",
     "PostToolUseFailure": "failed",
     "Stop": "stop",
+    # Gemini CLI's names.
+    "BeforeAgent": "prompt",
+    "BeforeTool": "before",
+    "AfterTool": "after",
+    "AfterAgent": "stop",
 }
 
 
@@ -41,6 +47,10 @@ class Contract:
     read_only_modes: Sequence[str] = ("plan",)
     asks: bool = True
     """Whether a hook can have the person asked."""
+    wraps: bool = True
+    """Whether its shell can start Handrail once the agent has decided about a command."""
+    has_flat_answers: bool = False
+    """Whether a hook's decision stands at the top of its answer, as in Gemini CLI."""
     has_mounted_sandbox: bool = False
     """Whether its own sandbox consists of mounts and the network, and so can be seen from outside."""
 
@@ -68,6 +78,22 @@ CONTRACTS = {
         patches={"apply_patch": "patchText"},
         asks=False,
     ),
+    "gemini": Contract(
+        "gemini-cli",
+        commands={"run_shell_command": "command"},
+        edits={"replace": "file_path", "write_file": "file_path"},
+        reads={"read_file": "file_path"},
+        asks=False,  # it could, but waits forever where nobody is there to be asked
+        wraps=False,
+        has_flat_answers=True,
+    ),
+    "qwen": Contract(
+        "qwen-code",
+        commands={"run_shell_command": "command"},
+        edits={"edit": "file_path", "write_file": "file_path", "notebook_edit": "notebook_path"},
+        reads={"read_file": "file_path"},
+        wraps=False,
+    ),
 }
 
 
@@ -82,7 +108,7 @@ class HookEvent:
     tool: str
     arguments: Mapping[str, Any]
     call: str
-    """The agent's own id of the tool call."""
+    """The agent's own id of the tool call; without one, a name for its tool and arguments."""
     prompt: str
     mode: str
     fields: Mapping[str, Any]
@@ -94,15 +120,17 @@ class HookEvent:
         fields = json.loads(raw)
         if contract is None or not isinstance(fields, dict):
             raise ValueError("an unknown hook")
-        arguments = fields.get("tool_input")
+        given = fields.get("tool_input")
+        arguments = given if isinstance(given, dict) else {}
+        tool = str(fields.get("tool_name", ""))
         return cls(
             contract,
             _KINDS.get(str(fields.get("hook_event_name")), "other"),
             str(fields.get("session_id", "")),
             str(fields.get("cwd", "")),
-            str(fields.get("tool_name", "")),
-            arguments if isinstance(arguments, dict) else {},
-            str(fields.get("tool_use_id", "")),
+            tool,
+            arguments,
+            str(fields.get("tool_use_id") or _name_call(tool, arguments)),
             str(fields.get("prompt", "")),
             str(fields.get("permission_mode", "")),
             fields,
@@ -120,6 +148,13 @@ class HookEvent:
             return [named]
         text = self._get_argument(self.contract.patches)
         return _list_patched(text, self.tool in self.contract.commands) if text else ()
+
+    @property
+    def failure(self) -> str:
+        """Why the tool failed; empty if it did not."""
+        answer = self.fields.get("tool_response")
+        error = self.fields.get("error") or (answer.get("error") if isinstance(answer, dict) else "")
+        return str(error or "") or ("it failed" if self.kind == "failed" else "")
 
     @property
     def read(self) -> str:
@@ -146,15 +181,19 @@ def _list_patched(text: str, is_command: bool) -> list[str]:
     return [os.path.join(directory, path) for one in operations for path in one.paths]
 
 
-def decide(decision: Literal["deny", "ask"], why: str) -> bytes:
+def _name_call(tool: str, arguments: Mapping[str, Any]) -> str:
+    text = json.dumps([tool, arguments], sort_keys=True) if tool else ""
+    return f"{zlib.crc32(text.encode()):08x}" if text else ""
+
+
+def decide(contract: Contract, decision: Literal["deny", "ask"], why: str) -> bytes:
     """The answer of a hook that refuses a tool call, or has the person asked about it."""
-    return _write({"permissionDecision": decision, "permissionDecisionReason": why})
+    if contract.has_flat_answers:
+        return json.dumps({"decision": decision, "reason": why}).encode()
+    output = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": why}
+    return json.dumps({"hookSpecificOutput": output}).encode()
 
 
 def tell(line: str) -> bytes:
     """The answer of a hook that shows the person a line."""
     return json.dumps({"systemMessage": line}).encode() if line else b""
-
-
-def _write(output: Mapping[str, Any]) -> bytes:
-    return json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}).encode()

@@ -9,8 +9,8 @@ from handrail.cli.output import Stop
 
 _ABOUT = """\
 Connect the agents you use to Handrail. They keep their own tools and questions: their commands run in drafts, their
-edits are recorded, and `handrail undo` takes back either. Without a name, attach finds the agents on this machine and
-asks once. `handrail detach` restores their configuration."""
+edits are recorded, and `handrail undo` undoes both. Without a name, attach finds the agents on this machine and asks
+once. `handrail detach` restores their configuration."""
 
 _EXAMPLES = """\
 examples:

@@ -31,26 +31,35 @@ class ProbeResult:
     fix: str = ""
 
 
-def probe(program: str | None, how: Mapping[str, Any]) -> ProbeResult:
-    """Run the installed agent once, or twice if its hooks need trust; ``how`` is its `probe` in `clients.toml`."""
+def probe(program: str | None, how: Mapping[str, Any], *, wraps: bool = True) -> ProbeResult:
+    """Run the installed agent once, or twice if its hooks need trust; ``how`` is its `probe` in `clients.toml`.
+
+    ``wraps``: whether its commands are expected to run in drafts.
+    """
     trust = how.get("trust", "")
     if not program:
         return ProbeResult(None, "not tried, because it is not on the search path", trust)
-    result = _run(program, how, how["words"])
-    if result.works or not trust or not _run(program, how, [*how["trusting"], *how["words"]]).works:
+    result = _run(program, how, how["words"], wraps)
+    if result.works or not trust or not _run(program, how, [*how["trusting"], *how["words"]], wraps).works:
         return result
     return ProbeResult(False, "it runs Handrail's hooks only after you trust them", trust)
 
 
-def _run(program: str, how: Mapping[str, Any], words: list[str]) -> ProbeResult:
+def _run(program: str, how: Mapping[str, Any], words: list[str], wraps: bool) -> ProbeResult:
     from handrail_demo.scripted_server import ScriptedServer
 
     with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder, ScriptedServer(_use_shell(how)) as model:
-        project = os.path.realpath(folder)
+        project, settings = os.path.join(os.path.realpath(folder), "project"), os.path.join(folder, "settings.json")
+        os.mkdir(project)
+        with open(settings, "w", encoding="utf-8") as file:
+            file.write(how.get("settings", ""))
         given = [word.replace("{model}", model.url) for word in words]
         # The model is no proxy, so an agent reaches nothing else meanwhile, and no account is used.
         offline = dict.fromkeys(_PROXIES, model.url) | {"NO_PROXY": "127.0.0.1", "npm_config_fetch_retries": "0"}
-        variables = {key: value.replace("{model}", model.url) for key, value in how["environment"].items()}
+        variables = {
+            key: value.replace("{model}", model.url).replace("{settings}", settings)
+            for key, value in how["environment"].items()
+        }
         try:
             done = subprocess.run(  # noqa: S603 - the agent that the person attaches
                 [program, *given],
@@ -69,7 +78,7 @@ def _run(program: str, how: Mapping[str, Any], words: list[str]) -> ProbeResult:
         if not os.path.exists(os.path.join(project, "probe.txt")):
             last = done.stdout.decode("utf-8", "replace").strip().rpartition("\n")[2]
             return ProbeResult(False, f"it did not run the command: {escape(last)[:200]}")
-        return _read_journal(project)
+        return _read_journal(project, wraps)
 
 
 def _use_shell(how: Mapping[str, Any]) -> Script:
@@ -88,14 +97,14 @@ def _use_shell(how: Mapping[str, Any]) -> Script:
     return answer
 
 
-def _read_journal(project: str) -> ProbeResult:
+def _read_journal(project: str, wraps: bool) -> ProbeResult:
     from handrail.journal import JournalFailed
     from handrail.journal.queries import JournalReader
-    from handrail.journal.store import get_default_path
+    from handrail.journal.store import get_default_path, has_journal
 
     unused = ProbeResult(False, "its command ran without Handrail: this version does not use the hooks")
     path = get_default_path(find_state())
-    if not os.path.exists(path):
+    if not has_journal(path):
         return unused
     try:
         with JournalReader(path) as reader:
@@ -104,6 +113,8 @@ def _read_journal(project: str) -> ProbeResult:
                 return unused
             if reader.read_files(call.seq):
                 return ProbeResult(True, "its commands run in drafts, and can be undone")
+            if not wraps:
+                return ProbeResult(True, "its edits can be undone; its commands are only recorded")
             why = escape(call.output or "no draft").rstrip(".")
             return ProbeResult(False, f"its commands are recorded, but cannot be undone: {why}")
     except JournalFailed as error:

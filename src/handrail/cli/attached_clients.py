@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from handrail.attach import launcher
+from handrail.cli import attach_skill
 from handrail.cli.attach_probe import probe
 from handrail.cli.common import find_state
 from handrail.cli.configuration_errors import explain_failures
@@ -46,6 +47,8 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
 
     ``required``: whether the tools of attached agents fail when the helper cannot be reached.
     """
+    from handrail.attach.contracts import CONTRACTS
+
     client = _find_client(name)
     launcher.write(find_state(), required=required)
     files = _list_files(name, client)
@@ -60,7 +63,8 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
         write(f"{client.name} is {'attached' if is_new else 'already attached'}: {escape(file.path)}\n")
         for command in others:
             write(f"Another hook sees its commands: {escape(command)}. What it rewrites runs without Handrail.\n")
-    tried = probe(program, client.probe)
+    attach_skill.install(client.find_skill_place(os.environ))
+    tried = probe(program, client.probe, wraps=CONTRACTS[name].wraps)
     write(f"Tried {client.name}: {tried.detail}{f'; {tried.fix}' if tried.fix else ''}.\n")
     write(f"`handrail undo` undoes what it does; `handrail detach {name}` disconnects it.\n")
 
@@ -68,7 +72,8 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
 def detach(name: str) -> None:
     """Take the settings of one agent back; raises `Stop` if a file cannot be changed."""
     client = _find_client(name)
-    for file in _list_files(name, client):
+    attach_skill.remove(client.find_skill_place(os.environ))
+    for file in reversed(_list_files(name, client)):  # the first has made the directories
         with explain_failures(file.path, Stop):
             was_there, is_gone = file.remove()
         where = escape(file.path)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from handrail.model import Result
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
 
@@ -119,7 +119,7 @@ def _read_lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
         raise Stop(f"{escape(name)} reading failed: {error.strerror}") from None
 
 
-def _answer(session: Session, line: bytes) -> str:
+def _answer(session: AnySession, line: bytes) -> str:
     try:
         name, tool, arguments = _parse_line(line)
     except Malformed as error:

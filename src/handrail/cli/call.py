@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from handrail.dialects import Dialect
     from handrail.model import Result
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _NOT_RUN = 125  # as `env` and `timeout` say that they could not start a command
 _EXIT = {"ok": 0, "partial": 0, "error": 1, "denied": 3}
@@ -171,7 +171,7 @@ def _parse_json(raw: bytes, place: str) -> Mapping[str, Any]:
 _SAMPLE = '{"file_path": "README.md"}'
 
 
-def _read_first(session: Session, tool: str, arguments: Mapping[str, Any]) -> None:
+def _read_first(session: AnySession, tool: str, arguments: Mapping[str, Any]) -> None:
     """Read the file that the call names first. If that fails, the call itself will say why."""
     from handrail.errors import ToolError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from handrail.dialects import Dialect
     from handrail.model import Approve
+    from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
@@ -38,7 +38,10 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        self.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=_measure_terminal() - 2)
+        from handrail.cli.help import measure_help, wrap_help
+
+        self.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=measure_help())
+        self.description, self.epilog = wrap_help(self.description or ""), wrap_help(self.epilog or "")
         for action in self._actions:
             if values := list_values(action):
                 action.help = f"{action.help}: {', '.join(values)}"
@@ -49,17 +52,6 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
-
-
-def _measure_terminal() -> int:
-    """The columns of the terminal. `shutil`, which argparse asks, is slow to import."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (ValueError, OSError):  # closed, or no terminal
-        return 80
 
 
 def list_later(action: argparse.Action, find_values: Callable[[], Sequence[str]]) -> None:
@@ -80,11 +72,20 @@ def list_modes() -> Sequence[str]:
 
 
 def list_dialects() -> Sequence[str]:
-    """The dialects that come with Handrail, without importing the package that reads them: help is fast."""
+    """The dialects to choose from, without importing the package that reads them: help is fast.
+
+    Those made for one document say `unlisted`; they stay available by name.
+    """
+    from glob import glob
+
     import handrail
 
-    folder = os.path.join(os.path.dirname(handrail.__file__), "dialects")
-    return sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, "tools.toml")))
+    names = []
+    for path in glob(os.path.join(os.path.dirname(handrail.__file__), "dialects", "*", "tools.toml")):
+        with open(path, encoding="utf-8") as file:
+            if "\nunlisted = true\n" not in file.read(1000):
+                names.append(os.path.basename(os.path.dirname(path)))
+    return sorted(names)
 
 
 def add_dialect(parser: argparse.ArgumentParser) -> None:
@@ -161,21 +162,33 @@ def open_session(
     options: argparse.Namespace,
     approve: Approve | None = None,
     *,
+    on_event: OnEvent | None = None,
+    before_call: BeforeCall | None = None,
+    after_call: AfterCall | None = None,
+) -> AnySession:
+    """A session as the options and the user's configuration ask for it, here or on another machine."""
+    if not getattr(options, "at", ""):
+        return open_local_session(options, approve, on_event=on_event, before_call=before_call, after_call=after_call)
+    from handrail.cli.remote import connect
+
+    asked = approve or _ask_attached(options.workspace, open_config().settings)
+    return connect(options, options.dialect, getattr(options, "matching", None), asked, on_event)
+
+
+def open_local_session(
+    options: argparse.Namespace,
+    approve: Approve | None = None,
+    *,
     draft: bool = False,
     on_event: OnEvent | None = None,
     before_call: BeforeCall | None = None,
     after_call: AfterCall | None = None,
 ) -> Session:
-    """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
+    """A session on this machine; with ``draft`` there must be drafts."""
     from dataclasses import replace
 
     config = open_config()
     settings = config.settings
-    if getattr(options, "at", ""):
-        from handrail.cli.remote import connect
-
-        asked = approve or _ask_attached(options.workspace, settings)
-        return connect(options, options.dialect, getattr(options, "matching", None), asked, on_event)
     if draft:
         settings = replace(settings, drafts=True, sandbox="namespaces", sandbox_required=True)
     if getattr(options, "matching", None):

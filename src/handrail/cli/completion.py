@@ -67,11 +67,20 @@ def describe_commands() -> list[CompletedCommand]:
     """All commands with their options, from their parsers."""
     from handrail.cli import COMMANDS
 
-    described = []
+    described: dict[str, CompletedCommand] = {}
     for name, (module, about) in COMMANDS.items():
         own: argparse.ArgumentParser = import_module(f"handrail.cli.{module}").parser()
-        described.append(CompletedCommand(name, about, tuple(map(_describe_option, own._actions))))
-    return described
+        options = tuple(map(_describe_option, own._actions))
+        first, _, second = name.partition(" ")
+        if second:  # `log show`: its options are offered after `log`, like the word itself
+            above = described[first]
+            seen = {option.names for option in above.options if option.names}
+            new = tuple(option for option in options if option.names and option.names not in seen)
+            word = CompletedOption((), about, "values", (second,))
+            described[first] = above._replace(options=(*above.options, word, *new))
+        else:
+            described[name] = CompletedCommand(name, about, options)
+    return list(described.values())
 
 
 def _describe_option(action: argparse.Action) -> CompletedOption:

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from handrail.cli.common import CommandParser, open_dialect
+from handrail.cli.common import CommandParser, list_dialects, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import estimate_tokens
 from handrail.text.display import escape
@@ -55,9 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(as_json: bool) -> int:
-    from handrail import dialects
-
-    dialect_rows = [describe_dialect(open_dialect(name)) for name in dialects.names()]
+    dialect_rows = [describe_dialect(open_dialect(name)) for name in list_dialects()]
     if as_json:
         write(as_document(dialect_rows))
         return 0

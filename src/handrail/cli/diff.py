@@ -1,4 +1,4 @@
-"""`handrail diff`: what changed between two calls."""
+"""`handrail log diff`: what changed between two calls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Only files that calls have changed are compared, in the workspace of the first c
 
 _EXAMPLES = """\
 examples:
-  handrail diff 17..25     what calls 18 to 25 changed, all together
-  handrail diff 17         what has changed since call 17, up to now
+  handrail log diff 17..25     what calls 18 to 25 changed, all together
+  handrail log diff 17         what has changed since call 17, up to now
 
 exit codes: 0 done, 1 the journal cannot be read, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = CommandParser("diff", _ABOUT, _EXAMPLES)
+    parser = CommandParser("log diff", _ABOUT, _EXAMPLES)
     parser.add_argument("calls", metavar="CALL..CALL", help="numbers of calls in `handrail log`, or their ids")
     add_journal(parser)
     return parser
@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     from handrail.journal import JournalFailed
+    from handrail.journal.call_changes import iterate_changing_calls, summarize_call
     from handrail.journal.past_files import make_net_diff
 
     names = options.calls.removesuffix("..").split("..")
@@ -39,13 +40,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{escape(options.calls)} is no range of calls; give CALL..CALL, or CALL for all since then")
     with open_reader(options) as reader:
         try:
-            known = [(name, reader.summarize_call(name)) for name in names]
+            known = [(name, summarize_call(reader, name)) for name in names]
             for name, call in known:
                 if call is None:
                     raise UsageError(escape(reader.describe_unknown(name)))
             (first, home), *later = [call for _, call in known if call]
             last = later[0][0].seq if later else None
-            changes = reader.iterate_changing_calls(first=first.seq + 1, before=last and last + 1, workspace=home)
+            changes = iterate_changing_calls(reader, first=first.seq + 1, before=last and last + 1, workspace=home)
             if diff := make_net_diff(reader, list(changes), home, last):
                 write(Screen(sys.stdout).render(*paint_diff(diff)))
         except JournalFailed as error:

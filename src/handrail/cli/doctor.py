@@ -265,12 +265,13 @@ def _run_checks(workspace: str) -> Iterator[Check]:
 
 def _check_attached() -> Iterator[Check]:
     """Try each attached agent with a harmless command."""
+    from handrail.attach.contracts import CONTRACTS
     from handrail.cli.attach_probe import probe
     from handrail.cli.attached_clients import list_attached, list_installed
 
     installed = list_installed()
     for name, client in list_attached().items():
-        tried = probe(installed.get(name), client.probe)
+        tried = probe(installed.get(name), client.probe, wraps=CONTRACTS[name].wraps)
         needed = tried.works is not None
         yield Check(f"attached {client.name}", bool(tried.works), tried.detail, tried.fix, needed, "attach")
 
@@ -280,19 +281,21 @@ def _check_journal(configured: str | None) -> Check:
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
     from handrail.journal import JournalFailed
-    from handrail.journal.database import list_set_aside
+    from handrail.journal.index import list_lost
     from handrail.journal.queries import JournalReader
+    from handrail.journal.repair import list_damaged
     from handrail.journal.store import get_default_path
 
     try:
         path = get_default_path(state_directory(configured))
     except (ToolError, OSError):
         return Check("journal", True, "none: there is no state directory")
-    if aside := list_set_aside(path):
-        detail = f"it was damaged and set aside as {escape(aside[-1])}; a new one was started"
+    if lost := list_lost(path):
+        detail = f"its logs are gone; {escape(lost[-1])} is what was known of them"
         return Check("journal", False, detail, "delete that file when you no longer need it", True, "journal")
-    if not os.path.exists(path):
-        return Check("journal", True, "none yet")
+    if damaged := list_damaged(path):
+        detail = f"a damaged log was set aside as {escape(damaged[-1])}"
+        return Check("journal", False, detail, "delete that file when you no longer need it", True, "journal")
     try:
         with JournalReader(path) as reader:
             count = reader.count_entries()
@@ -300,10 +303,14 @@ def _check_journal(configured: str | None) -> Check:
                 return Check("journal", True, f"{count} entries; `handrail log verify` checks them")
             broken = reader.list_broken()
     except JournalFailed as error:
-        return Check("journal", False, escape(f"{path}: {error.why}"), "the next call sets it aside", True, "journal")
+        if error.why == "there is no journal yet":
+            return Check("journal", True, "none yet")
+        return Check("journal", False, escape(f"{path}: {error.why}"), "handrail journal repair", True, "journal")
     if broken:
         first = f"call {broken[0].seq}: {broken[0].why}"
-        return Check("journal", False, f"{len(broken)} damaged rows, {first}", "handrail log verify", True, "journal")
+        return Check(
+            "journal", False, f"{len(broken)} damaged places, {first}", "handrail journal repair", True, "journal"
+        )
     return Check("journal", True, f"{count} entries, every hash matches")
 
 

@@ -28,8 +28,8 @@ ways on one project, each in its own draft; you compare them and keep one.
   new NAME [--count N]     create a draft, or N of them: NAME-1, NAME-2 and so on
   list                     the drafts of this workspace, with the number of their changes
   diff NAME                the changes of a draft as a diff
-  run NAME -- COMMAND      run any program that sees the draft in the place of the workspace
-  keep NAME [PATH ...]     carry its changes over into the workspace, all or those of some paths
+  run NAME -- COMMAND      run a program that sees the draft instead of the workspace
+  keep NAME [PATH ...]     apply its changes to the workspace, all or those of some paths
   drop NAME                delete it
 
 `handrail chat`, `run`, `call`, `batch` and `mcp` take --draft NAME: all tools of that session see the draft. Its calls

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from handrail.fleet.cluster import Fleet
     from handrail.fleet.worker import FleetResult
     from handrail.fleet.workspaces import FleetWorkspace
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _ABOUT = """\
 Run tasks in many workspaces, several at once. Each line of TASKS.jsonl is one task:
@@ -101,7 +101,7 @@ def _run_tasks(fleet: Fleet, workspaces: Sequence[FleetWorkspace], options: argp
     return 0 if passed == len(workspaces) else 1
 
 
-def do_task(session: Session, workspace: FleetWorkspace) -> dict[str, Any]:
+def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, Any]:
     """Make the calls of the task of a workspace, or have a model work on its prompt; then its check."""
     from handrail.model import as_json
 
@@ -121,7 +121,7 @@ def do_task(session: Session, workspace: FleetWorkspace) -> dict[str, Any]:
     return value
 
 
-def _work_on_prompt(session: Session, task: Mapping[str, Any]) -> dict[str, Any]:
+def _work_on_prompt(session: AnySession, task: Mapping[str, Any]) -> dict[str, Any]:
     """Have a model work on a prompt; raises `ModelError`, which is the error of the task."""
     from handrail.agent.history import History
     from handrail.agent.loop import Agent, AgentLimits, estimate_tools

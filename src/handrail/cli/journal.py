@@ -1,4 +1,4 @@
-"""`handrail journal`: how far the local journal was sent to the shared one; send it now; prepare the database."""
+"""`handrail journal`: how far the local journal was sent to the shared one; send it; prepare the database; repair."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ The shared journal: a PostgreSQL database to which many machines send their jour
   status    how far the local journal was sent, what is outstanding, and why the last attempt failed
   ship      send what is outstanding now, and wait for it; --follow goes on
   migrate   create or upgrade the tables in the database; needs a role that may do that
+  repair    set damaged logs of the local journal aside, and keep what can be read of them
 
 Sessions send their records in the background, so none of these is needed where processes live for a while. The
 journals of named drafts, and of the workspaces of fleets on this machine, are sent as well. The setting `journal` names
@@ -37,6 +38,7 @@ examples:
   handrail journal ship
   handrail journal ship --follow                                 for a service beside short processes
   handrail journal migrate --to postgresql://owner@db/records    with the password in ~/.pgpass
+  handrail journal repair                                        after `handrail log verify` found damage
 
 exit codes: 0 done, 1 the database cannot be reached or refuses, 2 wrong usage"""
 
@@ -47,7 +49,9 @@ _LONGEST_PAUSE = 60.0
 
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("journal", _ABOUT, _EXAMPLES)
-    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="status, ship or migrate")
+    parser.add_argument(
+        "what", metavar="WHAT", choices=sorted([*_ACTIONS, "repair"]), help="status, ship, migrate or repair"
+    )
     parser.add_argument("--to", metavar="URL", help="the shared journal (default: the setting `journal`)")
     parser.add_argument("--follow", action="store_true", help="ship: keep running; Ctrl-C stops")
     parser.add_argument("--as-new", action="store_true", help="ship: register a copied journal under a new name")
@@ -60,8 +64,10 @@ def run(options: argparse.Namespace) -> int:
     from handrail.journal import JournalFailed
     from handrail.settings.journal_address import JournalAddress
 
-    address = JournalAddress.parse(check_url(options.to) if options.to is not None else configured_journal())
     try:
+        if options.what == "repair":
+            return _repair()
+        address = JournalAddress.parse(check_url(options.to) if options.to is not None else configured_journal())
         return _ACTIONS[options.what](options, address)
     except JournalFailed as error:
         raise describe_journal_error(error) from None
@@ -96,14 +102,9 @@ def _read_journal_status(path: str, address: JournalAddress) -> dict[str, Any]:
     from dataclasses import asdict
 
     from handrail.journal.shipping import LocalJournal
-    from handrail.journal.spool import get_spool_path
 
-    with contextlib.closing(LocalJournal(path, address)) as local:
-        state = local.read_state()
-        outstanding = local.count_outstanding(state.n)
-    with contextlib.suppress(FileNotFoundError), open(get_spool_path(path), "rb") as spool:
-        outstanding += spool.read().count(b"\n")
-    return {"journal": path, "outstanding": outstanding, **asdict(state)}
+    local = LocalJournal(path, address)
+    return {"journal": path, "outstanding": local.count_outstanding(), **asdict(local.read_state())}
 
 
 def _list_journals() -> list[str]:
@@ -113,7 +114,9 @@ def _list_journals() -> list[str]:
 
     state = find_state()
     places = [state, *sorted(glob(os.path.join(escape_pattern(state), "fleet", "*", "work", "*", "state")))]
-    return [path for place in places for path in sorted(glob(os.path.join(escape_pattern(place), "journal", "*.db")))]
+    databases = {path for place in places for path in glob(os.path.join(escape_pattern(place), "journal", "*.db"))}
+    logs = {path for place in places for path in glob(os.path.join(escape_pattern(place), "journal", "*.db.logs"))}
+    return sorted(databases | {path.removesuffix(".logs") for path in logs}, key=lambda path: (path.count("/"), path))
 
 
 def describe_status(status: dict[str, Any]) -> str:
@@ -158,14 +161,13 @@ def _ship_once(address: JournalAddress, as_new: bool) -> int:
     try:
         with contextlib.closing(PostgresDatabase(address)) as database:
             for path in _list_journals():
-                with contextlib.closing(LocalJournal(path, address)) as local:
-                    if as_new:
-                        local.renew_id()
-                    shipped += ship_all(local, database, _report_progress if on_terminal(sys.stderr) else None)
+                local = LocalJournal(path, address)
+                if as_new:
+                    local.renew_id()
+                shipped += ship_all(local, database, _report_progress if on_terminal(sys.stderr) else None)
     except JournalFailed as error:
-        if os.path.isfile(path):
-            with contextlib.closing(LocalJournal(path, address)) as local:
-                note_failure(local, error.why, time.time())
+        with contextlib.suppress(JournalFailed):
+            note_failure(LocalJournal(path, address), error.why, time.time())
         raise
     return shipped
 
@@ -183,6 +185,18 @@ def _migrate(options: argparse.Namespace, address: JournalAddress) -> int:  # no
     done = "are created or upgraded" if steps else "were ready"
     write(f"the tables of tenant {address.tenant} {done}: version {VERSION}\n")
     return 0
+
+
+def _repair() -> int:
+    from handrail.journal.repair import repair_logs
+
+    left = 0
+    for path in _list_journals():
+        for one in repair_logs(path):
+            left += one.set_aside == ""
+            saved = f"{one.saved} entries kept, set aside as {escape(one.set_aside)}"
+            write(f"{escape(one.log)}: {saved if one.set_aside else 'in use by a running session, left alone'}\n")
+    return 1 if left else 0
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace, JournalAddress], int]] = {

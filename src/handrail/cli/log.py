@@ -1,4 +1,4 @@
-"""`handrail log`: the calls in the journal, one a line; `handrail log verify`: whether the journal is whole."""
+"""`handrail log`: the calls in the journal, one a line."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\
-Show the recorded calls of this project, refusals included, newest last; --all shows those of all projects.
+List the recorded calls of this project, refusals included, newest last; --all lists those of all projects.
 
-The first column is the number of the call, for `handrail show` and `handrail undo`. Numbers give the order, even if
+  show CALL [PATH]     one call with its diff and answer; or a file as it was right after it
+  diff CALL..CALL      what changed between two calls
+  stats                figures for each tool
+  verify               check that nobody changed the journal
+
+The first column is the number of the call, for `handrail log show` and `handrail undo`. Numbers give the order, even if
 the clock was set back. `unfinished` marks a call that is still running or was killed.
 
-`handrail log verify` checks the hash chain over all rows and reports each row that does not match. It detects
-rows that were changed, added or deleted, also at the end. It cannot detect somebody who can write both the journal
-and its anchor and recomputes every hash.
-
---shared shows the calls of all machines that send theirs to the shared journal, in the order of their arrival, and
-verifies the chain of each machine."""
+--shared lists the calls of all machines that send theirs to the shared journal, in the order of their arrival."""
 
 _EXAMPLES = """\
 examples:
@@ -36,7 +36,7 @@ examples:
   handrail log --all                the last 20 calls in any project
   handrail log --follow             the same, then each new call as it ends
   handrail log --limit 0 --json     all of them, as JSON lines
-  handrail log verify
+  handrail log show 17              call 17 in full
   handrail log --shared             the last 20 calls of all machines
 
 exit codes: 0 done, 1 the journal is damaged or cannot be read, 2 wrong usage"""
@@ -47,7 +47,6 @@ _PAUSE = 0.25
 
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("log", _ABOUT, _EXAMPLES)
-    parser.add_argument("what", metavar="verify", nargs="?", help="check that the journal was not modified")
     parser.add_argument(
         "--follow", action="store_true", help="keep running and show each call as it ends; Ctrl-C stops"
     )
@@ -148,32 +147,13 @@ def describe_journal_error(error: Any) -> Stop:
 def run(options: argparse.Namespace) -> int:
     from handrail.journal import JournalFailed
 
-    if options.what not in (None, "verify"):
-        raise UsageError(f"{escape(options.what)} is not an argument of log; did you mean verify, or `handrail show`?")
     if options.limit < 0:
         raise UsageError("--limit must be 0 or more")
     with open_reader(options) as reader:
         try:
-            return _verify(reader, options.json) if options.what else _log(reader, options)
+            return _log(reader, options)
         except JournalFailed as error:
             raise describe_journal_error(error) from None
-
-
-def _verify(reader: JournalReader, as_json: bool) -> int:
-    broken = reader.list_broken()
-    if as_json:
-        for one in broken:
-            write(as_line(one._asdict()) + "\n")
-        if not broken:
-            write(as_line({"seq": None, "why": None}) + "\n")
-    elif broken:
-        for one in broken:
-            where = f"call {one.seq}: " if one.seq else ""
-            write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{one.why}", "")))
-    else:
-        count = reader.count_entries()
-        write(Screen(sys.stdout).render(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
-    return 1 if broken else 0
 
 
 def _log(reader: JournalReader, options: argparse.Namespace) -> int:
@@ -186,6 +166,8 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
         shown = True
         if not _show_row(row, reader, screen, options.json):
             return 0
+    if damage := reader.list_damage():
+        warn(f"(the journal is damaged: {escape(damage[0].why)}; `handrail journal repair` keeps what can be read)")
     if project and not shown and newest:
         warn(f"(no calls in {escape(project)} yet; --all shows those of all projects)")
     while options.follow:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handrail.model import Approve
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _ABOUT = """\
 Serve the tools of a dialect over MCP on stdin and stdout, for any client of the Model Context Protocol (2024-11-05 to
@@ -191,7 +191,7 @@ def run(options: Options) -> int:
     return StdioServer(channel, specs, place, opened, options.structured).run()
 
 
-def _open_session(options: Options, approve: Approve) -> Session:
+def _open_session(options: Options, approve: Approve) -> AnySession:
     import argparse
 
     from handrail.cli.common import open_session

@@ -12,7 +12,7 @@ from handrail.cli.common import (
     add_dialect,
     add_workspace,
     find_state,
-    open_session,
+    open_local_session,
     parse_json,
     require_directory,
 )
@@ -92,7 +92,7 @@ def _explain(options: argparse.Namespace) -> int:
         arguments = parse_json(os.fsencode(text))
     except ValueError as error:
         raise UsageError(f'the arguments are not valid JSON: {error}; such as {{"file_path": "a.py"}}') from None
-    with open_session(options) as session:
+    with open_local_session(options) as session:
         policy, bare = (
             _build_policy(session, options.mode, files),
             _build_policy(session, options.mode, files, hides=False),
@@ -122,14 +122,15 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
 def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
     from handrail.policy.judge import RulePolicy
 
-    confined, masked = lambda: session.command_host().confined, lambda: hides and session.command_host().hides
+    host = session.command_host
+    confined, masked = lambda: host().sandbox.confined, lambda: hides and host().sandbox.hides
     return RulePolicy(
         session.workspace.roots,
         mode,
         files,
         confined=confined,
         masked=masked,
-        offline=lambda: session.command_host().offline,
+        offline=lambda: session.command_host().network.offline,
         tracked=session.tracked_files,
     )
 

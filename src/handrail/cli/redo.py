@@ -10,8 +10,8 @@ from handrail.cli.undo import add_preview, take_back
 _ABOUT = """\
 Redo what the newest undo in this workspace took back. A second `handrail redo` redoes the undo before it.
 
-Once something else has changed, the undos before it are no longer redone this way; `handrail undo` with the number of
-an undo still does it. A file that has changed since is not overwritten but reported."""
+After a new change, `handrail undo` with the number of an undo redoes it. Files that have changed since are left alone
+and named."""
 
 _EXAMPLES = """\
 examples:

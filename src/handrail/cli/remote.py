@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from handrail.model import Approve
     from handrail.pipeline.events import OnEvent
     from handrail.pipeline.remote_session import RemoteSession
-    from handrail.pipeline.session import Session
 
-_COMMANDS = ("call", "batch", "mcp", "chat", "run", "web", "undo", "redo")
+_HERE = ("call", "batch", "mcp", "chat", "run", "web", "undo", "redo")
+"""Commands that run here, over a session on the other machine."""
+THERE = ("log", "show", "diff", "stats", "draft", "try", "doctor")
+"""Commands that run on the other machine, and show here what they print."""
 
 
 def take_address(words: list[str]) -> tuple[str, list[str]]:
@@ -29,8 +31,8 @@ def take_address(words: list[str]) -> tuple[str, list[str]]:
         at = rest.pop(0)
     if not at or not rest:
         raise UsageError("--at needs a URL and a command: handrail --at ssh://host/path call Read file_path=a.py")
-    if rest[0] not in _COMMANDS:
-        raise UsageError(f"--at does not work with {escape(rest[0])}; it works with {', '.join(_COMMANDS)}")
+    if rest[0] not in (*_HERE, *THERE):
+        raise UsageError(f"--at does not work with {escape(rest[0])}; it works with {', '.join((*_HERE, *THERE))}")
     check_address(at)
     return at, rest
 
@@ -58,25 +60,44 @@ def refuse_local_options(options: Any) -> None:
             raise UsageError(f"{option} is for this machine, and --at for another one: the URL has the path there")
 
 
+def run_there(at: str, words: list[str]) -> int:
+    """Run a command on the other machine, with the terminal of this one."""
+    import subprocess
+    import sys
+
+    from handrail.programs import resolve_words
+    from handrail.remote.address import make_command
+
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        command = resolve_words(make_command(at, words, terminal=terminal))
+        code = subprocess.run(command, check=False).returncode  # noqa: S603 - ssh, docker or kubectl
+    except OSError as error:
+        raise Stop(f"cannot connect to {escape(at)}: {escape(str(error))}") from None
+    if code == 127:
+        raise Stop(f"Handrail is not installed at {escape(at)}; if it is, give its path with ?handrail=PROGRAM")
+    return code
+
+
 def connect(
     options: argparse.Namespace, dialect: str, matching: Any, approve: Approve | None, on_event: OnEvent | None
-) -> Session:
+) -> RemoteSession:
     """The session of a command on another machine; raises `Stop`."""
-    from handrail.pipeline.remote_session import RemoteSession
+    from handrail.pipeline.remote_session import connect as open_connection
 
     mode = getattr(options, "mode", None)
     with _stopping(options.at):
-        return RemoteSession(
+        return open_connection(
             options.at, dialect=dialect, mode=mode, matching=matching, approve=approve, on_event=on_event
         )
 
 
 def connect_for_pages(at: str) -> RemoteSession:
     """A session whose server answers requests for the pages of its machine; raises `Stop`."""
-    from handrail.pipeline.remote_session import RemoteSession
+    from handrail.pipeline.remote_session import connect as open_connection
 
     with _stopping(at):
-        session = RemoteSession(at, mode="full")
+        session = open_connection(at, mode="full")
         try:
             session.request("pages")
         except BaseException:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from handrail.pipeline.session import Session
 
 _ABOUT = """\
-Serve the tools of a workspace to one client over stdin and stdout: `Session.connect(URL)` and `handrail --at URL` start
-this on the machine with the files. It ends with its client.
+Serve the tools of a workspace to one client over stdin and stdout: `handrail.connect(URL)` and `handrail --at URL`
+start this on the machine with the files. It ends with its client.
 
 The rules of this machine hold, and --mode is the most that the client can have; the client's own rules and mode hold as
 well, and the stricter verdict wins. Questions go to the client."""

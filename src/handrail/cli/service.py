@@ -1,4 +1,4 @@
-"""`handrail service`: the resident helper of attached agents."""
+"""`handrail attach service`: the resident helper of attached agents."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ one per user, and it ends when no agent has used it for a while: there is no nee
 
 _EXAMPLES = """\
 examples:
-  handrail service --idle 60    end a minute after the last agent
+  handrail attach service --idle 60    end a minute after the last agent
 
 exit codes: 0 nobody needs it any more, 1 another one is running"""
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = CommandParser("service", _ABOUT, _EXAMPLES)
+    parser = CommandParser("attach service", _ABOUT, _EXAMPLES)
     parser.add_argument(
         "--idle", metavar="SECONDS", type=float, default=600.0, help="end after this time without an agent"
     )

@@ -1,4 +1,4 @@
-"""`handrail show`: one call of the journal in full, or a file as it was after it."""
+"""`handrail log show`: one call of the journal in full, or a file as it was after it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ beginning of the result. With PATH, print that file as it was right after the ca
 
 _EXAMPLES = """\
 examples:
-  handrail show 17            by its number in `handrail log`
-  handrail show toolu_01AB    by the id that the model's framework gave it
-  handrail show 17 --json
-  handrail show 17 a.py       a.py as it was after call 17"""
+  handrail log show 17            by its number in `handrail log`
+  handrail log show toolu_01AB    by the id that the model's framework gave it
+  handrail log show 17 --json
+  handrail log show 17 a.py       a.py as it was after call 17"""
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = CommandParser("show", _ABOUT, _EXAMPLES)
+    parser = CommandParser("log show", _ABOUT, _EXAMPLES)
     parser.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
     parser.add_argument("path", metavar="PATH", nargs="?", help="a file: print it as it was right after the call")
     parser.add_argument("--json", action="store_true", help="print it as JSON")

@@ -1,4 +1,4 @@
-"""`handrail stats`: figures over the calls in the journal."""
+"""`handrail log stats`: figures over the calls in the journal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Tokens are estimated as characters divided by four. `in` counts the arguments, `
 
 _EXAMPLES = """\
 examples:
-  handrail stats
-  handrail stats --session 3f9a1c20 --json"""
+  handrail log stats
+  handrail log stats --session 3f9a1c20 --json"""
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = CommandParser("stats", _ABOUT, _EXAMPLES)
+    parser = CommandParser("log stats", _ABOUT, _EXAMPLES)
     parser.add_argument("--session", metavar="S", default="", help="only the calls of this session")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     add_project(parser)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 
 from handrail.cli.common import find_state
+from handrail.cli.help import measure_terminal
 from handrail.cli.minimal import write
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, JournalReader
+    from handrail.journal.timeline import TimelineTurn
 
 _MOST_CALLS = 500
 """Calls of today that are looked at."""
-_MOST_SESSIONS = 8
+_MOST_LINES = 8
+"""For the turns of today: a prompt takes a line of its own."""
 _MOST_DRAFTS = 5
 _START = """\
 Nothing is recorded here yet.
@@ -31,12 +33,12 @@ def show_status() -> int:
     """Print the status of the current directory, in at most 20 lines."""
     from handrail.journal import JournalFailed
     from handrail.journal.queries import JournalReader
-    from handrail.journal.store import get_default_path
+    from handrail.journal.store import get_default_path, has_journal
 
     project = os.path.realpath(".")
     path = get_default_path(find_state())
     attached = _list_attached()
-    if not os.path.exists(path):
+    if not has_journal(path):
         write("\n".join([*attached, _START]))
         return 0
     try:
@@ -62,41 +64,39 @@ def _list_attached() -> list[str]:
 
 
 def _describe_today(reader: JournalReader, calls: list[CallRow]) -> list[str]:
-    from handrail.journal.browse import read_source
+    from handrail.journal.timeline import group_turns
 
     midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)) * 1e9
-    sessions: dict[str, list[CallRow]] = {}
-    for call in calls:
-        if call.time >= midnight:
-            sessions.setdefault(call.session, []).append(call)
-    if not sessions:
+    turns = group_turns(reader, [call for call in calls if call.time >= midnight])
+    if not turns:
         return [f"Nothing happened here today. The newest call is of {_format_day(calls[-1].time)}."]
+    shown = turns[: _MOST_LINES // 2 if any(turn.text for turn in turns) else _MOST_LINES]
     lines = ["Today:"]
-    for session, rows in list(sessions.items())[-_MOST_SESSIONS:]:
-        client, _ = read_source(reader, session)
-        name = escape(client or "handrail")[:24]
-        lines.append(f"  {_format_hour(rows[-1].time)}  {name:<14}  {_count(reader, rows)}")
-    if len(sessions) > _MOST_SESSIONS:
-        lines.append(f"  and {len(sessions) - _MOST_SESSIONS} earlier sessions")
-    return lines
+    if len(turns) > len(shown):
+        lines.append(f"  and {len(turns) - len(shown)} earlier turns")
+    for turn in reversed(shown):
+        lines.append(f"  {_format_hour(turn.calls[0].row.time)}  {escape(turn.agent)[:24]:<14}  {turn.describe()}")
+        if turn.text:
+            lines.append(
+                f"                         {_cut(escape(' '.join(turn.text.split())), measure_terminal() - 26)}"
+            )
+    return lines + _describe_unanswered(turns)
 
 
-def _count(reader: JournalReader, rows: list[CallRow]) -> str:
-    """The calls of a session in a few words: "3 files changed, 5 commands, 1 refused"."""
-    changed = {
-        file.path
-        for row in rows
-        for file in reader.read_files(row.seq)
-        if file.after != file.before and not (file.kept and file.after is None)
-    }
-    kinds = Counter("refused" if row.status == "denied" else row.tool for row in rows)
-    parts = [
-        _format_count(len(changed), "file changed", "files changed"),
-        _format_count(kinds["Bash"], "command", "commands"),
-        _format_count(kinds["Undo"], "undo", "undos"),
-        _format_count(kinds["refused"], "refused", "refused"),
+def _describe_unanswered(turns: list[TimelineTurn]) -> list[str]:
+    """The questions that nobody was there to answer."""
+    unanswered = [call.row.seq for turn in turns for call in turn.calls if call.row.error == "needs_approval"]
+    if not unanswered:
+        return []
+    which = f"call {unanswered[0]}" if len(unanswered) == 1 else f"{len(unanswered)} calls"
+    return [
+        "",
+        f"Not done, because nobody could be asked: {which} (`handrail web` or `handrail approve` takes questions)",
     ]
-    return ", ".join(part for part in parts if part) or _format_count(len(rows), "call", "calls")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
 
 
 def _list_drafts(project: str) -> list[str]:
@@ -110,10 +110,6 @@ def _list_drafts(project: str) -> list[str]:
         return []
     more = f" and {len(names) - _MOST_DRAFTS} more" if len(names) > _MOST_DRAFTS else ""
     return ["", f"Drafts waiting: {', '.join(names[:_MOST_DRAFTS])}{more} (`handrail draft diff NAME` shows one)"]
-
-
-def _format_count(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}" if count else ""
 
 
 def _format_day(nanoseconds: int) -> str:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from handrail.cli.common import CommandParser, add_dialect, open_dialect
+from handrail.cli.common import CommandParser, add_dialect, list_dialects, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
@@ -30,6 +30,7 @@ examples:
   handrail tools
   handrail tools --tokens                               the size of each dialect
   handrail tools --tokens --dialect claude              the size of each of its tools
+  handrail tools --dialect codex --prompt               a system prompt for an agent of your own
   handrail tools --dialect claude --format anthropic > tools.json"""
 
 
@@ -73,17 +74,23 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tokens", action="store_true", help="the size of each dialect in tokens, or with --dialect of each tool"
     )
+    parser.add_argument("--prompt", action="store_true", help="print a system prompt that says how to use the tools")
     parser.add_argument("--format", choices=list(_FORMATS), help="print JSON in this format instead of a list")
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.tokens and options.format:
-        raise UsageError("--tokens prints a list; leave out --format")
+    if options.tokens + options.prompt + bool(options.format) > 1:
+        raise UsageError("give one of --tokens, --prompt and --format")
     if options.tokens:
         return _print_tokens(options.dialect)
     dialect = open_dialect(options.dialect or "native")
     specs = [dialect.spec(name) for name in dialect.entries]
+    if options.prompt:
+        from handrail.agent.prompt import describe_use
+
+        write(describe_use(dialect) + "\n")
+        return 0
     if options.format:
         write(as_document([_FORMATS[options.format](spec) for spec in specs]))
         return 0
@@ -102,10 +109,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _print_tokens(name: str | None) -> int:
     """Print the size of the definitions in tokens: by tool for one dialect, else by dialect."""
-    from handrail import dialects
-
     rows: list[tuple[str, int, str]] = []
-    for one in [name] if name else dialects.names():
+    for one in [name] if name else list_dialects():
         dialect = open_dialect(one)
         weights = {tool: estimate_tokens(dialect.spec(tool)) for tool in dialect.entries}
         core = sum(weights[tool] for tool in dialect.core)

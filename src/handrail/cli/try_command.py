@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from handrail.cli.common import CommandParser, add_workspace, open_session
+from handrail.cli.common import CommandParser, add_workspace, open_local_session
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.text.display import escape
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Run a command in a draft of the workspace: it sees the files under their usual paths, and its changes go to a copy. Then
-the changes are shown, and you keep or drop them. Until you keep them, no file of the workspace has changed.
+you see the changes, and keep or drop them. Until you keep them, the workspace is untouched.
 
-Kept changes are in the journal like those of any call: `handrail undo` takes them back. The command cannot write
-outside of the workspace, except for a private /tmp; what it does over the network cannot be taken back.
+Kept changes are recorded like those of any call: `handrail undo` takes them back. The command cannot write outside the
+workspace, except to a private /tmp; what it does over the network cannot be undone.
 
 Several words are a program and its arguments; a single one is a line for the shell."""
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json and not (options.keep or options.drop):
         raise UsageError("--json needs --keep or --drop")
     options.dialect, options.root, options.read_root = "native", [], []
-    with open_session(options, draft=True) as session:
+    with open_local_session(options, draft=True) as session:
         return _try(session, options)
 
 
@@ -78,11 +78,11 @@ def _try(session: Session, options: argparse.Namespace) -> int:
 
     try:
         host = session.command_host()
-        draft = host.create_draft()
+        draft = host.drafts.create()
     except NoSandbox as error:
         raise _Failed(f"there can be no draft here: {error}") from None
     if draft is None:
-        raise _Failed(f"there can be no draft here: {host.no_drafts}")
+        raise _Failed(f"there can be no draft here: {host.drafts.why_none}")
     ran = False
     try:
         code = _run(session, draft, options)
@@ -136,7 +136,7 @@ def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int
     streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]
     stdin, stdout, stderr = (DEVNULL if one is None else one.fileno() for one in streams)
     try:
-        process = session.command_host().start_in_draft(
+        process = session.command_host().drafts.start(
             words,
             draft,
             "on" if options.network else None,

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
 
 _ABOUT = """\
-Undo the changes of one call or several, exactly: contents, modes, moves, creations and deletions.
+Undo the newest change in this workspace, or a call, a turn, a file or a session: contents, modes, moves, creations and
+deletions, byte for byte. A second `handrail undo` goes one step further back.
 
-A file that has changed since is not overwritten but reported. An undo is in the journal like any call: `handrail redo`
-redoes the newest one, and `handrail undo` with its number redoes any. Without CALL, the newest change in this workspace
-that is not undone yet is undone; a second `handrail undo` goes one step further back. Git is never touched."""
+Files that have changed since are left alone and named. An undo is recorded like any call: `handrail redo` redoes the
+newest one, and `handrail undo` with its number redoes any. Git is never touched."""
 
 _EXAMPLES = """\
 examples:
@@ -116,7 +116,7 @@ def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoRepor
 
 def _explain_shared(options: argparse.Namespace, call: str | None) -> UsageError:
     """An undo works on files, and these are on the machine that made the call."""
-    way = "`handrail show CALL --shared` names the machine and the number of the call there"
+    way = "`handrail log show CALL --shared` names the machine and the number of the call there"
     if call is not None:
         with open_reader(options) as reader:
             row = reader.find_call(call)
@@ -125,7 +125,7 @@ def _explain_shared(options: argparse.Namespace, call: str | None) -> UsageError
         host, place = escape(row.host), escape(row.workspace)
         way = (
             f"it is call {row.number} on {host}: run `handrail undo {row.number} -w {place}` there, or "
-            f'Session.connect("ssh://{host}{place}").undo(call={row.number})'
+            f'handrail.connect("ssh://{host}{place}").undo(call={row.number})'
         )
     return UsageError(f"a shared journal is only read, and undo works beside the files; {way}")
 

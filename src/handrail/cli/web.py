@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import sys
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, choose_journal
-from handrail.cli.output import Stop, UsageError, write
+from handrail.cli.output import Stop, UsageError, on_terminal, write
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from handrail.web.site import Site
 
 _ABOUT = """\
-Serve a page for your browser: what the tools do in all your sessions and projects as it happens, each call with its
-diff, the questions that wait for your answer, undo, and statistics.
+Open a page in your browser: what agents did in all your projects as it happens, each call with its diff, the questions
+that wait for your answer, undo and redo, drafts, and figures.
 
-The page is served on 127.0.0.1 only. Open the address that is printed: the token in it is exchanged for a cookie, and
-is in no file. Commands that a model runs cannot use the page on Linux. Questions of all your processes are taken while
-a page is open in a browser; when the last one is closed, or Ctrl-C ends this command, open questions are refused if
-nobody else is asked."""
+The page is served on 127.0.0.1 only, and other users of this machine cannot open it. The token in its address is
+exchanged for a cookie, and is in no file. Commands that a model runs cannot use the page on Linux. Questions of all
+your processes are taken while a page is open in a browser; when the last one is closed, or Ctrl-C ends this command,
+open questions are refused if nobody else is asked."""
 
 _EXAMPLES = """\
 examples:
   handrail web
-  handrail web --port 8790
+  handrail web --port 8790 --no-open       only print the address, to open it elsewhere
   handrail --at ssh://host/path web        the page of another machine, in the browser of this one
 
 exit codes: 0 ended by a signal, 1 cannot listen, 2 wrong usage"""
@@ -38,6 +40,7 @@ exit codes: 0 ended by a signal, 1 cannot listen, 2 wrong usage"""
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("web", _ABOUT, _EXAMPLES)
     parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: any free one)")
+    parser.add_argument("--no-open", action="store_true", help="print the address, and do not open it in a browser")
     add_journal(parser)
     return parser
 
@@ -82,7 +85,7 @@ def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
     from handrail.web.serve import serve
 
     with listener, open_site(choose_journal(options)) as site:
-        serve(make_app(site), site.closing, listener, _show_address)
+        serve(make_app(site), site.closing, listener, _choose_start(options))
 
 
 def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
@@ -95,8 +98,24 @@ def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
 
     closing = threading.Event()
     with listener, contextlib.closing(connect_for_pages(options.at)) as session:
-        serve(RemotePages(session, closing), closing, listener, _show_address)
+        serve(RemotePages(session, closing), closing, listener, _choose_start(options))
 
 
-def _show_address(address: str) -> None:
-    write(f"Open {address}\nCtrl-C ends it.\n")
+def _choose_start(options: argparse.Namespace) -> Callable[[str], None]:
+    """What to do with the address once the page is served."""
+
+    import threading
+    import webbrowser
+
+    def start(address: str) -> None:
+        write(f"Open {address}\nCtrl-C ends it.\n")
+        if not options.no_open and on_terminal(sys.stdout) and _has_desktop():
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+    return start
+
+
+def _has_desktop() -> bool:
+    """Whether a browser can have a window. One inside the terminal would hide what is printed there."""
+    remote = "SSH_CONNECTION" in os.environ
+    return not remote and (sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()))

@@ -39,6 +39,7 @@ KEYS = (
     "rules",
     "said_add",
     "tools",
+    "unlisted",
     "words",
 )
 """The keys at the top of `tools.toml`."""

@@ -14,7 +14,7 @@
       |- StaleRead    read before write:    not_seen  changed_since
       |- EditError    the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
-      |                                     bad_notebook  no_such_cell  already_applied  garbled  repetitive
+      |                                     bad_notebook  no_such_cell  already_applied  garbled
       |                                     bad_anchor  too_much_work
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- ReplaceError search and replace:   other_count  unknown_occurrence  too_many_occurrences
@@ -74,7 +74,6 @@ from handrail.errors.changes import (
     OtherCount,
     PatchError,
     Placeholder,
-    Repetitive,
     ReplaceError,
     SameFile,
     TooManyOccurrences,
@@ -210,7 +209,6 @@ __all__ = [
     "ReadOnlyDisk",
     "ReadOnlyRoot",
     "Refusal",
-    "Repetitive",
     "ReplaceError",
     "RootMissing",
     "SameFile",

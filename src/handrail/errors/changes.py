@@ -85,14 +85,6 @@ class UnsureIndent(EditError):
     current: str | None = None
 
 
-class Repetitive(EditError):
-    """The lines repeat themselves so often that comparing them would take too many steps."""
-
-    code = "repetitive"
-    line: int
-    old: str = ""
-
-
 class TooMuchWork(EditError):
     """Comparing the texts loosely would take too many steps."""
 
@@ -186,7 +178,6 @@ class BadHunk(PatchError):
     header: str | None = None
     placeholder: str | None = None
     unsure: bool = False
-    repetitive: bool = False
     garbled: str | None = None
     rest: bool = False
 

@@ -15,8 +15,9 @@ from handrail.errors.extras import needs
 from handrail.fleet.progress import ProgressBar
 from handrail.fleet.worker import FleetResult, Work, open_session, work_in
 from handrail.fleet.workspaces import FleetWorkspace
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
-from handrail.pipeline.session import Session
+from handrail.pipeline.remote_session import connect
 from handrail.policy.modes import DEFAULT_MODE, Mode
 
 _MOST_CHARS = 4000
@@ -118,7 +119,7 @@ class Fleet:
             return FleetResult(name, error=f"its worker died too often: {type(error).__name__}")
         return result
 
-    def session(self, workspace: FleetWorkspace) -> Session:
+    def session(self, workspace: FleetWorkspace) -> AnySession:
         """A session in one workspace, the same that `map` works in; raises `OSError` or `ConnectionLost`.
 
         On a cluster its server runs on the machine with the files, and an actor of Ray passes its bytes on.
@@ -134,4 +135,4 @@ class Fleet:
             "workspace": asdict(workspace),
         }
         words = [sys.executable, "-P", "-m", "handrail.fleet.relay", json.dumps(given)]
-        return Session.connect(words, **self._options)
+        return connect(words, **self._options)

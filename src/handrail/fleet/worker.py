@@ -12,12 +12,13 @@ from handrail.errors import ToolError
 from handrail.files.locks import state_directory
 from handrail.fleet.workspaces import BuiltWorkspace, FleetWorkspace, build_workspace
 from handrail.frozen import frozen
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
-from handrail.pipeline.session import Session
+from handrail.pipeline.remote_session import connect
 from handrail.policy.modes import DEFAULT_MODE
 
 _MOST_CHARS = 4000
-Work = Callable[[Session, FleetWorkspace], Any]
+Work = Callable[[AnySession, FleetWorkspace], Any]
 
 
 @frozen
@@ -54,11 +55,11 @@ def list_server_words(workspace: FleetWorkspace, run: str, mode: str) -> tuple[l
     return [*words, "--", place.path], place
 
 
-def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -> tuple[Session, FleetResult]:
+def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -> tuple[AnySession, FleetResult]:
     """A session in a workspace, with the cost of building it. Whoever opens it again repeats no finished call."""
     words, place = list_server_words(workspace, run, options.get("mode") or DEFAULT_MODE)
     options = {**options, "name": f"{run}/{workspace.name}/{place.attempt}"}
-    session = Session.connect(words, **options)
+    session = connect(words, **options)
     return session, FleetResult(workspace.name, built=place.built, build_seconds=place.seconds)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors.extras import needs
 from handrail.integrations.common import (
-    AnySession,
     CallOrder,
+    GivenSession,
     RequestedCall,
     answer_calls,
     async_answer_calls,
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _PREDEFINED = {"str_replace_based_edit_tool": "text_editor_20250728", "bash": "bash_20250124"}
 
 
-def tools(session: AnySession) -> list[ToolParam]:
+def tools(session: GivenSession) -> list[ToolParam]:
     """Tool definitions for the Messages API."""
     definitions: list[Any] = [wire.build_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
-def predefined_tools(session: AnySession) -> list[ToolUnionParam]:
+def predefined_tools(session: GivenSession) -> list[ToolUnionParam]:
     """The text editor and bash by the API's own definitions; other tools of the dialect are left out."""
     if not sync_session(session).dialect.entries.keys() >= _PREDEFINED.keys():
         raise ValueError('the predefined tools need a session with dialect="anthropic"')
@@ -45,12 +45,12 @@ def predefined_tools(session: AnySession) -> list[ToolUnionParam]:
     return definitions
 
 
-def reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
+def reply(session: GivenSession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
     """Make the calls in `message.content`; returns the content of the next user message."""
     return answer_calls(session, _list_calls(content), _parse_calls, _build_result)
 
 
-async def async_reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
+async def async_reply(session: GivenSession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
     return await async_answer_calls(session, _list_calls(content), _parse_calls, _build_result)
 
 
@@ -74,7 +74,7 @@ def _build_content(result: Result) -> list[Any]:
 
 
 def runnable_tools(
-    session: AnySession, definitions: Sequence[ToolUnionParam] | None = None
+    session: GivenSession, definitions: Sequence[ToolUnionParam] | None = None
 ) -> list[BetaBuiltinFunctionTool]:
     """For `client.beta.messages.tool_runner(tools=...)`; ``definitions`` may be those of `predefined_tools`."""
     with needs("anthropic"):
@@ -96,7 +96,7 @@ def runnable_tools(
 
 
 def async_runnable_tools(
-    session: AnySession, definitions: Sequence[ToolUnionParam] | None = None
+    session: GivenSession, definitions: Sequence[ToolUnionParam] | None = None
 ) -> list[BetaAsyncBuiltinFunctionTool]:
     """For the tool runner of an `AsyncAnthropic`."""
     with needs("anthropic"):

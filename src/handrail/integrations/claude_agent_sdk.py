@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
+from handrail.integrations.common import CallOrder, GivenSession, async_session, sync_session
 from handrail.model import Result
 from handrail.wire import mcp
 
@@ -21,7 +21,7 @@ with needs("claude_agent_sdk"):
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 
 
-def server(session: AnySession, name: str = "handrail") -> McpSdkServerConfig:
+def server(session: GivenSession, name: str = "handrail") -> McpSdkServerConfig:
     """For `ClaudeAgentOptions(mcp_servers={name: ...})`; Claude sees `mcp__NAME__TOOL`."""
     ours, order = async_session(session), CallOrder(session)
     most = sync_session(session).settings.answer_chars
@@ -38,7 +38,7 @@ def server(session: AnySession, name: str = "handrail") -> McpSdkServerConfig:
     return McpSdkServerConfig(type="sdk", name=name, instance=instance)
 
 
-def allowed_tools(session: AnySession, name: str = "handrail") -> list[str]:
+def allowed_tools(session: GivenSession, name: str = "handrail") -> list[str]:
     """For `ClaudeAgentOptions(allowed_tools=...)`: the session judges each call itself."""
     return [f"mcp__{name}__{spec.name}" for spec in sync_session(session).specs()]
 

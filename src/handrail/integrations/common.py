@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from handrail.model import Result
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.async_calls import AsyncCalls
-from handrail.pipeline.session import Session
 
-AnySession = Session | AsyncCalls
+GivenSession = AnySession | AsyncCalls
 FrameworkCall = TypeVar("FrameworkCall")
 Reply = TypeVar("Reply")
 
@@ -29,11 +29,11 @@ ToRequestedCalls = Callable[[FrameworkCall], Sequence[RequestedCall]]
 ToReply = Callable[[FrameworkCall, Sequence[Result]], Reply]
 
 
-def sync_session(session: AnySession) -> Session:
+def sync_session(session: GivenSession) -> AnySession:
     return session.session if isinstance(session, AsyncCalls) else session
 
 
-def async_session(session: AnySession) -> AsyncCalls:
+def async_session(session: GivenSession) -> AsyncCalls:
     return session if isinstance(session, AsyncCalls) else AsyncCalls(session)
 
 
@@ -44,7 +44,7 @@ class CallOrder:
     be made in the order in which it wrote them.
     """
 
-    def __init__(self, session: AnySession) -> None:
+    def __init__(self, session: GivenSession) -> None:
         self._read_only = {spec.name for spec in sync_session(session).specs() if spec.hints.read_only}
         self._waiting: list[tuple[bool, asyncio.Event]] = []
 
@@ -64,7 +64,7 @@ class CallOrder:
 
 
 def answer_calls(
-    session: AnySession,
+    session: GivenSession,
     calls: Iterable[FrameworkCall],
     tool_calls: ToRequestedCalls[FrameworkCall],
     reply: ToReply[FrameworkCall, Reply],
@@ -75,7 +75,7 @@ def answer_calls(
 
 
 async def async_answer_calls(
-    session: AnySession,
+    session: GivenSession,
     calls: Iterable[FrameworkCall],
     tool_calls: ToRequestedCalls[FrameworkCall],
     reply: ToReply[FrameworkCall, Reply],

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
+from handrail.integrations.common import CallOrder, GivenSession, async_session, sync_session
 from handrail.model import Result, as_json
 from handrail.wire.images import get_images
 
@@ -26,10 +26,10 @@ class LangChainTool(BaseTool):
     """One tool of a session."""
 
     response_format: str = "content_and_artifact"  # type: ignore[assignment]
-    _session: AnySession = PrivateAttr()
+    _session: GivenSession = PrivateAttr()
     _order: CallOrder = PrivateAttr()
 
-    def __init__(self, session: AnySession, order: CallOrder, spec: Spec) -> None:
+    def __init__(self, session: GivenSession, order: CallOrder, spec: Spec) -> None:
         super().__init__(name=spec.name, description=spec.description, args_schema=dict(spec.schema))
         self._session, self._order = session, order
 
@@ -54,7 +54,7 @@ class LangChainTool(BaseTool):
         return ToolMessage(content, artifact=facts, tool_call_id=result.id, name=self.name, status="error"), facts
 
 
-def tools(session: AnySession) -> list[BaseTool]:
+def tools(session: GivenSession) -> list[BaseTool]:
     """The session's tools, for `create_agent`, `ToolNode` or `bind_tools`."""
     order = CallOrder(session)
     return [LangChainTool(session, order, spec) for spec in sync_session(session).specs()]

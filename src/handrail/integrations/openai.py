@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.integrations import openai_hosted
-from handrail.integrations.common import AnySession, RequestedCall, answer_calls, async_answer_calls, sync_session
+from handrail.integrations.common import GivenSession, RequestedCall, answer_calls, async_answer_calls, sync_session
 from handrail.model import Result
 from handrail.wire import openai as wire
 from handrail.wire.images import get_images
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 hosted_tools = openai_hosted.tools
 
 
-def chat_tools(session: AnySession) -> list[ChatCompletionToolParam]:
+def chat_tools(session: GivenSession) -> list[ChatCompletionToolParam]:
     """Tool definitions for Chat Completions."""
     definitions: list[Any] = [wire.build_chat_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
-def chat_reply(session: AnySession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
+def chat_reply(session: GivenSession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
     """The messages that answer `message.tool_calls`."""
     return _build_messages(
         answer_calls(session, calls or (), _parse_chat_calls, lambda call, results: (call.id, results[0]))
     )
 
 
-async def async_chat_reply(session: AnySession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
+async def async_chat_reply(session: GivenSession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
     replies = await async_answer_calls(
         session, calls or (), _parse_chat_calls, lambda call, results: (call.id, results[0])
     )
@@ -59,19 +59,19 @@ def _build_messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletio
     return messages + shown
 
 
-def response_tools(session: AnySession) -> list[FunctionToolParam]:
+def response_tools(session: GivenSession) -> list[FunctionToolParam]:
     """Tool definitions for the Responses API."""
     definitions: list[Any] = [wire.build_response_tool(spec) for spec in sync_session(session).specs()]
     return definitions
 
 
-def response_reply(session: AnySession, output: Iterable[ResponseOutputItem]) -> list[ResponseInputItemParam]:
+def response_reply(session: GivenSession, output: Iterable[ResponseOutputItem]) -> list[ResponseInputItemParam]:
     """Answer the calls in `response.output` as input items; other items are ignored."""
     return answer_calls(session, filter(_is_call, output), _parse_calls, _build_output)
 
 
 async def async_response_reply(
-    session: AnySession, output: Iterable[ResponseOutputItem]
+    session: GivenSession, output: Iterable[ResponseOutputItem]
 ) -> list[ResponseInputItemParam]:
     return await async_answer_calls(session, filter(_is_call, output), _parse_calls, _build_output)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
+from handrail.integrations.common import CallOrder, GivenSession, async_session, sync_session
 from handrail.model import Result
 from handrail.wire.images import get_images, make_data_url
 
@@ -15,7 +15,7 @@ with needs("openai_agents"):
     from agents.tool_context import ToolContext
 
 
-def tools(session: AnySession) -> list[Tool]:
+def tools(session: GivenSession) -> list[Tool]:
     """For `Agent(tools=...)`. Calls of one turn that only read run at once, others in the order they came."""
     ours, order = async_session(session), CallOrder(session)
 
@@ -29,7 +29,7 @@ def tools(session: AnySession) -> list[Tool]:
     return [tool(spec) for spec in sync_session(session).specs()]
 
 
-def run_config(session: AnySession, **options: Any) -> RunConfig:
+def run_config(session: GivenSession, **options: Any) -> RunConfig:
     """For `Runner.run(run_config=...)`: a tool that does not exist is answered, and does not end the run."""
     ours = async_session(session)
 

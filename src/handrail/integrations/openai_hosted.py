@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.integrations.common import AnySession, RequestedCall, sync_session
+from handrail.integrations.common import GivenSession, RequestedCall, sync_session
 from handrail.model import Result
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _OTHER_FILES = "Not done: a diff may change only the file of its operation. Send
 _OTHER_USER = "Not run: commands always run as the user of this session. Leave out the user."
 
 
-def tools(session: AnySession) -> list[ToolParam]:
+def tools(session: GivenSession) -> list[ToolParam]:
     """`apply_patch` and `shell`; a model that knows `local_shell` instead is answered too."""
     if not sync_session(session).dialect.entries.keys() >= {"apply_patch", "shell"}:
         raise ValueError('the hosted tools need a session with dialect="codex"')

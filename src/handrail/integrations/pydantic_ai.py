@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, async_session, sync_session
+from handrail.integrations.common import GivenSession, async_session, sync_session
 from handrail.wire.images import get_images, make_data_url
 
 with needs("pydantic_ai"):
@@ -20,7 +20,7 @@ class HandrailToolset(AbstractToolset[Any]):
     Failures are ordinary returns: a return marked as failed reaches some models wrapped in JSON, ours as it is.
     """
 
-    def __init__(self, session: AnySession, id: str | None = "handrail") -> None:
+    def __init__(self, session: GivenSession, id: str | None = "handrail") -> None:
         self._session = async_session(session)
         self._specs = sync_session(session).specs()
         self._id = id

@@ -14,7 +14,7 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, sync_session
+from handrail.integrations.common import GivenSession, sync_session
 from handrail.wire.images import get_images
 
 with needs("smolagents"):
@@ -29,7 +29,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
     skip_forward_signature_validation = True
     output_type = "string"
 
-    def __init__(self, session: AnySession, spec: Spec) -> None:
+    def __init__(self, session: GivenSession, spec: Spec) -> None:
         self.name, self.description, self.inputs = spec.name, spec.description, inputs(spec.schema)
         self.unseen: list[Mapping[str, Any]] = []
         """Pictures that the model has not been shown yet."""
@@ -45,7 +45,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
         return result.full_text
 
 
-def tools(session: AnySession) -> list[Tool]:
+def tools(session: GivenSession) -> list[Tool]:
     """The session's tools, for a `ToolCallingAgent` or a `CodeAgent`."""
     return [SmolagentsTool(session, spec) for spec in sync_session(session).specs()]
 

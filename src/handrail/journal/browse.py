@@ -1,4 +1,4 @@
-"""Reading the journal page by page, for views that must not load all of it: brief rows, sources, file history, plots.
+"""Reading the journal page by page, for views that must not load all of it: calls, sources, file history, plots.
 
 Pages go by number, newest first. Where a filter matches few rows, a bounded number of them is looked at, and the page
 says from where to go on.
@@ -8,10 +8,11 @@ says from where to go on.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
 
 from handrail.frozen import frozen
 from handrail.journal.queries import UNFINISHED, JournalReader
+from handrail.journal.records import PROMPT
 
 _LOOKED_AT = 20_000
 """Rows that are looked at for one page."""
@@ -27,71 +28,47 @@ class CallFilter:
     workspace: str = ""
     tool: str = ""
     status: str = ""
+    client: str = ""
+    """The program that made the call, as it names itself."""
+    file: str = ""
+    """A file that it changed: its path, or a path below the workspace."""
+    text: str = ""
+    """Words in its arguments, targets, message or diff."""
+    since: int = 0
+    """Nanoseconds since 1970."""
 
     def conditions(self) -> tuple[list[str], list[object]]:
         """SQL conditions and their values."""
-        where: list[str] = []
-        values: list[object] = []
-        for column, value in (
-            ("session", self.session),
-            ("workspace", os.fsencode(self.workspace)),
-            ("tool", self.tool),
-            ("status", self.status),
-        ):
-            if value and value != UNFINISHED:
-                where.append(f"{column} = ?")
-                values.append(value)
-        if self.status == UNFINISHED:
-            where.append("status IS NULL")
-        return where, values
-
-    def matches(self, row: BriefCall) -> bool:
-        """Whether a call is wanted."""
-        pairs = (
-            (self.session, row.session),
-            (self.workspace, row.workspace),
-            (self.tool, row.tool),
-            (self.status, row.status),
-        )
-        return all(not wanted or wanted == value for wanted, value in pairs)
-
-
-@frozen
-class BriefCall:
-    """One call as a list shows it. Long texts are cut."""
-
-    seq: int
-    time: int
-    """Nanoseconds since 1970."""
-    session: str
-    workspace: str
-    dialect: str
-    tool: str
-    decision: str | None
-    rule: str | None
-    why: str | None
-    source: str | None
-    accesses: int
-    action: str | None
-    """Of the first access."""
-    target: str | None
-    arguments: str
-    """The beginning of the JSON text."""
-    status: str
-    error: str | None
-    message: str | None
-    duration: float | None
-    exit_code: int | None
-    client: str | None = None
-    """The program that made the call, as it names itself."""
-    model: str | None = None
+        clauses: list[tuple[str, list[object]]] = []
+        if self.session:
+            clauses.append(("session = ?", [self.session]))
+        if self.workspace:
+            clauses.append(("workspace = ?", [os.fsencode(self.workspace)]))
+        if self.tool:
+            clauses.append(("tool = ?", [self.tool]))
+        if self.status:
+            clauses.append(("status IS NULL", []) if self.status == UNFINISHED else ("status = ?", [self.status]))
+        if self.client:
+            named = "session IN (SELECT substr(key, 8) FROM meta WHERE substr(key, 1, 7) = 'client:' AND value = ?)"
+            clauses.append((named, [self.client]))
+        if self.file:
+            path = os.fsencode(os.path.join(self.workspace, self.file))
+            clauses.append(("seq IN (SELECT seq FROM files WHERE path = ?)", [path]))
+        if self.since:
+            clauses.append(("time >= ?", [self.since]))
+        if self.text:
+            word = "%" + re.sub(r"([\\%_])", r"\\\1", self.text.lower()) + "%"
+            places = ("arguments", "touches", "coalesce(message, '')", "coalesce(diff, '')")
+            matches = " OR ".join(f"lower({place}) LIKE ? ESCAPE '\\'" for place in places)
+            clauses.append((f"({matches})", [word] * len(places)))
+        return [clause for clause, _ in clauses], [value for _, values in clauses for value in values]
 
 
 @frozen
 class CallPage:
-    """Some calls, newest first, and from where older ones follow; None if there are none."""
+    """The numbers of some calls, newest first, and from where older ones follow; None if there are none."""
 
-    rows: list[BriefCall]
+    calls: list[int]
     before: int | None
 
 
@@ -102,6 +79,8 @@ class CallSources:
     sessions: list[str]
     workspaces: list[str]
     tools: list[str]
+    clients: list[str]
+    """The programs that made them."""
 
 
 @frozen
@@ -141,22 +120,25 @@ def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None =
         newest = before if before is not None else reader.find_last_call() + 1
         oldest = 0 if wanted.session and not (wanted.tool or wanted.status) else max(0, newest - _LOOKED_AT)
         clauses = " AND ".join(["seq < ?", "seq >= ?", *where])
-        query = f"SELECT {reader.brief} FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
-        rows = [_summarize(row) for row in reader.db.execute(query, (newest, oldest, *values, limit))]
+        query = f"SELECT seq FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
+        calls = [seq for (seq,) in reader.db.execute(query, (newest, oldest, *values, limit))]
         first = reader.db.execute("SELECT min(seq) FROM calls").fetchone()[0]
-    reached = rows[-1].seq if len(rows) == limit else oldest
-    return CallPage(rows, reached if first is not None and first < reached else None)
+    reached = calls[-1] if len(calls) == limit else oldest
+    return CallPage(calls, reached if first is not None and first < reached else None)
 
 
-def read_brief_ended(reader: JournalReader, since: int, limit: int = 200) -> tuple[list[BriefCall], int]:
-    """The calls that came to an end after entry ``since`` of the chain, and the last entry that was looked at."""
+def read_ended(reader: JournalReader, wanted: CallFilter, since: int, limit: int = 200) -> tuple[list[int], int]:
+    """The wanted calls that ended after entry ``since`` of the chain, and the last entry that was looked at."""
+    where, values = wanted.conditions()
+    clauses = " AND ".join(["seq = ?", *where])
     with reader.errors():
         entries = reader.list_ended(since, limit)
-        rows = [
-            reader.db.execute(f"SELECT {reader.brief} FROM calls WHERE seq = ?", (seq,)).fetchone()
+        ended = [
+            seq
             for _, seq in entries
+            if reader.db.execute(f"SELECT 1 FROM calls WHERE {clauses}", (seq, *values)).fetchone()
         ]
-    return [_summarize(row) for row in rows if row], entries[-1][0] if entries else since
+    return ended, entries[-1][0] if entries else since
 
 
 def list_sources(reader: JournalReader) -> CallSources:
@@ -165,7 +147,9 @@ def list_sources(reader: JournalReader) -> CallSources:
     with reader.errors():
         rows = reader.db.execute(query, (reader.find_last_call() - _RECENT,)).fetchall()
     sessions, workspaces, tools = (list(dict.fromkeys(row[column] for row in rows)) for column in range(3))
-    return CallSources(sessions[:50], [os.fsdecode(one) for one in workspaces[:50]], sorted(tools)[:50])
+    clients = dict.fromkeys(filter(None, (read_source(reader, session)[0] for session in sessions[:50])))
+    names = [os.fsdecode(one) for one in workspaces[:50]]
+    return CallSources(sessions[:50], names, sorted(tools)[:50], list(clients))
 
 
 def read_source(reader: JournalReader, session: str) -> tuple[str, str]:
@@ -214,7 +198,7 @@ def count_by_period(reader: JournalReader, seconds: int) -> list[Bucket]:
         "count(*) FILTER (WHERE status = 'denied'), count(*) FILTER (WHERE decision = 'ask'), "
         "count(*) FILTER (WHERE decision = 'ask' AND coalesce(status, '') <> 'denied'), "
         "CAST(coalesce(sum(given), 0) + coalesce(sum(said), 0) AS bigint), coalesce(sum(duration), 0) "
-        "FROM calls WHERE seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
+        f"FROM calls WHERE seq > ? AND tool <> '{PROMPT}' GROUP BY 1, 2 ORDER BY 1, 2"
     )
     last = reader.find_last_call()
     with reader.errors():
@@ -228,29 +212,3 @@ def read_time_span(reader: JournalReader) -> tuple[int, int]:
         query = "SELECT min(time), max(time) FROM calls WHERE seq > ?"
         first, newest = reader.db.execute(query, (last - _LOOKED_AT,)).fetchone()
     return (first or 0) // 10**9, (newest or 0) // 10**9
-
-
-_TEXT, _NUMBER = (str, type(None)), (int, float, type(None))
-_BRIEF = (
-    *((int,), (int,), (str,), (bytes,), (str,), (str,)),
-    *(_TEXT, _TEXT, _TEXT, _TEXT, (int,), _TEXT, (bytes, str, type(None)), (str,)),
-    *(_TEXT, _TEXT, _TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT),
-)
-"""The types of the columns of `JournalReader.brief`: one that was spoiled on the disk is shown as empty."""
-_EMPTY = {1: 0, 2: "", 3: b"", 4: "", 5: "", 10: 0, 13: ""}
-
-
-def _summarize(row: Sequence[object]) -> BriefCall:
-    values = [value if isinstance(value, _BRIEF[place]) else _EMPTY.get(place) for place, value in enumerate(row)]
-    values[3] = os.fsdecode(values[3])  # type: ignore[arg-type] # by its type above
-    if isinstance(values[12], bytes):
-        values[12] = _decode(values[12])
-    values[14] = values[14] or UNFINISHED
-    return BriefCall(*values)  # type: ignore[arg-type] # columns without types, in the order of the fields
-
-
-def _decode(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return raw.decode("utf-8", "replace")

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from handrail.files.versions import MOST_SAVED_BYTES, hash_bytes
 from handrail.journal import BeforeImage
-from handrail.journal.queries import CallSummary, JournalReader
+from handrail.journal.call_changes import CallSummary, find_state
+from handrail.journal.queries import JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY
 from handrail.journal.undo_drafts import read_image
 from handrail.text.diff import compute_hunks, format_unified
@@ -21,7 +22,7 @@ class ContentsGone(LookupError):
 
 def read_past(reader: JournalReader, path: str, seq: int) -> bytes | None:
     """The contents of a file right after a call; None if there was no file. Raises `ContentsGone`."""
-    return _load(reader, path, reader.find_state(path, seq))
+    return _load(reader, path, find_state(reader, path, seq))
 
 
 def _load(reader: JournalReader, path: str, digest: str | None) -> bytes | None:

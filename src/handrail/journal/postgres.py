@@ -4,7 +4,8 @@ A tenant is a schema of the database: its tables, and nothing else, are what a r
 reach. The tables have a version; `PostgresDatabase.migrate` creates and upgrades them, one process at a time.
 
 Numbers: a call has the number `seq` in the shared journal, in the order of arrival, and `number` in the journal of its
-machine. The entries of the hash chains keep the numbers of the machine, so that the chains can be checked here too.
+machine. Each log of a machine is a row of `journals`. The entries of its hash chain keep the numbers of the machine, so
+that the chains can be checked here too; `content` is the text of an entry that is about no call.
 """
 
 from __future__ import annotations
@@ -104,6 +105,15 @@ CREATE TABLE images (
 );
 ALTER TABLE images ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
+""",
+    """
+ALTER TABLE chain ADD COLUMN content text;
+UPDATE chain SET content = format('[%s,%s,"removed",[%s,"%s",%s]]', chain.n, number, last_n, last_hash, last_number)
+    FROM removed WHERE removed.journal = chain.journal AND removed.n = chain.n AND stage = 'removed';
+UPDATE chain SET content = format('[%s,%s,"lost",[%s,"%s"]]', chain.n, number, anchor_n, anchor_hash)
+    FROM lost WHERE lost.journal = chain.journal AND lost.n = chain.n AND stage = 'lost';
+DROP TABLE removed;
+DROP TABLE lost;
 """,
 )
 """The statements that lead from each version of the tables to the next. One that was released is never changed."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.journal.database import GENESIS, BrokenEntry, ChainEntry
-from handrail.journal.packing import unpack_image
+from handrail.files.versions import hash_bytes
+from handrail.journal.index import BrokenEntry, ChainWalk
+from handrail.journal.log_lines import GENESIS, ChainEntry
+from handrail.journal.logs import encode
 from handrail.journal.postgres import PostgresDatabase
-from handrail.journal.queries import ADDED_CALL, ADDED_FILE, ChainWalk, JournalReader, StorageUse
+from handrail.journal.queries import ADDED_CALL, ADDED_FILE, JournalReader, StorageUse
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
-from handrail.journal.retention import STAGE
 from handrail.settings.journal_address import JournalAddress, is_database_url
 
 if TYPE_CHECKING:
@@ -21,18 +24,12 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 """Entries of a chain that are in memory at once."""
-_TABLES = ("journals", "calls", "files", "chain", "lost", "removed", "images", "meta")
+_TABLES = ("journals", "calls", "files", "chain", "images", "meta")
 
 
 class PostgresReader(JournalReader):
     """The shared journal of a tenant. Numbers are those of arrival; `CallRow.number` is that of the machine."""
 
-    brief = (
-        "seq, time, session, workspace, dialect, tool, decision, rule, substr(why, 1, 300), source, accesses, action, "
-        "target, substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code, "
-        "(SELECT value FROM meta WHERE key = 'client:' || session), "
-        "(SELECT value FROM meta WHERE key = 'model:' || session)"
-    )
     _calls = (
         f"SELECT {', '.join(CALL_COLUMNS)}, "
         "(SELECT host FROM journals WHERE journals.journal = calls.journal), number FROM calls"
@@ -60,9 +57,6 @@ class PostgresReader(JournalReader):
 
     def _read_removed_calls(self) -> int:
         return 0
-
-    def _has_workspace_index(self) -> bool:
-        return True
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
         # Transactions end in another order than they begin: an entry counts when all that began before it have ended.
@@ -92,7 +86,7 @@ class PostgresReader(JournalReader):
             for digest in digests:
                 query = "SELECT packed, data FROM images WHERE hash = ? ORDER BY part"
                 parts = self.db.execute(query, (digest,)).fetchall()
-                raw = unpack_image(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
+                raw = _unpack(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
                 if raw is not None:
                     contents[digest] = raw
         return contents
@@ -119,43 +113,41 @@ class PostgresReader(JournalReader):
                 )
         return None
 
+    def list_damage(self) -> list[BrokenEntry]:
+        return []
+
     def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:  # noqa: ARG002 - of each journal the first
         broken = self.verify()
         return [broken] if broken else []
 
     def _verify_journal(self, journal: int, newest: ChainEntry) -> BrokenEntry | None:
         walk, at = ChainWalk(ChainEntry(0, GENESIS)), 0
-        query = "SELECT n, number, stage, hash FROM chain WHERE journal = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?"
+        columns = "n, number, stage, hash, content"
+        query = f"SELECT {columns} FROM chain WHERE journal = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?"
         while True:
             with self.errors():
                 entries = self.db.execute(query, (journal, at, newest.n, _PAGE)).fetchall()
                 contents = _PageContents(self.db, journal, sorted({entry[1] for entry in entries}))
-            for n, number, stage, digest in entries:
+            for n, number, stage, digest, text in entries:
                 if n > at + 1 and (removed := self._find_removed(journal, n - 1)):
                     walk.skip(removed)
                 at = n
                 if stage == "lost":
-                    lost = "SELECT anchor_n, anchor_hash FROM lost WHERE journal = ? AND n = ?"
-                    with self.errors():
-                        return walk.report_lost(self.db.execute(lost, (journal, n)).fetchone())
-                content = self._read_removed(journal, n) if stage == STAGE else contents.read(number, stage)
-                if broken := walk.check(n, number, stage, digest, content):
+                    return BrokenEntry(walk.next_call, "the end of the journal is missing here")
+                content = [] if text else contents.read(number, stage)
+                missing = not text and content[0] is None
+                text = text if text and _is_about(text, n, number, stage) else encode([n, number, stage, content])
+                if broken := walk.check(n, number, digest, text, missing):
                     return broken
             if len(entries) < _PAGE:
                 return walk.check_end(newest) or self._find_added(journal)
 
-    def _read_removed(self, journal: int, n: int) -> list[Any]:
-        """The contents of an entry that says that older ones were removed on the machine."""
-        query = "SELECT last_n, last_hash, last_number FROM removed WHERE journal = ? AND n = ?"
-        with self.errors():
-            return list(self.db.execute(query, (journal, n)).fetchone() or [None])
-
     def _find_removed(self, journal: int, n: int) -> ChainEntry | None:
         """Entry ``n``, if it was removed on the machine before it was sent; the entry that says so is in the chain."""
-        query = "SELECT last_n, last_hash FROM removed WHERE journal = ? AND last_n = ?"
+        query = "SELECT content FROM chain WHERE journal = ? AND stage = 'removed' AND content LIKE ?"
         with self.errors():
-            row = self.db.execute(query, (journal, n)).fetchone()
-        return ChainEntry(*row) if row else None
+            row = self.db.execute(query, (journal, f"%,[{n},%")).fetchone()
+        return ChainEntry(*json.loads(row[0])[3][:2]) if row else None
 
     def _find_added(self, journal: int) -> BrokenEntry | None:
         """Rows that are in no chain."""
@@ -183,6 +175,23 @@ class PostgresReader(JournalReader):
                 "SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)
             ).fetchone()
         return int(row[0]) if row else 0
+
+
+def _is_about(text: str, n: int, number: int, stage: str) -> bool:
+    """Whether the text of an entry is that of this place."""
+    try:
+        return bool(json.loads(text)[:3] == [n, number, stage])
+    except (ValueError, TypeError):
+        return False
+
+
+def _unpack(digest: str, data: bytes, packed: bool) -> bytes | None:
+    """Old contents; None if they are not those of their hash. Those of older versions are packed."""
+    try:
+        raw = zlib.decompress(data) if packed else data
+    except zlib.error:
+        return None
+    return raw if hash_bytes(raw) == digest else None
 
 
 def open_reader(journal: str) -> JournalReader:
@@ -218,7 +227,7 @@ class _PageContents:
             self._files.setdefault((seq, attempt), []).append(tuple(values))
 
     def read(self, number: int, stage: str) -> list[Any]:
-        """As `read_hashed_columns` reads them from a local journal."""
+        """The columns, and those of the files."""
         if number not in self._calls:
             return [None, []]
         what, _, attempt = stage.partition(" ")

@@ -1,10 +1,9 @@
-"""The records of calls, and the tables and columns in which the journal stores them.
+"""The records of calls, and the columns in which the journal stores them.
 
-`calls` has one row per call, `files` one for every file that it changes. `chain` has an entry for every write (the
-beginning of a call, its end, or both at once), whose hash covers those columns.
+`BEGIN` is known when a call begins, `END` when it is over, and `FILE` of every file that it changes. An entry of a log
+has the columns of one of these moments, or of both at once.
 """
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
 
 import hashlib
@@ -21,7 +20,6 @@ from handrail.frozen import frozen
 from handrail.model import Access, Call, Result, Verdict
 from handrail.secrets.masking import Mask
 
-VERSION = 1
 ABSENT = ""
 """Means no file, where a hash is expected; NULL means unknown."""
 PROMPT = "Prompt"
@@ -39,31 +37,7 @@ MOST_HASHED_BYTES = 256 << 20
 """The contents of a larger file count as unknown."""
 _HEAD = 4_000
 _MOST_REPEATED = 16
-_STORED = frozenset({int, float, str, bytes, type(None)})
 _encoder = json.JSONEncoder(separators=(",", ":"))
-
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS head (
-    one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
-    kept INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS chain (n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, stage TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS lost (n INTEGER PRIMARY KEY, time INTEGER, anchor_n INTEGER, anchor_hash TEXT);
-CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, {BEGIN}, {END});
-CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
-CREATE INDEX IF NOT EXISTS calls_workspace ON calls (workspace);
-CREATE INDEX IF NOT EXISTS calls_figures ON calls (tool, status, error, given, said, answer_bytes, duration);
-CREATE TABLE IF NOT EXISTS files (
-    seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
-);
-CREATE INDEX IF NOT EXISTS files_path ON files (path);
-CREATE TABLE IF NOT EXISTS images (
-    hash TEXT PRIMARY KEY, size INTEGER NOT NULL, stored INTEGER NOT NULL, used INTEGER NOT NULL,
-    packed INTEGER NOT NULL, data BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS images_used ON images (used);
-"""
 
 
 class Rows(Protocol):
@@ -157,8 +131,11 @@ class Token:
     """Paths whose contents are too large to store: their change cannot be undone."""
     withdrawn: bool = False
     """Whether the changes whose end was known were not made."""
-    file: tuple[int, int] | None = None
-    """The file that has the beginning: a damaged one may be replaced before the end."""
+    log: tuple[int, int] | None = None
+    """The log that has the beginning; it may be gone at the end."""
+    row: tuple[Any, ...] = ()
+    """The columns of the beginning."""
+    files: tuple[tuple[Any, ...], ...] = ()
 
 
 @frozen
@@ -215,7 +192,7 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         mask.text(escape_surrogates(message)[:_HEAD]) if error else None,
         round(result.time_ms, 3),
         mask.text(escape_surrogates(diff)) if isinstance(diff, str) else None,
-        exit_code if isinstance(exit_code, int) else None,
+        int(exit_code) if isinstance(exit_code, int) else None,
         mask.text(escape_surrogates(text[:_HEAD])),
         len(text),
         len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
@@ -321,27 +298,6 @@ def collect_replaced(changes: Sequence[Change | BeforeImage | MovedEntry]) -> di
         elif change.before:
             contents[change.before.version.digest or hash_bytes(change.before.raw)] = change.before.raw
     return contents
-
-
-def read_hashed_columns(db: Queries, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
-    """Read the columns that the hash of an entry covers; `stage` is `begin 2`, `end 2` or `whole 0`."""
-    what, _, attempt = stage.partition(" ")
-    columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]
-    files = {"begin": FILE, "end": "place, after, after_mode", "whole": f"{FILE}, after, after_mode"}[what]
-    if row is None:
-        row = db.execute(f"SELECT {columns} FROM calls WHERE seq = ?", (seq,)).fetchone()
-    query = f"SELECT {files} FROM files WHERE seq = ? AND attempt = ? ORDER BY place"
-    return [row, db.execute(query, (seq, int(attempt))).fetchall()]
-
-
-def as_stored(row: Sequence[Any]) -> bool:
-    """Whether the database hands out these very values again: no column has a type that would change them."""
-    return _STORED.issuperset(map(type, row))
-
-
-def state_of_path(path: str) -> str | None:
-    """The value for the entry at a path where a hash is expected; None if it cannot be known."""
-    return read_state(path)[0]
 
 
 def read_mode(path: str) -> int | None:

@@ -1,127 +1,129 @@
-"""Removing the oldest calls of a journal that has too many of them, or too many bytes of them.
+"""Removing the oldest records of a journal that has too many of them, and contents beyond the budget.
 
-The hash chain begins later then. Where it begins is noted in the table `meta` and in an entry of the chain itself, so
-that `verify` tells a journal that was shortened here from one whose beginning was deleted by somebody else. Each time a
-few calls are removed, so that no call waits for long.
+Whole logs are removed, and only those that nobody writes to. An entry of the log in use names their heads first, so
+that `verify` tells a log that was removed here from one that somebody deleted.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable
-from typing import NamedTuple
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Collection
+from typing import Any
 
-from handrail.journal.database import MOST_UNSHIPPED, Database, Head, read_shipped
-from handrail.journal.records import Queries
+from handrail.journal.log_lines import get_log_path, list_logs, parse_line
+from handrail.journal.logs import LogWriter
 
 MOST_CALLS = 1_000_000
 FEWEST_CALLS = 1_000
 """A journal is not made smaller than that: calls that are still running stay in it."""
-EVERY = 256
-"""The size is looked at after so many calls."""
-_AT_ONCE = 4 * EVERY
-_LAST = 10**20 - 1
-STAGE = "removed"
-"""The stage of the entries in the chain; their contents are in `meta`, below this name and the number of the entry."""
+MOST_UNSHIPPED = 2
+"""What is not in the shared journal yet is removed when it exceeds the limits of the journal by this factor."""
+_SPARE = 0.9
+"""Contents are removed down to this part of their budget, so that not every call removes some."""
 
 
-class Removed(NamedTuple):
-    """What was removed from the beginning of a journal."""
+def remove_oldest(writer: LogWriter, most_calls: int, most_bytes: int) -> None:
+    """Remove the oldest logs while there are more than ``most_calls`` calls, or they take more than ``most_bytes``.
 
-    n: int
-    """The last entry of the chain that was removed."""
-    hash: str
-    seq: int
-    """The last call that was removed; all before it are too, except for some that ended much later."""
-
-
-def remove_oldest(db: Database, most_calls: int, most_bytes: int) -> None:
-    """Remove a few of the oldest calls if there are more than ``most_calls``, or if they take more than ``most_bytes``.
-
-    What is to be shipped and was not is removed only beyond twice these limits. The stored old contents do not count
-    here: they have a limit of their own.
+    What is to be shipped and was not is removed only beyond twice these limits.
     """
-    if _count_surplus(db.connection, most_calls, most_bytes) < EVERY:
+    with writer.numbers.locked() as counters:
+        sizes = {number: os.stat(path).st_size for number, path in list_logs(writer.directory).items()}
+        total, removed = sum(sizes.values()), counters.removed
+        shipped = read_shipped(writer.directory)
+        gone: list[int] = []
+        for number, size in sizes.items():
+            head = writer.numbers.read_head(number)
+            factor = 1 if shipped is None or shipped.get(number, 0) >= head.n else MOST_UNSHIPPED
+            calls = counters.calls - head.seq  # that would be left
+            if calls < FEWEST_CALLS or (calls < factor * most_calls and total <= factor * most_bytes):
+                break
+            if number == writer.number or _is_in_use(get_log_path(writer.directory, number)):
+                continue
+            gone.append(number)
+            total -= size
+            removed = max(removed, head.seq)
+        heads = {number: writer.numbers.read_head(number) for number in gone}
+        writer.numbers.write(counters._replace(log_bytes=total, removed=removed))
+        first = min(sizes.keys() - gone, default=counters.logs)
+        before = writer.numbers.list_removed(first, counters.logs)
+    if not gone:
         return
-    with db.writing() as head:
-        surplus = _count_surplus(db.connection, most_calls, most_bytes)  # others may have removed some since
-        if surplus >= EVERY:
-            removed = read_removed(db.connection)
-            last, last_entry = removed.seq + min(surplus, _AT_ONCE), head.n
-            if shipped := read_shipped(db.connection):
-                far = _count_surplus(db.connection, MOST_UNSHIPPED * most_calls, MOST_UNSHIPPED * most_bytes)
-                last_far = removed.seq + min(far, _AT_ONCE) if far >= EVERY else 0
-                if last_far > min(last, shipped.seq):  # the one who ships counts what is gone
-                    last = last_far
-                else:
-                    last, last_entry = min(last, shipped.seq), shipped.n
-            if last > removed.seq:
-                _remove(db, head, removed, last, last_entry)
+    named = [*before, *((number, head.n, head.hash) for number, head in heads.items())]
+    writer.append("removed", ([removed, first], named))
+    with writer.numbers.locked():
+        for number, head in heads.items():
+            path = get_log_path(writer.directory, number)
+            if writer.numbers.read_head(number) == head and not _is_in_use(path):  # not continued meanwhile
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+                writer.numbers.mark_removed(number)
+    _remove_unused_contents(writer)
 
 
-def read_removed(connection: Queries, entry: int | None = None) -> Removed:
-    """What was removed in all, or according to one entry of the chain; zeros if that is nothing."""
-    first, last = (0, _LAST) if entry is None else (entry, entry)
-    query = "SELECT value FROM main.meta WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
-    row = connection.execute(query, (_key(first), _key(last))).fetchone()
-    words = row[0].split() if row and isinstance(row[0], str) else []
-    if len(words) != 3 or not (words[0].isdecimal() and words[2].isdecimal()):
-        return Removed(0, "", 0)
-    return Removed(int(words[0]), words[1], int(words[2]))
+def trim_contents(writer: LogWriter, budget: int, needed: Collection[str]) -> None:
+    """Remove the contents that were not used for longest, down to the budget."""
+    shipped = read_shipping_time(writer.directory)
+    left = writer.contents.trim(int(_SPARE * budget), needed, since=shipped)
+    if left > MOST_UNSHIPPED * budget:  # the one who ships counts those that are gone
+        left = writer.contents.trim(MOST_UNSHIPPED * budget, needed)
+    with writer.numbers.locked() as counters:
+        writer.numbers.write(counters._replace(content_bytes=left))
 
 
-def _key(entry: int) -> str:
-    return f"{STAGE}:{entry:020d}"
-
-
-def _count_surplus(connection: sqlite3.Connection, most_calls: int, most_bytes: int) -> int:
-    """How many calls are too many now."""
-    run = connection.execute
-    newest: int
-    newest, images = run("SELECT seq, kept FROM head").fetchone()
-    calls = newest - read_removed(connection).seq
-    pages, free, size = (run(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size"))
-    too_large = (pages - free) * size - images > most_bytes
-    return min(max(calls - most_calls, _AT_ONCE if too_large else 0), calls - FEWEST_CALLS)
-
-
-def _remove(db: Database, head: Head, removed: Removed, last: int, last_entry: int) -> None:
-    """Remove the calls up to ``last`` and the entries of the chain before the first that belongs to a later call.
-
-    No entry behind ``last_entry`` is removed.
-    """
-    run = db.connection.execute
-    cut, ended = ("", 0), set[int]()
-    entries = run("SELECT n, seq, stage, hash FROM chain WHERE n > ? ORDER BY n", (removed.n,))
-    for n, seq, stage, digest in entries:
-        if seq > last or n > last_entry:
-            break
-        cut = digest, n
-        if not stage.startswith("begin"):
-            ended.add(seq)
-    digest, n = cut
-    if not n:
+def _remove_unused_contents(writer: LogWriter) -> None:
+    """Remove the contents that no call uses any more: those that were last used before the oldest log began."""
+    paths = list(list_logs(writer.directory).values())
+    if not paths:
         return
-    # A call that has no end is a killed one, or one that has run for very long, which is then recorded anew.
-    candidates = run("SELECT seq, session, status IS NULL FROM calls WHERE seq <= ?", (last,)).fetchall()
-    oldest = [(seq, session) for seq, session, unended in candidates if unended or seq in ended]
-    for seq, _ in oldest:
-        run("DELETE FROM calls WHERE seq = ?", (seq,))
-        run("DELETE FROM files WHERE seq = ?", (seq,))
-    run("DELETE FROM chain WHERE n <= ?", (n,))
-    run("DELETE FROM lost WHERE n <= ?", (n,))
-    head.kept -= int(run("SELECT coalesce(sum(stored), 0) FROM images WHERE used <= ?", (last,)).fetchone()[0])
-    run("DELETE FROM images WHERE used <= ?", (last,))
-    run("DELETE FROM meta WHERE key BETWEEN ? AND ?", (_key(0), _key(n)))
-    _forget_sessions(db.connection, {session for _, session in oldest})
-    head.n += 1
-    run("INSERT INTO meta VALUES (?, ?)", (_key(head.n), f"{n} {digest} {last}"))
-    head.enter(0, STAGE, [n, digest, last])
-    head.trimmed = True
+    with open(paths[0], "rb") as file:
+        line = parse_line(file.readline()[:-1])
+    if line and line.stage == "start":
+        left = writer.contents.trim(0, since=min(line.content[0][2] / 1e9, read_shipping_time(writer.directory)))
+        with writer.numbers.locked() as counters:
+            writer.numbers.write(counters._replace(content_bytes=left))
 
 
-def _forget_sessions(connection: sqlite3.Connection, sessions: Iterable[str]) -> None:
-    """Remove the names of the client and the model of sessions that have no call any more."""
-    for session in sessions:
-        if connection.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone() is None:
-            connection.executemany("DELETE FROM meta WHERE key = ?", [(f"client:{session}",), (f"model:{session}",)])
+def _is_in_use(path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def list_shipping_states(directory: str) -> list[dict[str, Any]]:
+    """How far the logs were sent to each shared journal."""
+    states = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            if name.startswith("ship-"):
+                try:
+                    with open(os.path.join(directory, name), encoding="ascii") as file:
+                        state = json.load(file)
+                except (OSError, ValueError):
+                    state = {}
+                states.append(state if isinstance(state, dict) else {})
+    return states
+
+
+def read_shipped(directory: str) -> dict[int, int] | None:
+    """The newest entry of each log that is in every shared journal; None if there is no shared journal."""
+    states = [state.get("logs") or {} for state in list_shipping_states(directory)]
+    if not states:
+        return None
+    return {int(number): min(int(one.get(number, 0)) for one in states) for number in states[0]}
+
+
+def read_shipping_time(directory: str) -> float:
+    """Contents used before this time are in every shared journal; endless if there is none."""
+    return min((float(state.get("complete") or 0) for state in list_shipping_states(directory)), default=float("inf"))

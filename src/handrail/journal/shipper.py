@@ -34,12 +34,12 @@ _EXIT = 1.0
 
 
 @contextlib.contextmanager
-def _hold_shipping(path: str) -> Iterator[bool]:
-    """Be the one process that ships the journal at ``path``; False if another one is.
+def _hold_shipping(directory: str) -> Iterator[bool]:
+    """Be the one process that ships the logs in ``directory``; False if another one is.
 
     This saves connections. What two processes ship at once, the database puts in order.
     """
-    fd = os.open(path + ".shipping", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(os.path.join(directory, "shipping"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,19 +100,18 @@ class Shipper:
             local = LocalJournal(self.path, self.address)
         except JournalFailed:  # there is none yet, or it cannot be opened, which each call says already
             return 0.0
-        with contextlib.closing(local):
-            try:
-                with _hold_shipping(self.path) as alone:
-                    return self._ship(local, ending) if alone else self._look(local)
-            except (JournalFailed, MissingExtra, OSError) as error:
-                why = error.why if isinstance(error, JournalFailed) else str(error)
-                with contextlib.suppress(JournalFailed):
-                    return max(_PAUSE, note_failure(local, why, time.time()).retry - time.time())
-                return _OTHERS
+        try:
+            with _hold_shipping(local.directory) as alone:
+                return self._ship(local, ending) if alone else self._look(local)
+        except (JournalFailed, MissingExtra, OSError) as error:
+            why = error.why if isinstance(error, JournalFailed) else str(error)
+            with contextlib.suppress(JournalFailed):
+                return max(_PAUSE, note_failure(local, why, time.time()).retry - time.time())
+            return _OTHERS
 
     def _look(self, local: LocalJournal) -> float:
         """Another process ships: look again later, if it has not done our rows yet."""
-        return _OTHERS if local.read_head().n > local.read_state().n else 0.0
+        return _OTHERS if local.count_outstanding() else 0.0
 
     def _ship(self, local: LocalJournal, ending: bool) -> float:
         state = local.read_state()
@@ -121,8 +120,7 @@ class Shipper:
         wait = state.retry - time.time()
         if state.failure and 0 < wait < 3600:
             return wait
-        local.move_spooled()
-        if local.read_head().n <= state.n and not state.failure:
+        if not local.count_outstanding() and not state.failure:
             return 0.0
         database = PostgresDatabase(self.address)
         try:
@@ -134,7 +132,6 @@ class Shipper:
                     return 0.0
                 self._wake.clear()
                 ending = self._ending.wait(_PAUSE)
-                local.move_spooled()
         finally:
             database.close()
 

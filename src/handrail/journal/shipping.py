@@ -1,10 +1,10 @@
-"""Ship the local journal to the shared one: rows and before-images, in batches, each exactly once.
+"""Ship the logs of the local journal to the shared one: entries and old contents, in batches, each exactly once.
 
-The entries of the hash chain are what is counted: `n` of the newest one that arrived is the position. It is kept in the
-shared database, in the transaction that adds the rows, under a lock of the row of this journal: whoever ships at the
-same time, or was killed in between, continues there. A copy in the local journal says what is outstanding without
-asking the database, and which before-images must not be removed yet. Besides, the rows have unique keys (journal and
-number), so that a row that is sent twice is there once.
+Each log is a journal of its own there, with the position up to which it arrived: the number and the hash of its newest
+entry. The position is kept in the shared database, in the transaction that adds the rows, under a lock of the row of
+that log: whoever ships at the same time, or was killed in between, continues there. A copy in a file beside the logs
+says what is outstanding without asking the database, and which contents must not be removed yet. Besides, the rows have
+unique keys (log and number), so that a row that is sent twice is there once.
 
 Nothing here takes part in a call. `shipper.py` runs it in the background.
 """
@@ -16,33 +16,40 @@ import contextlib
 import json
 import os
 import platform
-import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
-from handrail.journal.database import GENESIS, SHIPPED, ChainEntry, Database, connect, roll_back
+from handrail.journal.importing import import_old
+from handrail.journal.log_lines import (
+    GENESIS,
+    ChainEntry,
+    Head,
+    LogLine,
+    get_log_path,
+    get_logs_path,
+    list_logs,
+    parse_line,
+    read_heads,
+)
+from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
-from handrail.journal.retention import STAGE, read_removed
-from handrail.journal.spool import has_spooled
 from handrail.settings.journal_address import JournalAddress
 
 if TYPE_CHECKING:
     import psycopg
 
 MOST_ENTRIES = 500
-"""Entries of the chain in one transaction; below 1024, see `_position`."""
+"""Entries of a log in one transaction; below 1024, because of their positions in the shared journal."""
 _MOST_BYTES = 4 << 20
 """Of the rows of one transaction, if it has more than one call; images are sent before, in groups of this size."""
 _PART = 4 << 20
-"""A larger image is stored in parts of this size."""
-_ID = "journal"
-"""In the table `meta`: the name of this journal among all that are shipped."""
+"""Larger contents are stored in parts of this size."""
 _LONGEST_KEY = 2_000
 """PostgreSQL does not index longer values."""
 _INTEGERS = frozenset(
@@ -63,8 +70,6 @@ _INTEGERS = frozenset(
 )
 _BYTES = frozenset(("workspace", "path", "moved_from"))
 _NOT_TEXT = _INTEGERS | _BYTES | {"duration"}
-_CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls WHERE seq = ?"
-_FILES = f"SELECT attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ? ORDER BY attempt, place"
 _CALL_NAMES = ("journal", "number", *CALL_COLUMNS[1:], "accesses", "action", "target")
 _FILE_NAMES = ("seq", "attempt", *FILE_COLUMNS)
 _ENDED = ", ".join(f"{name} = excluded.{name}" for name in END.split(", "))
@@ -72,30 +77,32 @@ _PUT_CALL = (
     f"INSERT INTO calls ({', '.join(_CALL_NAMES)}) VALUES ({', '.join(['%s'] * len(_CALL_NAMES))}) "
     f"ON CONFLICT (journal, number) DO UPDATE SET {_ENDED}"
 )
+_PUT_END = (
+    f"UPDATE calls SET {', '.join(f'{name} = %s' for name in END.split(', '))} WHERE journal = %s AND number = %s"
+)
 _PUT_FILE = (
     f"INSERT INTO files ({', '.join(_FILE_NAMES)}) VALUES ({', '.join(['%s'] * len(_FILE_NAMES))}) "
     "ON CONFLICT (seq, attempt, place) DO UPDATE SET after = excluded.after, after_mode = excluded.after_mode"
 )
+_PUT_AFTER = "UPDATE files SET after = %s, after_mode = %s WHERE seq = %s AND attempt = %s AND place = %s"
 _PUT_ENTRY = (
-    "INSERT INTO chain (journal, n, number, stage, hash, position) VALUES (%s, %s, %s, %s, %s, %s) "
+    "INSERT INTO chain (journal, n, number, stage, hash, content, position) VALUES (%s, %s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (journal, n) DO NOTHING"
 )
-_PUT_LOST = "INSERT INTO lost VALUES (%s, %s, %s, %s, %s) ON CONFLICT (journal, n) DO NOTHING"
-_PUT_REMOVED = "INSERT INTO removed VALUES (%s, %s, %s, %s, %s) ON CONFLICT (journal, n) DO NOTHING"
 _PUT_SOURCE = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (hash, part) DO NOTHING"
 
 
 @frozen
 class ShippingState:
-    """How far the local journal has been shipped to one shared journal, as the local one knows it."""
+    """How far the logs have been shipped to one shared journal, as the local one knows it."""
 
-    n: int = 0
-    """The newest entry of the chain that arrived."""
-    seq: int = 0
-    """All calls up to this number have arrived, at least their beginnings."""
+    logs: dict[str, int] = field(default_factory=dict)
+    """The newest entry of each log that arrived, by the number of the log."""
+    complete: float = 0.0
+    """All contents that were used before this time have arrived; seconds since 1970."""
     shipped: float = 0.0
-    """When that was; seconds since 1970."""
+    """When entries arrived last."""
     failure: str = ""
     """Why the last attempt failed; empty if it did not."""
     failed: float = 0.0
@@ -103,6 +110,13 @@ class ShippingState:
     """Not tried again before this time, by any process."""
     failures: int = 0
     """In a row."""
+    renamed: str = ""
+    """Behind the names of the logs, if this is a copy that goes on under names of its own."""
+
+    @property
+    def n(self) -> int:
+        """How many entries arrived, of all logs."""
+        return sum(self.logs.values())
 
 
 class CopiedJournal(JournalFailed):
@@ -114,100 +128,74 @@ class LocalJournal:
 
     def __init__(self, path: str, address: JournalAddress) -> None:
         self.path = path
-        self._key = SHIPPED + address.key
+        self.directory = get_logs_path(path)
+        self.contents = OldContents(self.directory)
+        self._state = os.path.join(self.directory, f"ship-{address.key}")
         with self.errors():
-            if not os.path.isfile(path):
+            import_old(path)
+            if not os.path.isfile(os.path.join(self.directory, "numbers")):
                 raise JournalFailed(journal=path, why="there is no journal yet")
-            self.db = connect(path, mode="rw")
-            self.db.execute("PRAGMA synchronous = NORMAL")
-
-    def close(self) -> None:
-        self.db.close()
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
 
-    def read_id(self) -> str:
-        """The name of this journal; it gets one if it has none."""
-        with self.errors():
-            self.db.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (_ID, uuid.uuid4().hex))
-            return str(self.db.execute("SELECT value FROM meta WHERE key = ?", (_ID,)).fetchone()[0])
-
     def renew_id(self) -> None:
-        """Give it another name: all of it is shipped again under that."""
-        with self.errors():
-            self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_ID, uuid.uuid4().hex))
-            self.db.execute("DELETE FROM meta WHERE key LIKE ?", (SHIPPED + "%",))
+        """Give its logs other names: all of it is shipped again under those."""
+        self.write_state(ShippingState(renamed=uuid.uuid4().hex))
 
     def read_state(self) -> ShippingState:
-        with self.errors():
-            row = self.db.execute("SELECT value FROM meta WHERE key = ?", (self._key,)).fetchone()
         try:
-            return ShippingState(**json.loads(row[0])) if row else ShippingState()
-        except (ValueError, TypeError):  # of another version: the shared journal knows the position
+            with open(self._state, encoding="ascii") as file:
+                return ShippingState(**json.load(file))
+        except (OSError, ValueError, TypeError):  # none, or of another version: the shared journal knows the position
             return ShippingState()
 
     def write_state(self, state: ShippingState) -> None:
         with self.errors():
-            self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, json.dumps(asdict(state))))
+            name = f"{self._state}.{os.getpid()}.{time.monotonic_ns()}"
+            with open(name, "x", encoding="ascii") as file:
+                json.dump(asdict(state), file)
+            os.replace(name, self._state)
 
-    def move_spooled(self) -> None:
-        """Rows that wait in the spool come into the tables, where they get their numbers."""
-        if has_spooled(self.path):
-            with self.errors():
-                Database(self.path).close()
+    def read_heads(self) -> dict[int, Head]:
+        """The heads of the logs that are there: every entry up to them is in its log."""
+        with self.errors(), lock_numbers(self.directory):
+            there = list_logs(self.directory)
+            return {log: head for log, head in read_heads(self.directory).items() if log in there}
 
-    def read_head(self) -> ChainEntry:
-        with self.errors():
-            return ChainEntry(*self.db.execute("SELECT n, hash FROM head").fetchone())
+    def count_outstanding(self) -> int:
+        """How many entries did not arrive yet."""
+        shipped = self.read_state().logs
+        return sum(max(0, head.n - shipped.get(str(log), 0)) for log, head in self.read_heads().items())
 
-    def count_outstanding(self, after: int) -> int:
-        """How many entries follow entry ``after``; rows in the spool are not counted."""
-        with self.errors():
-            return int(self.db.execute("SELECT count(*) FROM chain WHERE n > ?", (after,)).fetchone()[0])
-
-    def find_start(self) -> ChainEntry:
-        """The entry behind which the chain begins: older ones were removed."""
-        with self.errors():
-            removed = read_removed(self.db)
-        return ChainEntry(removed.n, removed.hash or GENESIS)
-
-    def has_entry(self, entry: ChainEntry) -> bool:
-        """Whether the chain goes through this entry, as far as it is still known."""
-        start = self.find_start()
-        if entry.n <= start.n:
-            return entry.n < start.n or entry == start
-        with self.errors():
-            row = self.db.execute("SELECT hash FROM chain WHERE n = ?", (entry.n,)).fetchone()
-        return bool(row == (entry.hash,))
-
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """One state of the tables. Never held while the network is waited for: the file could not be cleaned up."""
-        with self.errors():
-            self.db.execute("BEGIN")
-            try:
-                yield
-            finally:
-                roll_back(self.db)
+    def read_id(self, log: int) -> str:
+        """The name of a log among all that are shipped; empty if its beginning is damaged."""
+        with self.errors(), open(get_log_path(self.directory, log), "rb") as file:
+            line = parse_line(file.readline()[:-1])
+        try:
+            return f"{line.content[0][1]}{self.read_state().renamed}" if line and line.stage == "start" else ""
+        except (IndexError, TypeError, KeyError):
+            return ""
 
 
 @frozen
 class Batch:
-    """Entries of the chain that follow each other, and the rows that they are about."""
+    """Entries of a log that follow each other, and the rows that they are about."""
 
     after: ChainEntry
-    entries: list[tuple[int, int, str, str]]
+    entries: list[tuple[int, int, str, str, str | None]]
+    """Place, call, stage, hash, and the text of an entry that is about no call."""
     calls: list[tuple[Any, ...]]
+    ends: list[tuple[Any, ...]]
+    """The columns of the ends of calls, and their numbers."""
     files: list[tuple[Any, ...]]
     """Each begins with the number of its call."""
-    lost: list[tuple[Any, ...]]
-    removed: list[tuple[Any, ...]]
-    """The entries that say that older ones were removed from the local journal."""
+    afters: list[tuple[Any, ...]]
+    """Hash and mode of a file after its call, the number of that, attempt and place."""
     sources: list[tuple[str, str]]
     """Keys and values of `meta`: the client and the model of each session."""
     digests: list[str]
@@ -216,51 +204,65 @@ class Batch:
     def last(self) -> ChainEntry:
         return ChainEntry(self.entries[-1][0], self.entries[-1][3])
 
+    def take(self, line: LogLine) -> None:
+        """Add an entry."""
+        stage, _, number = line.stage.partition(" ")
+        is_call = stage in ("begin", "end", "whole")
+        self.entries.append((line.n, line.seq, line.stage, line.hash, None if is_call else line.text))
+        with contextlib.suppress(ValueError, TypeError, IndexError, AttributeError):  # the check of the chain says so
+            row, files = line.content
+            attempt = int(number or 0)
+            if stage == "end":
+                self.ends.append((*_convert(END.split(", "), row), line.seq))
+                self.afters.extend((after, mode, line.seq, attempt, place) for place, after, mode in files)
+            elif is_call:
+                columns = [*row, *[None] * (len(CALL_COLUMNS) - 1 - len(row))]
+                self.calls.append((line.seq, *_from_hex(CALL_COLUMNS[1:], columns)))
+                rows = [[*one, *[None] * (len(FILE_COLUMNS) - len(one))] for one in files]
+                self.files.extend((line.seq, attempt, *_from_hex(FILE_COLUMNS, one)) for one in rows)
+                self.digests.extend(_list_digests(rows))
+            elif stage == "source":
+                session, client, model = row
+                names = ((f"client:{session}", client), (f"model:{session}", model))
+                self.sources.extend(pair for pair in names if pair[1])
 
-def read_batch(local: LocalJournal, after: ChainEntry) -> Batch | None:
-    """The next entries after ``after``; None if there are none."""
-    batch = Batch(after, [], [], [], [], [], [], [])
-    size, numbers = 0, set[int]()
-    sessions, digests = dict[str, None](), dict[str, None]()
-    with local.snapshot():
-        query = "SELECT n, seq, stage, hash FROM chain WHERE n > ? ORDER BY n LIMIT ?"
-        for entry in local.db.execute(query, (after.n, MOST_ENTRIES)).fetchall():
-            n, seq, stage, _ = entry
-            if stage == "lost":
-                batch.lost.extend(local.db.execute("SELECT * FROM lost WHERE n = ?", (n,)).fetchall())
-            elif stage == STAGE:
-                batch.removed.append((n, *read_removed(local.db, n)))
-            elif seq not in numbers:
-                numbers.add(seq)
-                call = local.db.execute(_CALLS, (seq,)).fetchone()
-                if call is not None:  # if it was deleted, the check of the chain says so there, too
-                    batch.calls.append(call)
-                    sessions[str(call[CALL_COLUMNS.index("session")])] = None
-                files = [(seq, *row) for row in local.db.execute(_FILES, (seq,))] if call is not None else []
-                batch.files.extend(files)
-                digests.update(dict.fromkeys(_list_digests(files)))
-                size += sum(_measure(row) for row in (call or (), *files))
-            batch.entries.append(entry)
-            if size > _MOST_BYTES:
+
+def _from_hex(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
+    """The values of a row, in which bytes are written as hexadecimal digits."""
+    return [
+        bytes.fromhex(value) if name in _BYTES and value is not None else value
+        for name, value in zip(names, row, strict=True)
+    ]
+
+
+def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, start: int = 0) -> tuple[Batch, int] | None:
+    """The next entries of a log after ``after``, up to number ``last``, and where they end; None if there are none.
+
+    ``start``: how many bytes of the log can be skipped.
+    """
+    batch, size = Batch(after, [], [], [], [], [], [], []), 0
+    with local.errors(), open(get_log_path(local.directory, log), "rb") as file:
+        file.seek(start)
+        for raw in file:
+            line = parse_line(raw[:-1])
+            if line and line.n > last:
                 break
-        for session in sessions:
-            keys = (f"client:{session}", f"model:{session}")
-            batch.sources.extend(local.db.execute("SELECT key, value FROM meta WHERE key IN (?, ?)", keys).fetchall())
-    batch.digests.extend(digests)
-    return batch if batch.entries else None
+            start += len(raw)
+            if line and line.n > after.n:
+                batch.take(line)
+                size += len(raw)
+                if size > _MOST_BYTES or len(batch.entries) >= MOST_ENTRIES:
+                    break
+    return (batch, start) if batch.entries else None
 
 
 def _list_digests(files: Iterable[Sequence[Any]]) -> Iterator[str]:
     """The hashes of the contents that were replaced."""
-    place = 2 + FILE_COLUMNS.index("before")
+    place = FILE_COLUMNS.index("before")
     for row in files:
         before = row[place]
         if isinstance(before, str) and before not in ("", DIRECTORY):
             yield before.removeprefix(LINK)
-
-
-def _measure(row: Sequence[Any]) -> int:
-    return sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
 
 
 class ImagePart(NamedTuple):
@@ -274,94 +276,127 @@ class ImagePart(NamedTuple):
     data: bytes
 
 
+@frozen
+class _ShippedLog:
+    """A log in the shared journal."""
+
+    name: str
+    journal: int
+    arrived: ChainEntry
+    """The newest entry that the shared journal has."""
+    offset: int = 0
+    """Where that ends in the log, or less."""
+
+
 class _Removed(Exception):
     """An image was removed from the local journal while it was sent."""
 
 
 class Shipment:
-    """A connection to the shared journal over which one local journal is shipped."""
+    """A connection to the shared journal over which the logs of one local journal are shipped."""
 
     def __init__(self, local: LocalJournal, database: PostgresDatabase) -> None:
         self.local = local
         self.database = database
-        self.arrived = ChainEntry(0, GENESIS)
-        """The newest entry that the shared journal has."""
         database.migrate()
-        self._id = local.read_id()
-        with database.transaction() as cursor:
-            host = escape_nul(platform.node()[:200])
-            put = "INSERT INTO journals (id, host, hash) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
-            if cursor.execute("SELECT 1 FROM journals WHERE id = %s", (self._id,)).fetchone() is None:
-                cursor.execute(put, (self._id, host, GENESIS))
-            self._journal, self.arrived = self._read_position(cursor)
-        self._require_same()
+        self._logs: dict[int, _ShippedLog] = {}
 
-    def _read_position(self, cursor: psycopg.Cursor[Any], lock: str = "") -> tuple[int, ChainEntry]:
+    def ship_next(self) -> int:
+        """Ship one batch; returns the number of entries, 0 if nothing is left."""
+        begun = time.time()
+        for number, head in self.local.read_heads().items():
+            log = self._logs.get(number) or self._open(number)
+            if log and log.arrived.n < head.n and (count := self._ship_batch(number, log, head.n)):
+                return count
+        self._note(begun)
+        return 0
+
+    def _open(self, number: int) -> _ShippedLog | None:
+        """A log, and how far the shared journal has it."""
+        name = self.local.read_id(number)
+        if not name:
+            return None
+        with self.database.transaction() as cursor:
+            put = "INSERT INTO journals (id, host, hash) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
+            if cursor.execute("SELECT 1 FROM journals WHERE id = %s", (name,)).fetchone() is None:
+                cursor.execute(put, (name, escape_nul(platform.node()[:200]), GENESIS))
+            log = self._logs[number] = self._read_position(cursor, name)
+        self._require_same(number, log)
+        return log
+
+    def _read_position(self, cursor: psycopg.Cursor[Any], name: str, lock: str = "") -> _ShippedLog:
         query = f"SELECT journal, n, hash FROM journals WHERE id = %s {lock}"
-        row = cursor.execute(query.encode("ascii"), (self._id,)).fetchone()
+        row = cursor.execute(query.encode("ascii"), (name,)).fetchone()
         if row is None:
             raise JournalFailed(journal=self.database.address.shown, why="the row of this journal was deleted there")
-        return row[0], ChainEntry(row[1], row[2])
+        return _ShippedLog(name, row[0], ChainEntry(row[1], row[2]))
 
-    def _require_same(self) -> None:
-        if not self.local.has_entry(self.arrived):
+    def _require_same(self, number: int, log: _ShippedLog) -> None:
+        """Raise `CopiedJournal` unless the log goes through the entry that arrived last."""
+        if not log.arrived.n:
+            return
+        path = get_log_path(self.local.directory, number)
+        with self.local.errors(), open(path, "rb") as file:
+            lines = (parse_line(raw[:-1]) for raw in file)
+            same = next((line for line in lines if line and line.n == log.arrived.n), None)
+        if same is None or same.hash != log.arrived.hash:
             why = (
-                f"it continues in another way than {self.local.path}: entry {self.arrived.n} differs. That file is a "
+                f"it continues in another way than {path}: entry {log.arrived.n} differs. That file is a "
                 "copy, or older than it was; `handrail journal ship --as-new` ships it under a name of its own"
             )
             raise CopiedJournal(journal=self.database.address.shown, why=why)
 
-    def ship_next(self) -> int:
-        """Ship one batch; returns the number of entries, 0 if nothing is left."""
-        batch = read_batch(self.local, max(self.arrived, self.local.find_start()))
-        if batch is None:
-            self._note(self.arrived, 0)
+    def _ship_batch(self, number: int, log: _ShippedLog, last: int) -> int:
+        read = read_batch(self.local, number, log.arrived, last, log.offset)
+        if read is None:
             return 0
+        batch, end = read
         unsent = self._send_images(batch.digests)
         with self.database.transaction() as cursor:
-            self._journal, at = self._read_position(cursor, "FOR UPDATE")
-            if at == self.arrived:
-                self._put(cursor, batch, unsent)
-                at = batch.last
-        if at != batch.last:  # another process was faster: continue where it ended
-            self.arrived = at
-            self._require_same()
-            return len(batch.entries)
-        self.arrived = at
-        self._note(at, max((row[0] for row in batch.calls), default=0))
+            shipped = self._read_position(cursor, log.name, "FOR UPDATE")
+            if shipped.arrived == log.arrived:
+                self._put(cursor, log.journal, batch, unsent)
+                shipped = replace(shipped, arrived=batch.last, offset=end)
+        self._logs[number] = shipped
+        if shipped.arrived != batch.last:  # another process was faster: continue where it ended
+            self._require_same(number, shipped)
+        self._note()
         return len(batch.entries)
 
-    def _put(self, cursor: psycopg.Cursor[Any], batch: Batch, unsent: int) -> None:
-        journal = self._journal
+    def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch, unsent: int) -> None:
         cursor.executemany(_PUT_CALL.encode("ascii"), [_convert_call(journal, row) for row in batch.calls])
-        numbers = [row[0] for row in batch.calls]
+        cursor.executemany(_PUT_END.encode("ascii"), [(*row[:-1], journal, row[-1]) for row in batch.ends])
+        numbers = list({row[0] for row in batch.files} | {row[2] for row in batch.afters})
         query = "SELECT number, seq FROM calls WHERE journal = %s AND number = ANY(%s)"
         seqs = dict(cursor.execute(query, (journal, numbers)).fetchall())
         cursor.executemany(
             _PUT_FILE.encode("ascii"),
             [(seqs[row[0]], row[1], *_convert(FILE_COLUMNS, row[2:])) for row in batch.files],
         )
+        cursor.executemany(_PUT_AFTER, [(*row[:2], seqs[row[2]], *row[3:]) for row in batch.afters if row[2] in seqs])
         base = int(cursor.execute("SELECT pg_current_xact_id()::text::bigint << 10").fetchall()[0][0])
         entries = [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)]
         cursor.executemany(_PUT_ENTRY, entries)
-        cursor.executemany(_PUT_REMOVED, [(journal, *row) for row in batch.removed])
-        cursor.executemany(_PUT_LOST, [(journal, *row) for row in batch.lost])
         cursor.executemany(
             _PUT_SOURCE, sorted((escape_nul(key), escape_nul(str(value))) for key, value in batch.sources)
         )
         cursor.execute(
-            "UPDATE journals SET n = %s, hash = %s, shipped = now(), unsent_entries = unsent_entries + %s, "
-            "unsent_images = unsent_images + %s WHERE journal = %s",
-            (*batch.last, batch.after.n - self.arrived.n, unsent, journal),
+            "UPDATE journals SET n = %s, hash = %s, shipped = now(), unsent_images = unsent_images + %s "
+            "WHERE journal = %s",
+            (*batch.last, unsent, journal),
         )
 
-    def _note(self, at: ChainEntry, seq: int) -> None:
+    def _note(self, complete: float = 0.0) -> None:
         """Write down locally what has arrived."""
         known = self.local.read_state()
-        if known.n == at.n and known.shipped and not known.failure:
+        arrived = {str(number): log.arrived.n for number, log in self._logs.items()}
+        logs = {**known.logs, **arrived}
+        if logs == known.logs and known.shipped and not known.failure and not complete:
             return
-        newest = seq if at.n < known.n else max(seq, known.seq)
-        self.local.write_state(ShippingState(at.n, newest, time.time()))
+        there = list_logs(self.local.directory)
+        kept = {number: n for number, n in logs.items() if int(number) in there}
+        shipped = time.time() if kept != known.logs or not known.shipped else known.shipped
+        self.local.write_state(ShippingState(kept, complete or known.complete, shipped, renamed=known.renamed))
 
     def _send_images(self, digests: list[str]) -> int:
         """Send the images that the shared journal lacks; returns how many are not here either.
@@ -392,16 +427,14 @@ class Shipment:
         return missing
 
     def _read_part(self, digest: str, part: int) -> ImagePart | None:
-        """A part of an image; None if the image is not kept, or no longer."""
-        with self.local.snapshot():
-            query = "SELECT size, stored, packed, rowid FROM images WHERE hash = ?"
-            row = self.local.db.execute(query, (digest,)).fetchone()
-            if row is None:
-                return None
-            size, stored, packed, rowid = row
-            with self.local.db.blobopen("images", "data", rowid, readonly=True) as blob:
-                blob.seek(min(part * _PART, stored))
-                return ImagePart(digest, part, size, stored, bool(packed), blob.read(_PART))
+        """A part of old contents; None if they are not kept, or no longer."""
+        try:
+            with open(self.local.contents.get_path(digest), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(part * _PART)
+                return ImagePart(digest, part, size, size, False, file.read(_PART))
+        except FileNotFoundError:
+            return None
 
     def _send_large(self, first: ImagePart) -> bool:
         """Send an image in parts; False if it was removed meanwhile, and nothing of it was sent."""
@@ -470,13 +503,12 @@ def ship_all(
 
     ``progress`` gets how many that are so far, and how many are left.
     """
-    local.move_spooled()
     shipment = Shipment(local, database)
     shipped = 0
     while count := shipment.ship_next():
         shipped += count
         if progress:
-            progress(shipped, local.count_outstanding(shipment.arrived.n))
+            progress(shipped, local.count_outstanding())
     return shipped
 
 

@@ -1,15 +1,11 @@
-"""The journal as a file: SQLite in WAL mode, one short write transaction a change, many processes at once.
+"""The journal as logs on a local disk: one short write for each record, many processes at once.
 
-The record of a call that changed nothing is a line in a file beside it (`spool.py`), which is moved into SQLite later.
-
-A process that is killed leaves whole records or none. Commits are not synced one by one: a power cut may cost the
-newest records, never the older ones nor the database. A journal that cannot be opened stops nothing, unless it is
-required: the result of each call says why. A full disk stops every change. The sessions of one process share
-one connection for each file. A journal that makes callers wait before it fails (locked by another program, a network
-file system without locks) is left alone for a while, so that not every call waits for it again.
+A process that is killed leaves whole records or none. Records are not synced one by one: a power cut may cost the
+newest records, never the older ones. A journal that cannot be opened stops nothing, unless it is required: the result
+of each call says why. A full disk stops every change. The sessions of one process share one writer for each journal. A
+journal that makes callers wait before it fails (locked by another program, a network file system without locks) is left
+alone for a while, so that not every call waits for it again.
 """
-
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 
 from __future__ import annotations
 
@@ -17,36 +13,18 @@ import contextlib
 import errno
 import os
 import re
-import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
-from handrail.journal.database import (
-    MOST_UNSHIPPED,
-    WHOLE,
-    Database,
-    FileIdentity,
-    Head,
-    ReplacedJournal,
-    find_missing_images,
-    is_damage,
-    read_identity,
-    read_shipped,
-    set_aside,
-    store_images,
-    trim_images,
-)
-from handrail.journal.packing import ImagePacker, Packed
+from handrail.journal.log_lines import get_logs_path
+from handrail.journal.logs import LogWriter
 from handrail.journal.records import (
-    BEGIN,
-    END,
-    as_stored,
     begin_row,
     collect_replaced,
     end_row,
@@ -55,14 +33,14 @@ from handrail.journal.records import (
     make_file_rows,
     split_changes,
 )
-from handrail.journal.retention import EVERY, MOST_CALLS, remove_oldest
+from handrail.journal.retention import MOST_CALLS, remove_oldest, trim_contents
 
 T = TypeVar("T")
 
 BUDGET = 1 << 30
 _LONGEST_NAME = 200
-_BEGUN = f"seq, {BEGIN}"
-_ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
+_MOST_UNINDEXED = 1_000
+"""A process that wrote so many records brings the index up to date when it ends."""
 
 
 def get_default_path(state: str) -> str:
@@ -75,8 +53,13 @@ def get_default_path(state: str) -> str:
     return os.path.join(state, "journal", name)
 
 
+def has_journal(path: str) -> bool:
+    """Whether anything was recorded at ``path``: in logs, or by an older version in a database."""
+    return os.path.exists(get_logs_path(path)) or os.path.exists(path)
+
+
 class SqliteJournal:
-    """A journal in one file. Made and opened when the first record comes."""
+    """A journal on this machine: logs, and an index in SQLite at ``path``. Made when the first record comes."""
 
     def __init__(
         self,
@@ -94,11 +77,6 @@ class SqliteJournal:
         self._most_calls = most_calls
         self._clock = clock
         self._writer = Writer(self.path)
-        self._packer = ImagePacker()
-        self._named: dict[tuple[str, str], str] = {}
-        self._named_in: FileIdentity | None = None
-        self._unchecked = EVERY
-        """Calls since the size of the journal was looked at; the first call of a process looks at it, too."""
 
     @property
     def failure(self) -> str:
@@ -106,173 +84,119 @@ class SqliteJournal:
         return self._writer.failure
 
     def take_damage(self) -> str:
-        """The name of a damaged database that was set aside since this was asked last; empty if there is none."""
+        """A damaged log that was found since this was asked last; empty if there is none."""
         return self._writer.take_damage()
 
     def require(self) -> None:
         """Raise `JournalFailed` if the journal cannot be opened now."""
         try:
             self._use(lambda _: None)
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise JournalFailed(journal=self.path, why=get_reason(error)) from None
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
         try:
             return self._begin(pending, token)
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             must = self.required or any(isinstance(one, Change) and one.keep for one in pending.changes)
-            if must or is_disk_full(error):  # no file tool can change anything then, and no command should
+            if must or error.errno in _FULL:  # no file tool can change anything then, and no command should
                 raise JournalFailed(journal=self.path, why=get_reason(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=get_reason(error))
 
     def record(self, record: Record) -> str:
         try:
             self._record(record)
-            self._remove_oldest()
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             return get_reason(error)
         return ""
 
     def close(self) -> None:
         self._writer.close()
 
-    def _use(self, work: Callable[[Database], T]) -> T:
+    def _use(self, work: Callable[[LogWriter], T]) -> T:
         return self._writer.use(work)
 
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         changes = split_changes(pending.changes)
         contents = collect_replaced(changes)
-        ready = self._pack_missing(contents)
-        big = {digest for digest, one in ready.items() if len(one.data) > self._limit_image()}
+        big = {digest for digest, raw in contents.items() if len(raw) > self.budget // 2}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
-        if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
+        if must and (big or sum(map(len, contents.values())) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
+        unkept = tuple(_display_path(one) for one in changes if big and big & collect_replaced([one]).keys())
+        files = tuple(make_file_rows(changes))
 
-        def write(db: Database) -> Token:
-            with db.writing() as head:
-                if token and token.seq and token.file == db.file:
-                    seq, attempt = token.seq, token.attempt + 1
-                else:
-                    seq, attempt = head.next_call(), 0
-                    db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
-                    self._name_source(db, pending.origin)
-                db.add_files(seq, attempt, make_file_rows(changes))
-                self._keep(db, head, seq, contents, ready)
-                head.chain(seq, f"begin {attempt}")
-            return Token(seq, attempt, tuple(changes), unkept=tuple(unkept), file=db.file)
+        def write(log: LogWriter) -> Token:
+            again = token if token and token.seq and log.holds(token.log) else None
+            attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
+            row = again.row if again else begin_row(pending, self._clock(), log.mask)
+            self._writer.name_source(log, pending.origin)
+            added = self._keep(log, contents, big)
+            seq = log.append(f"begin {attempt}", (row, files), seq, added)
+            self._trim(log, contents)
+            return Token(seq, attempt, tuple(changes), unkept=unkept, log=log.identity, row=row, files=files)
 
-        unkept = [_display_path(change) for change in changes if big and big & collect_replaced([change]).keys()]
         return self._use(write)
 
     def _record(self, record: Record) -> None:
         token = record.token
         if token and token.seq and token.attempt >= 0:
-            self._use(lambda db: self._end(db, record, token))
+            self._use(lambda log: self._end(log, record, token))
+        else:
+            self._use(lambda log: self._record_whole(log, record, split_changes(record.changes)))
+
+    def _end(self, log: LogWriter, record: Record, token: Token) -> None:
+        if not log.holds(token.log):  # another process continues that log, or it is gone
+            number = token.seq if log.has_log(token.log) else 0
+            self._record_whole(log, record, list(token.changes), token, number)
             return
-        changes = split_changes(record.changes)
-        ready = self._pack_missing(collect_replaced(changes))
-        self._use(lambda db: self._record_complete(db, record, changes, ready))
+        end = end_row(record, self._clock(), log.mask)
+        afters = [
+            (place, *make_after_row(change, row[3], row[5], bool(record.changes), token.withdrawn))
+            for place, (change, row) in enumerate(zip(token.changes, token.files, strict=True))
+        ]
+        log.append(f"end {token.attempt}", (end, afters), token.seq)
+        self._remove_oldest(log)
 
-    def _remove_oldest(self) -> None:
-        self._unchecked += 1
-        if self._unchecked >= EVERY:
-            self._unchecked = 0
-            self._use(lambda db: remove_oldest(db, self._most_calls, self.budget))
-
-    def _end(self, db: Database, record: Record, token: Token) -> None:
-        if token.file != db.file:  # set aside meanwhile
-            self._record_complete(db, record, list(token.changes), {})
-            return
-        end = end_row(record, self._clock(), db.mask)
-        committed, withdrawn = bool(record.changes), token.withdrawn
-        with db.writing() as head:
-            known = db.connection.execute(
-                "SELECT before, planned FROM files WHERE seq = ? AND attempt = ? ORDER BY place",
-                (token.seq, token.attempt),
-            ).fetchall()
-            for place, (change, was) in enumerate(zip(token.changes, known, strict=False)):
-                db.connection.execute(
-                    "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
-                    (*make_after_row(change, was[0], was[1], committed, withdrawn), token.seq, token.attempt, place),
-                )
-            update = f"UPDATE calls SET {_ENDED} WHERE seq = ?"
-            recorded = db.connection.execute(update, (*end, token.seq)).rowcount > 0
-            if recorded:
-                head.chain(token.seq, f"end {token.attempt}")
-        if not recorded:  # removed, because so many calls came after its beginning
-            self._record_complete(db, record, list(token.changes), {})
-
-    def _record_complete(
+    def _record_whole(
         self,
-        db: Database,
+        log: LogWriter,
         record: Record,
-        changes: list[Change | BeforeImage | MovedEntry],
-        ready: dict[str, Packed],
+        changes: Sequence[Change | BeforeImage | MovedEntry],
+        token: Token | None = None,
+        seq: int = 0,
     ) -> None:
         """A call that changed nothing, or whose beginning could not be written down."""
-        end = end_row(record, self._clock(), db.mask)
+        end = end_row(record, self._clock(), log.mask)
         begun = self._clock() - int(record.result.time_ms * 1e6)
-        row = (*begin_row(record, begun, db.mask), *end)
-        if not record.changes and as_stored(row):
-            if self._list_unnamed(db, record.origin):
-                with db.writing():
-                    self._name_source(db, record.origin)
-            db.append(row)
-            return
-        with db.writing() as head:
-            seq = head.next_call()
-            db.insert("calls", WHOLE, (seq, *row))
-            self._name_source(db, record.origin)
-            rows = make_file_rows(changes)
-            # The change is made already: the mode that stands there now is the one that it kept.
-            withdrawn = record.token is not None and record.token.withdrawn
-            afters = [
-                make_after_row(change, row[3], row[5], True, withdrawn)
-                for change, row in zip(changes, rows, strict=True)
-            ]
-            db.add_files(seq, 0, rows, afters)
-            self._keep(db, head, seq, collect_replaced(changes), ready)
-            head.chain(seq, "whole 0")
+        row = token.row if token and token.row else begin_row(record, begun, log.mask)
+        rows = token.files if token and token.row else make_file_rows(changes)
+        # The change is made already: the mode that stands there now is the one that it kept.
+        withdrawn = record.token is not None and record.token.withdrawn
+        files = [
+            (*one, *make_after_row(change, one[3], one[5], True, withdrawn))
+            for change, one in zip(changes, rows, strict=True)
+        ]
+        contents = collect_replaced(changes)
+        self._writer.name_source(log, record.origin)
+        added = self._keep(log, contents, {digest for digest, raw in contents.items() if len(raw) > self.budget // 2})
+        attempt = token.attempt if token else 0
+        log.append(f"whole {attempt}", ((*row, *end), files), seq, added)
+        if contents:
+            self._trim(log, contents)
+        self._remove_oldest(log)
 
-    def _list_unnamed(self, db: Database, origin: Origin) -> list[tuple[str, str]]:
-        """The client and the model of a session, as far as they are not written down yet."""
-        if self._named_in != db.file:
-            self._named_in, self._named = db.file, {}
-        names = (("client", origin.client), ("model", origin.model))
-        return [(kind, name) for kind, name in names if name and self._named.get((kind, origin.session)) != name]
+    def _keep(self, log: LogWriter, contents: dict[str, bytes], big: set[str]) -> int:
+        return sum(log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big)
 
-    def _name_source(self, db: Database, origin: Origin) -> None:
-        """Write down once which client and model a session has; not part of the chain."""
-        for kind, name in self._list_unnamed(db, origin):
-            db.connection.execute(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                (f"{kind}:{origin.session}", escape_surrogates(name[:_LONGEST_NAME])),
-            )
-            self._named[kind, origin.session] = name
+    def _trim(self, log: LogWriter, contents: dict[str, bytes]) -> None:
+        if log.counters.content_bytes > self.budget:
+            trim_contents(log, self.budget, contents)
 
-    def _pack_missing(self, contents: Mapping[str, bytes]) -> dict[str, Packed]:
-        """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
-        if not contents:
-            return {}
-        missing = self._use(lambda db: find_missing_images(db.connection, contents))
-        return {digest: self._packer.pack(digest, contents[digest]) for digest in missing}
-
-    def _limit_image(self) -> int:
-        """No single image may take more."""
-        return self.budget // 2
-
-    def _keep(self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, Packed]) -> None:
-        if not contents:
-            return
-        head.kept += store_images(db.connection, seq, contents, ready, self._packer, self._limit_image())
-        if head.kept > self.budget:
-            head.trimmed = True
-            shipped = read_shipped(db.connection)
-            oldest_needed = seq if shipped is None else min(seq, shipped.seq + 1)
-            head.kept -= trim_images(db.connection, head.kept - self.budget, oldest_needed)
-            most = MOST_UNSHIPPED * self.budget
-            if head.kept > most:  # the one who ships counts those that are gone
-                head.kept -= trim_images(db.connection, head.kept - most, seq)
+    def _remove_oldest(self, log: LogWriter) -> None:
+        counters = log.counters
+        if counters.calls - counters.removed > self._most_calls or counters.log_bytes > self.budget:
+            remove_oldest(log, self._most_calls, self.budget)
 
 
 def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
@@ -285,44 +209,8 @@ _LONGEST_PAUSE = 30.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-_LONGEST_FORK = 10.0
-"""A fork does not wait longer for a record."""
-
-
-class _Forks:
-    """Keeps forks out of transactions: the child would inherit half of one, and roll it back in shared memory."""
-
-    def __init__(self) -> None:
-        self.writers: list[weakref.ref[Writer]] = []
-        self._lock = threading.Lock()
-        self._paused: list[Writer] = []
-
-    def before(self) -> None:
-        self._lock.acquire()
-        self._paused = [writer for writer in self._list_writers() if writer.pause()]
-
-    def after_in_parent(self) -> None:
-        for writer in self._paused:
-            writer.resume()
-        self._paused = []
-        self._lock.release()
-
-    def after_in_child(self) -> None:
-        self._lock = threading.Lock()
-        self._paused = []
-        for writer in self._list_writers():
-            writer.after_fork()
-
-    def _list_writers(self) -> list[Writer]:
-        return [writer for known in self.writers[:] if (writer := known()) is not None]
-
-
-_forks = _Forks()
-os.register_at_fork(before=_forks.before, after_in_parent=_forks.after_in_parent, after_in_child=_forks.after_in_child)
-
-
 class Writer:
-    """The connection of this process to the journal at a path."""
+    """The writer of this process to the journal at a path; its threads take turns."""
 
     def __init__(self, path: str, now: Callable[[], float] = time.monotonic) -> None:
         self.path = path
@@ -330,98 +218,103 @@ class Writer:
         """Why the journal could not be used the last time; empty if it could."""
         self._now = now
         self._lock = threading.Lock()
-        self._open: Database | None = None
+        self._log: LogWriter | None = None
+        self._first = 0
         self._retry_at = 0.0
         self._damage = ""
-        _forks.writers.append(weakref.ref(self, _forks.writers.remove))
+        self._named: dict[tuple[str, str, str], int] = {}
+        _all_writers.append(weakref.ref(self, _all_writers.remove))
 
-    def use(self, work: Callable[[Database], T]) -> T:
-        """Do ``work`` on the database, one thread at a time. Raises `sqlite3.Error` or `OSError` if that fails."""
+    def use(self, work: Callable[[LogWriter], T]) -> T:
+        """Do ``work`` with the logs, one thread at a time. Raises `OSError` if that fails."""
         with self._lock:
             begun = self._now()
             if begun < self._retry_at:
-                raise sqlite3.OperationalError(self.failure)
+                raise OSError(errno.EAGAIN, self.failure)
             try:
-                result = self._attempt(work)
-            except (sqlite3.Error, OSError) as error:
-                self._fail(error, self._now() - begun)
+                if self._log is None:
+                    self._log = LogWriter(self.path, find_newest_number(self.path))
+                    self._named.clear()
+                    self._first = 0
+                result = work(self._log)
+            except OSError as error:
+                self.failure = get_reason(error)
+                if self._now() - begun >= _SLOW:
+                    self._retry_at = self._now() + min(10 * (self._now() - begun), _LONGEST_PAUSE)
+                if error.errno not in _FULL:
+                    self._drop()
                 raise
             self.failure = ""
+            if self._log.damaged:
+                self._damage, self._log.damaged = self._log.damaged, ""
+            self._first = self._first or self._log.counters.entries
             return result
 
-    def _attempt(self, work: Callable[[Database], T]) -> T:
-        """Do ``work``, if need be on a new database: a damaged one is set aside."""
-        for last in (False, False, True):
-            before = read_identity(self.path)
-            try:
-                return work(self._open_database())
-            except sqlite3.Error as error:
-                if last or not (is_damage(error) or isinstance(error, ReplacedJournal)):
-                    raise
-                self._drop()
-                if is_damage(error):
-                    self._damage = set_aside(self.path, before) or self._damage
-        raise AssertionError("unreachable")
+    def name_source(self, log: LogWriter, origin: Origin) -> None:
+        """Write down once which client and model a session has."""
+        if not (origin.client or origin.model):
+            return
+        source = (origin.session, origin.client, origin.model)
+        if self._named.get(source) != log.number or not log.number:
+            log.append("source", ([escape_surrogates(name[:_LONGEST_NAME]) for name in source], []))
+            self._named[source] = log.number
 
     def take_damage(self) -> str:
-        """The name of a damaged database that was set aside since this was asked last; empty if there is none."""
+        """A damaged log that was found since this was asked last; empty if there is none."""
         damage, self._damage = self._damage, ""
         return damage
 
     def close(self) -> None:
-        """Let go of the file; it is opened again if it is needed."""
+        """Let go of the files; they are opened again if they are needed."""
         with self._lock:
+            many = self._log is not None and self._log.counters.entries - self._first >= _MOST_UNINDEXED
             self._drop()
+        if many:
+            from handrail.journal.queries import JournalReader  # needs SQLite, which is slow to import
 
-    def pause(self) -> bool:
-        """Wait for the record that is being written, and begin none; False if that takes too long."""
-        return self._lock.acquire(timeout=_LONGEST_FORK)
-
-    def resume(self) -> None:
-        self._lock.release()
+            with contextlib.suppress(JournalFailed, OSError), JournalReader(self.path) as reader:
+                reader.find_last_call()
 
     def after_fork(self) -> None:
-        """In the child: another thread of the parent may have held the lock, and does not exist here."""
+        """In the child: another thread of the parent may have held the lock, and the log belongs to the parent."""
         self._lock = threading.Lock()
-
-    def _open_database(self) -> Database:
-        """Open the database, again after a fork or if another file is at its path."""
-        if self._open and not self._open.is_current():
-            self._drop()
-        if self._open is None:
-            self._open = Database(self.path)
-        return self._open
-
-    def _fail(self, error: sqlite3.Error | OSError, seconds: float) -> None:
-        self.failure = get_reason(error)
-        if isinstance(error, sqlite3.DatabaseError):
-            self._drop()
-        if seconds >= _SLOW:
-            self._retry_at = self._now() + min(10 * seconds, _LONGEST_PAUSE)
+        self._drop()
 
     def _drop(self) -> None:
-        opened, self._open = self._open, None
+        opened, self._log = self._log, None
         if opened:
-            with contextlib.suppress(sqlite3.Error, OSError):
+            with contextlib.suppress(OSError):
                 opened.close()
 
 
-def is_disk_full(error: sqlite3.Error | OSError) -> bool:
-    """Whether the disk is full; SQLite calls a quota and a file that is too large an error in writing."""
-    if isinstance(error, OSError):
-        return error.errno in _FULL
-    return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+_all_writers: list[weakref.ref[Writer]] = []
 
 
-def get_reason(error: sqlite3.Error | OSError) -> str:
+def _leave_logs_to_parent() -> None:
+    for known in _all_writers[:]:
+        if (writer := known()) is not None:
+            writer.after_fork()
+
+
+os.register_at_fork(after_in_child=_leave_logs_to_parent)
+
+
+def find_newest_number(path: str) -> int:
+    """The number of the newest call in a journal of an older version that was not imported yet."""
+    if not os.path.exists(path + ".anchor"):
+        return 0
+    from handrail.journal.importing import read_newest_number  # needs SQLite, which is slow to import
+
+    return read_newest_number(path)
+
+
+def get_reason(error: OSError) -> str:
     """Return the system's error message."""
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    return str(error)
+    return error.strerror or type(error).__name__
 
 
 def open_journal(path: str, *, required: bool, budget: int, most_calls: int, ship_to: str = "") -> SqliteJournal:
-    """The journal at ``path``; all that are open at once share one connection. Never fails: the file is opened later.
+    """The journal at ``path``; all that are open at once share one writer. Never fails: the logs are opened later.
 
     ``required``: nothing may be changed that cannot be recorded; if not, each result only carries a note that says why
     the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it, and
@@ -432,7 +325,7 @@ def open_journal(path: str, *, required: bool, budget: int, most_calls: int, shi
 
 
 class _Writers:
-    """The writers that are in use, by the real path of their file."""
+    """The writers that are in use, by the real path of their journal."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -466,7 +359,7 @@ os.register_at_fork(after_in_child=_writers.after_fork)
 
 
 class _SharedJournal(SqliteJournal):
-    """One session's view of a shared journal: its own limits, and the common connection."""
+    """One session's view of a shared journal: its own limits, and the common writer."""
 
     def __init__(self, path: str, *, required: bool, budget: int, most_calls: int, ship_to: str) -> None:
         super().__init__(_resolve_path(path), required=required, budget=budget, most_calls=most_calls)
@@ -480,7 +373,7 @@ class _SharedJournal(SqliteJournal):
         self._closed = False
         self._writer = _writers.acquire(self.path)
 
-    def _use(self, work: Callable[[Database], T]) -> T:
+    def _use(self, work: Callable[[LogWriter], T]) -> T:
         with self._closing:
             # A call that was under way when its session was closed is recorded too.
             late = self._closed

@@ -22,15 +22,23 @@ from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks, state_directory
 from handrail.files.recovery import recover
-from handrail.files.versions import Change, Saving, Stored, load, make_version
+from handrail.files.versions import Change, Saving, Stored, hash_bytes, load, make_version
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
-from handrail.journal.queries import REDO, UNDO, CallSummary, JournalReader, describe_undo
+from handrail.journal.call_changes import (
+    CallSummary,
+    find_last_change,
+    iterate_changing_calls,
+    list_half_undone,
+    read_undos,
+)
+from handrail.journal.queries import REDO, UNDO, FileRow, JournalReader, describe_undo
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_drafts import How, KeptDraft, read_images
-from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, select_files
+from handrail.journal.undo_merge import Overlap, apply_diff, take_back
+from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, restore_mode, select_files
 from handrail.journal.undo_selection import UndoSelection, UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.settings import Settings
@@ -147,9 +155,11 @@ def undo(
             rows = choose(reader, hands.origin.workspace, selection)
         except UnknownCall as error:
             passed = _list_passed_over(reader, hands.origin.workspace, selection, 0)
-            if passed:
-                raise UnknownCall(f"{error}; these commands cannot be undone: {', '.join(passed)}") from None
-            raise
+            jobs = _list_jobs(reader, hands.origin.workspace, selection)
+            why = [f"`handrail undo {seq}` undoes the job `{command}`" for command, seq in jobs.items() if seq]
+            if unknown := ", ".join(command for command in passed if command not in jobs):
+                why.append(f"these commands cannot be undone: {unknown}")
+            raise UnknownCall("; ".join([str(error), *why])) from None
         if selection.file or (dry_run and len(rows) > 1):  # what one undo does to the next is known from the hashes
             return _undo_files(journal, reader, hands, rows, dry_run, selection.file)
         reports: list[UndoReport] = []
@@ -176,9 +186,20 @@ def _list_passed_over(reader: JournalReader, workspace: str, which: UndoSelectio
     """The commands since call ``first`` of which an undo finds nothing to restore, though they may change files."""
     if not which.is_newest:
         return ()
-    rows = reader.iterate_changing_calls(first=first, session=which.only, workspace=workspace)
+    rows = iterate_changing_calls(reader, first=first, session=which.only, workspace=workspace)
     unknown = (command for row in islice(rows, _MOST_PASSED) for command in _list_unknown_effects(row, False))
     return tuple(dict.fromkeys(unknown))
+
+
+def _list_jobs(reader: JournalReader, workspace: str, which: UndoSelection) -> dict[str, int]:
+    """The commands of the newest background jobs, and the numbers by which they can be undone; 0 for one that is."""
+    undone: set[int] = set()
+    for one in read_undos(reader, 0, None, workspace=workspace):
+        if one.seq not in undone and one.status not in ("denied", "error"):
+            undone.update(one.undone or ())
+    rows = iterate_changing_calls(reader, session=which.only, workspace=workspace, jobs=True) if which.is_newest else ()
+    newest = reversed(list(islice(rows, _MOST_PASSED)))
+    return {row.command or "": 0 if row.seq in undone else row.seq for row in newest}
 
 
 def _undo_files(
@@ -283,6 +304,8 @@ class _Undo:
     warning: str = ""
     links: set[str] = field(default_factory=set)
     """Paths at which a call has found or left a link."""
+    merged: dict[str, bytes] = field(default_factory=dict)
+    """Contents that keep what was changed after the call, by hash."""
     folders: DirectoryChanges = field(init=False)
 
     def __post_init__(self) -> None:
@@ -295,9 +318,11 @@ class _Undo:
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
-            plan = plan_undo(files, now, self.reader.list_half_undone())
+            plan = plan_undo(files, now, list_half_undone(self.reader))
+            overlaps = self._merge(rows, now, plan) if len(self.rows) == 1 else {}
             for path, seq in plan.blocked.items():
-                self.conflicts.setdefault(path, self._explain_change(path, now[path].digest, seq))
+                why = self._explain_change(path, now[path].digest, seq)
+                self.conflicts.setdefault(path, f"{why}{overlaps.get(path, '')}")
             for path in plan.created - now.keys():  # directories that were made for a file, and go with it
                 now[path], plan.target[path] = self._look(path), State(ABSENT)
                 if now[path].digest != DIRECTORY:
@@ -310,7 +335,7 @@ class _Undo:
                     self.conflicts[path] = f"{obstacle} is no directory any more"
                     del targets[path]
             needed = {p: s.digest.removeprefix(LINK) for p, s in targets.items() if s.digest not in (ABSENT, DIRECTORY)}
-            images = self.reader.read_images(list(needed.values()))
+            images = self.reader.read_images(list(needed.values())) | self.merged
             missing = [path for path, digest in needed.items() if digest not in images]
             for path in missing:
                 del targets[path]
@@ -320,6 +345,38 @@ class _Undo:
         unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
         missing += [path for row in self.rows for path in row.unsaved or ()]
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
+
+    def _merge(self, rows: Sequence[FileRow], now: Mapping[str, State], plan: UndoPlan) -> dict[str, Overlap]:
+        """Plan for files that have changed since in other lines; return what is in the way in the others."""
+        overlaps: dict[str, Overlap] = {}
+        moved = {row.moved_from for row in rows}
+        for row in rows:
+            path, states = row.path, (now[row.path], State(row.before), State(row.after or ABSENT))
+            blocked = path in plan.blocked and path not in self.conflicts and not (row.moved_from or path in moved)
+            if not blocked or not all(state.is_file for state in states):
+                continue
+            images = self.reader.read_images([row.before, row.after or ""])
+            before, current = images.get(row.before, b"\0"), self.stored[path].raw
+            after = images.get(row.after or "") or self._rebuild(row, before)
+            if b"\0" in before + after + current:  # not kept, or no text
+                continue
+            result = take_back(after, before, current)
+            if isinstance(result, Overlap):
+                overlaps[path] = result
+                continue
+            digest = hash_bytes(result)
+            self.merged[digest] = result
+            plan.target[path] = State(digest, restore_mode(row, now[path].mode))
+            seq = plan.blocked.pop(path)
+            if not plan.blocked:
+                plan.whole.append(seq)
+        return overlaps
+
+    def _rebuild(self, row: FileRow, before: bytes) -> bytes:
+        """What the call left, from its diff; a NUL if that does not say it."""
+        call = self.reader.find_call(self.rows[0].seq)
+        after = apply_diff(before, call.diff) if call and call.diff else b""
+        return after if hash_bytes(after) == row.after else b"\0"
 
     def _look(self, path: str) -> State:
         """Return the current state of a path."""
@@ -345,7 +402,7 @@ class _Undo:
         return State(stored.version.digest or "", stat.S_IMODE(standing.st_mode))
 
     def _explain_change(self, path: str, digest: str, seq: int) -> str:
-        later = self.reader.find_last_change(path, digest, seq)
+        later = find_last_change(self.reader, path, digest, seq)
         if digest == ABSENT and later is None:
             return f"deleted since call {seq}, not by a call"
         return f"changed since call {seq}, by call {later}" if later else f"changed since call {seq}, not by a call"

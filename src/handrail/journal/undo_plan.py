@@ -110,6 +110,11 @@ def _has_other_mode(row: FileRow) -> bool:
     return None not in (row.before_mode, row.after_mode) and row.before_mode != row.after_mode
 
 
+def restore_mode(row: FileRow, mode: int | None) -> int | None:
+    """The mode of a file whose change is taken back: the old one, unless somebody else has set it since."""
+    return row.before_mode if _has_other_mode(row) and mode == row.after_mode else mode
+
+
 def is_undone(row: FileRow, state: State) -> bool:
     """Whether a file is as it was before the call."""
     return state.digest == row.before and not (_has_other_mode(row) and state.mode == row.after_mode)
@@ -135,8 +140,10 @@ def _take_back(row: FileRow, plan: UndoPlan) -> None:
         for path in created & plan.target.keys():  # before this call there was none
             if plan.target[path].digest == DIRECTORY:
                 plan.target[path] = State(ABSENT)
-    elif state.digest in (ABSENT, DIRECTORY) or (_has_other_mode(row) and mode == row.after_mode):
+    elif state.digest in (ABSENT, DIRECTORY):
         mode = row.before_mode
+    else:
+        mode = restore_mode(row, mode)
     if row.before == DIRECTORY:
         plan.created.discard(row.path)
     if row.moved_from:

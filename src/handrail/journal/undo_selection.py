@@ -8,7 +8,16 @@ from collections.abc import Generator, Sequence
 from itertools import chain, takewhile
 
 from handrail.frozen import frozen
-from handrail.journal.queries import UNFINISHED, CallSummary, FileRow, JournalReader
+from handrail.journal.call_changes import (
+    CallSummary,
+    find_prompt,
+    has_session,
+    iterate_changing_calls,
+    iterate_file_changes,
+    read_undos,
+    summarize_call,
+)
+from handrail.journal.queries import UNFINISHED, FileRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, read_state
 from handrail.journal.undo_drafts import has_kept_changes
 from handrail.journal.undo_plan import State, has_changed, is_undone, select_files
@@ -60,20 +69,20 @@ def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if which.call is not None or which.since is not None:
         number = which.call if which.call is not None else which.since
-        selected = reader.summarize_call(number or "")
+        selected = summarize_call(reader, number or "")
         if selected is None:
             raise UnknownCall(reader.describe_unknown(number or ""))
         first, place = selected
         if which.call is not None:
             return [first]
-        return list(reader.iterate_changing_calls(first=first.seq, workspace=place))
+        return list(iterate_changing_calls(reader, first=first.seq, workspace=place))
     if which.calls is not None:
-        known = map(reader.summarize_call, sorted(which.calls, reverse=True))
+        known = [summarize_call(reader, number) for number in sorted(which.calls, reverse=True)]
         return [one[0] for one in known if one]
     if which.session is not None:
-        if not reader.has_session(which.session):
+        if not has_session(reader, which.session):
             raise UnknownCall(f"unknown session {which.session}; `handrail log` lists the calls")
-        return list(reader.iterate_changing_calls(session=which.session))
+        return list(iterate_changing_calls(reader, session=which.session))
     if which.redo:
         return _choose_redo(reader, workspace, which.only)
     with contextlib.closing(iterate_changes(reader, workspace=workspace, only=which.only, file=which.file)) as changes:
@@ -89,7 +98,7 @@ def _choose_turn(reader: JournalReader, last: CallSummary) -> list[CallSummary]:
     """The changes of a session up to ``last`` and since the prompt before it."""
     row = reader.find_call(last.seq)
     session = row.session if row else ""
-    prompt = reader.find_prompt(session, last.seq)
+    prompt = find_prompt(reader, session, last.seq)
     if not prompt:
         way = f"`handrail undo --session {session}` undoes all of its session" if session else "give its number"
         raise UnknownCall(f"no prompt is recorded before call {last.seq}, the newest change; {way}")
@@ -103,7 +112,7 @@ def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallS
     unsure: set[int] = set()
     """Undos that were killed, or whose redo was: the files say whether there is something left to redo."""
     chosen: list[CallSummary] = []
-    for one in reader.read_undos(newest + 1, None, session=only, workspace=workspace):
+    for one in read_undos(reader, newest + 1, None, session=only, workspace=workspace):
         if one.status in ("denied", "error") or one.seq in redone:
             continue
         killed = one.status == UNFINISHED or one.seq in unsure
@@ -122,9 +131,9 @@ def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallS
 
 def _find_newest_change(reader: JournalReader, workspace: str, only: str) -> int:
     """The newest call besides undos that has changed something, undone or not; 0 if there is none."""
-    with contextlib.closing(reader.iterate_file_changes(session=only, workspace=workspace)) as calls:
+    with contextlib.closing(iterate_file_changes(reader, session=only, workspace=workspace)) as calls:
         newest = next((one.seq for one in calls if one.status != "denied" and _has_effect(reader, one)), 0)
-    commands = reader.iterate_changing_calls(first=newest + 1, session=only, workspace=workspace)
+    commands = iterate_changing_calls(reader, first=newest + 1, session=only, workspace=workspace)
     return next((one.seq for one in commands if _has_kept_draft(one)), newest)
 
 
@@ -146,12 +155,12 @@ def iterate_changes(
     """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
     restored: dict[int, set[int]] = {}
     """The places of files of a call that were undone by themselves."""
-    own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
+    own = {one.seq for one in iterate_file_changes(reader, session=only)} if only else None
     before: int | None = None
-    with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
+    with contextlib.closing(iterate_file_changes(reader, session=session, workspace=workspace)) as calls:
         for one in chain(calls, [None]):
             first = one.seq + 1 if one else 0
-            for undo in reader.read_undos(first, before):
+            for undo in read_undos(reader, first, before):
                 if undo.seq not in undone and undo.status not in ("denied", "error"):
                     killed = undo.status == UNFINISHED or undo.seq in unsure
                     (unsure if killed else undone).update(undo.undone or ())
@@ -160,8 +169,8 @@ def iterate_changes(
                     elif undo.places:
                         restored.setdefault(undo.calls[0], set()).update(undo.places)
             # A command may have changed something of which the journal has no file: all were too large, or no files.
-            commands = reader.iterate_changing_calls(
-                first=first, before=before, session=only or session, workspace=workspace
+            commands = iterate_changing_calls(
+                reader, first=first, before=before, session=only or session, workspace=workspace
             )
             yield from filter(_has_kept_draft, commands if not file else ())
             if one is None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _LONGEST_NAME = 200
 
@@ -44,7 +44,7 @@ def read_model(meta: Mapping[str, Any]) -> str:
 
 class _Held:
     def __init__(self) -> None:
-        self.session: Session | None = None
+        self.session: AnySession | None = None
         self.users = 0
         self.opening = threading.Lock()
 
@@ -52,7 +52,7 @@ class _Held:
 class Sessions:
     """Opens, finds and closes them."""
 
-    def __init__(self, opened: Callable[[], Session], most: int = 16) -> None:
+    def __init__(self, opened: Callable[[], AnySession], most: int = 16) -> None:
         self._opened = opened
         self._most = most
         self._held: dict[str, _Held] = {}
@@ -60,7 +60,7 @@ class Sessions:
         self._closed = False
 
     @contextmanager
-    def use(self, thread: str) -> Iterator[Session]:
+    def use(self, thread: str) -> Iterator[AnySession]:
         """The session of a conversation, which stays open while it is used."""
         with self._lock:
             held = self._held.pop(thread, None) or _Held()
@@ -75,7 +75,7 @@ class Sessions:
             for session in left:
                 session.close()
 
-    def _open_session(self, held: _Held) -> Session:
+    def _open_session(self, held: _Held) -> AnySession:
         with held.opening:  # its own lock: whoever is slow to open holds up nobody else
             if held.session is None and not self._closed:
                 held.session = self._opened()
@@ -98,7 +98,7 @@ class Sessions:
         for session in sessions:
             session.close()
 
-    def _drop_unused(self) -> list[Session]:
+    def _drop_unused(self) -> list[AnySession]:
         unused = [thread for thread, held in self._held.items() if not held.users]
         left = [self._held.pop(thread).session for thread in unused[: max(0, len(self._held) - self._most)]]
         return [session for session in left if session]

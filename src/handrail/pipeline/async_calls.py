@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 
 from handrail.dialects import Spec
 from handrail.model import Result
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.callers_loop import CURRENT, LoopCall
 from handrail.pipeline.events import SessionEvent, ToolOutput, ToolProgress
-from handrail.pipeline.session import Session
 
 Value = TypeVar("Value")
 _MOST_EVENTS = 256
@@ -36,8 +36,8 @@ _MOST_EVENTS = 256
 class AsyncCalls:
     """Awaitable calls of a `Session`. Several may run at once, as with a session that is used by threads."""
 
-    def __init__(self, session: Session) -> None:
-        if not isinstance(session, Session):
+    def __init__(self, session: AnySession) -> None:
+        if isinstance(session, type) or not hasattr(session, "make_call"):
             raise ValueError(f"session must be a Session, not {repr(session)[:80]}; or use AsyncSession.open(root)")
         self.session = session
         self._running: set[LoopCall] = set()

@@ -227,12 +227,12 @@ class Checks:
 
 @contextmanager
 def _temporary_draft(host: CommandHost) -> Iterator[OpenDraft | None]:
-    draft = host.create_draft()
+    draft = host.drafts.create()
     try:
         yield draft
     finally:
         if draft:
-            host.drop_draft(draft)
+            host.drafts.drop(draft)
 
 
 def _explain_failure(ended: OwnCommandEnd) -> str:

@@ -29,7 +29,7 @@ from handrail.errors import (
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
-from handrail.model import NO_NETWORK, Access, NetworkGrant
+from handrail.model import NO_NETWORK, NetworkGrant
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text import lines
@@ -123,16 +123,16 @@ class ToolContext:
         return self._services.command_host()
 
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
-        return self._services.command_host().trusts_fetch(service, addresses)
+        return self._services.command_host().network.trusts_fetch(service, addresses)
 
     def is_own_program(self, name: str, where: str) -> bool:
-        return self._services.command_host().is_own_program(name, where)
+        return self._services.command_host().sandbox.finds_own_program(name, where)
 
     def needs_port(self, port: int) -> bool:
-        return self._services.command_host().needs_port(port)
+        return self._services.command_host().network.needs_port(port)
 
     def unreached_host(self, command: str) -> str | None:
-        return self._services.command_host().unreached.get(command)
+        return self._services.command_host().network.unreached.get(command)
 
     def is_sent_again(self) -> bool:
         return self._services.refused.has(self._received.call)
@@ -171,30 +171,28 @@ class ToolContext:
         from handrail.secrets.redaction import LentSecrets  # only needed here
 
         lent = [one for one in self._accesses if one.lent_to]
-        paths = tuple(path for one in lent for path in (self._locate_read(one), one.path))
+        paths = tuple(path for one in lent for path in (self._locate_read(one.target, one.glob), one.path))
         self._services.redactions.insert(0, LentSecrets(paths))
         return paths
 
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
         list_trees = getattr(self._services.approvals.policy, "visible_trees", None)
         trees: Sequence[str] | None = list_trees() if list_trees else None
-        # What runs neither in a draft nor is proven to only look was allowed by a person or a rule.
-        if trees is None or self.approved or not (proven or self.draft):
+        if trees is None:
             return None
-        allowed = (
-            one for one in self._accesses if one.action == "read" and one.by_command and (proven or one.sees != "names")
-        )
-        repository: Sequence[str] = ()
-        if proven and git:
-            from handrail.shell.sandbox.visible import list_looked_at  # only needed for commands
+        from handrail.shell.sandbox.visible import list_looked_at, list_named  # only needed for commands
 
-            repository = list_looked_at(git)
-        return (*trees, *(self._locate_read(access) for access in allowed), *repository)
+        reads = [one for one in self._accesses if one.action == "read" and one.by_command]
+        named = [self._locate_read(one.target, one.glob) for one in reads if proven or one.sees != "names"]
+        # What the words of unknown programs name: a person was asked about these too.
+        mentions = [one for access in self._accesses if self.approved for one in access.mentions if one.kind != "name"]
+        used = [self._locate_read(one.path, one.kind == "pattern") for one in mentions]
+        return (*trees, *named, *list_named(used), *(list_looked_at(git) if proven and git else ()))
 
-    def _locate_read(self, access: Access) -> str:
+    def _locate_read(self, target: str, glob: bool) -> str:
         """The path that a command reads, as it names it; of a pattern the directory that it begins in."""
-        named = os.path.expanduser(self._workspace.expand_alias(access.target))
-        if access.glob:
+        named = os.path.expanduser(self._workspace.expand_alias(target))
+        if glob:
             named = os.path.dirname(_MAGIC.split(named, maxsplit=1)[0])
         return os.path.join(os.path.realpath(self._workspace.home), named)
 

@@ -35,9 +35,9 @@ from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
-from handrail.shell.sandbox.git_internals import ChangedContents, judge_repositories
+from handrail.shell.git.internals import ChangedContents, judge_repositories
+from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import find_installation
-from handrail.shell.sandbox.tracked_files import DraftRepository
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
@@ -346,7 +346,7 @@ class CallDraft:
         if not services.settings.drafts or drafted is None or not drafted(judged.args):
             return None
         host = services.command_host()
-        draft = host.create_draft() if host.drafts_of else None
+        draft = host.drafts.create() if host.drafts.workspace else None
         return cls(draft, approved, services, progress) if draft else None
 
     def settle(self) -> None:
@@ -476,15 +476,15 @@ class CallDraft:
     ) -> DraftChanges:
         """Go on with some of the changes in a draft of their own; the rest is dropped."""
         host = self._services.command_host()
-        part = host.create_draft()
+        part = host.drafts.create()
         if part is None:
-            raise OSError(errno.ENOSPC, host.no_drafts)
+            raise OSError(errno.ENOSPC, host.drafts.why_none)
         try:
             picked = changes.pick(chosen, part, contents)
         except BaseException:
-            host.drop_draft(part)
+            host.drafts.drop(part)
             raise
-        host.drop_draft(self.open_draft)
+        host.drafts.drop(self.open_draft)
         self.open_draft = part
         accesses = self.approved.accesses
         path = part.directory.path
@@ -538,10 +538,10 @@ class CallDraft:
         upper = self.open_draft.directory.upper
         files = (change.path for change in changes.changes if change.after and change.after.type == "file")
         if not any(access.lent_to for access in approved.accesses):  # then secrets may be in them
-            host.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
+            host.changes.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
         in_git = [repository.top for repository, _ in find_repositories(changes)]
         if in_git:
-            host.begin_changes(in_git)
+            host.changes.begin_in_repositories(in_git)
         try:
             with self._services.accepting() as accepted:
                 accepted += (os.path.join(workspace, change.path) for change in changes.changes)
@@ -552,7 +552,7 @@ class CallDraft:
                 raise
         finally:
             if in_git:
-                host.end_changes()
+                host.changes.end_in_repositories()
         lost = changes.retain(token.seq if token else 0, missed)
         self._is_settled = True
         if lost and token and token.seq:
@@ -564,7 +564,7 @@ class CallDraft:
         if not self.open_draft.is_open:
             return
         if self._is_settled or not os.listdir(self.open_draft.directory.upper):
-            self._services.command_host().drop_draft(self.open_draft)
+            self._services.command_host().drafts.drop(self.open_draft)
         elif self.open_draft.directory.state == "kept":
             self.open_draft.close()  # an undo needs it
         else:

@@ -26,8 +26,8 @@ from handrail.tools.notes import (
     AnswerCut,
     ChangesLeft,
     Irreversible,
+    JournalDamaged,
     JournalFailing,
-    JournalSetAside,
     NoteFacts,
     NotKept,
     Rewritten,
@@ -291,7 +291,7 @@ class Recorder:
             facts.append(JournalFailing(why=failure))
         take_damage = getattr(self.journal, "take_damage", None)  # a host's own journal has none
         if damaged := take_damage() if take_damage else "":
-            facts.append(JournalSetAside(path=escape(damaged)))
+            facts.append(JournalDamaged(path=escape(damaged)))
         if not facts:
             return result
         notes = [Note(one.code, self._dialect.templates.fill(f"notes.{one.code}", one)) for one in facts]

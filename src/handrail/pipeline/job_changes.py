@@ -16,7 +16,7 @@ from handrail.pipeline.draft_changes import make_image, unsaved_access
 from handrail.pipeline.finish import Recorder
 from handrail.policy import Policy
 from handrail.shell.followed_jobs import ChangeJudge
-from handrail.shell.sandbox.git_internals import ChangedContents, judge_repositories
+from handrail.shell.git.internals import ChangedContents, judge_repositories
 
 
 def make_judge(current: Callable[[], Policy], recorder: Recorder) -> ChangeJudge:

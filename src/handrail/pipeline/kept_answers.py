@@ -20,7 +20,7 @@ from handrail.errors import CallCancelled, Interrupted
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry
-from handrail.journal.records import ABSENT, make_file_rows, split_changes, state_of_path
+from handrail.journal.records import ABSENT, make_file_rows, read_state, split_changes
 
 MOST_ANSWERS = 4096
 MOST_BYTES = 256 << 20
@@ -101,7 +101,7 @@ class KeyGuard:
             raise Interrupted(effects=_DROPPED if in_draft else _UNKNOWN)
         self._recover()
         files = [tuple(one) for one in intent["files"]]
-        now = [state_of_path(path) for path, _, _ in files]
+        now = [read_state(path)[0] for path, _, _ in files]
         if now == [planned for _, _, planned in files]:
             return ChangeMade(tuple(path for path, _, _ in files))
         if now == [before for _, before, _ in files]:

@@ -35,7 +35,7 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
         host, is_job = services.command_host(), not judged.tool.drafted(judged.args)
     except SessionOver:  # the session was closed while the command ran
         return ran
-    if is_job and not host.too_many_entries:  # its changes are recorded when it ends
+    if is_job and not host.changes.too_many_entries:  # its changes are recorded when it ends
         return ran
-    why = _TOO_MANY if is_job else host.no_drafts or _NO_DRAFT
+    why = _TOO_MANY if is_job else host.drafts.why_none or _NO_DRAFT
     return replace(ran, previous=replace(approved, irreversible=why))

@@ -131,7 +131,7 @@ class SessionOptions(TypedDict, total=False):
 
 
 class ConnectOptions(TypedDict, total=False):
-    """The options of `Session.connect`: those of `Session` that hold for another machine, and ``name``."""
+    """The options of `connect`: those of `Session` that hold for another machine, and ``name``."""
 
     dialect: str
     mode: Mode | None

@@ -234,7 +234,7 @@ def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:
     if drafted is None or not drafted(parsed.args) or not may_change_files(accesses):
         return accesses
     try:
-        workspace = services.command_host().drafts_of
+        workspace = services.command_host().drafts.workspace
     except NoSandbox:  # the run says it
         return accesses
     if not workspace:

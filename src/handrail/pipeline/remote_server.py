@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,6 +57,9 @@ class Pages(Protocol):
 
 class _Running:
     """A call on its way, and what the client sends for it."""
+
+    is_left = False
+    """Whether the client has gone. It repeats the call when it comes back."""
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
@@ -158,16 +161,12 @@ class RemoteServer:
     def _call(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
         running = self._running[number]
         session = self._find_session(message.get("draft", ""))
-        tool, arguments = str(message.get("tool")), message.get("arguments")
         self._current.number, self._current.running = number, running
-        guard = self._guard(message, session)
-        received = Received(Call(tool, {}, str(message.get("call", ""))), CallClock(), running.cancel)
-        if message.get("events"):
-            received = replace(received, on_event=lambda event: self._send_event(number, event))
-        try:
-            return self._make_call(session, arguments, replace(received, guard=guard), guard)
-        finally:
-            guard.close()
+        call = Call(str(message.get("tool")), {}, str(message.get("call", "")))
+        on_event = partial(self._send_event, number) if message.get("events") else None
+        with closing(self._guard(message, session)) as guard:
+            received = Received(call, CallClock(), running.cancel, on_event, guard)
+            return self._make_call(session, message.get("arguments"), received, guard)
 
     def _make_call(self, session: Session, arguments: Any, received: Received, guard: KeyGuard) -> dict[str, Any]:
         try:
@@ -181,7 +180,8 @@ class RemoteServer:
                 _report_change(session, received.call, earlier) if earlier else session.make_call(arguments, received)
             )
         answer = values.result_as_json(result)
-        guard.keep(answer)
+        if not (result.data.get("cancelled") and self._current.running.is_left):  # the repeat is `interrupted`
+            guard.keep(answer)
         return answer
 
     def _send_event(self, number: int, event: SessionEvent) -> None:
@@ -241,7 +241,7 @@ class RemoteServer:
 
     def _require_changes(self, do: str) -> None:
         """Raise `ValueError` if this server may not change files."""
-        if getattr(self._find_session("").policy, "mode", "") == "read-only":
+        if self._find_session("").mode == "read-only":
             raise ValueError(f"{do} changes files, and this server is in mode read-only")
 
     def _open(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,6 +287,7 @@ class RemoteServer:
         if self._pages:
             self._pages.close()
         for running in list(self._running.values()):
+            running.is_left = True
             running.cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         for draft in self._drafts.values():

@@ -1,8 +1,8 @@
 """A session whose files are on another machine: each call is made by `handrail serve` there.
 
-The methods are those of `Session`. If the connection is cut, a call is repeated over a new one under the same key, and
-the server makes sure that it has its effect once. The server's memory of what was read is gone then: files must be
-read again before they are changed.
+`connect` opens it. If the connection is cut, a call is repeated over a new one under the same key, and
+the server makes sure its effect happens once. The server's memory of what was read is gone then: files must be read
+again before they are changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.drafts.changes import FileSummary
@@ -29,6 +29,7 @@ from handrail.journal import Journal, NoJournal, Origin
 from handrail.journal.undo import UndoReport
 from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict, read_access
 from handrail.pipeline import remote_values as values
+from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.call_state import CallClock, Declared, Judged, Received, Resolved, StagedChanges
 from handrail.pipeline.events import Events, OnEvent, ToolFinished, naming
@@ -36,7 +37,6 @@ from handrail.pipeline.options import ConnectOptions, Matching, UndoOptions
 from handrail.pipeline.prepare import parse, read_arguments
 from handrail.pipeline.project import ProjectFacts
 from handrail.pipeline.remote_server import PROTOCOL
-from handrail.pipeline.session import Session
 from handrail.pipeline.session_draft import SessionDraft
 from handrail.policy.files import PolicyFile, load
 from handrail.policy.modes import DEFAULT_MODE, MODES, Mode
@@ -45,9 +45,6 @@ from handrail.remote.address import parse_address
 from handrail.remote.client import Connection, RemoteRequest
 from handrail.settings import config_file
 from handrail.workspace import Root, WorkPath, Workspace
-
-if TYPE_CHECKING:
-    from handrail.shell.command_host import CommandHost
 
 T = TypeVar("T")
 
@@ -58,13 +55,23 @@ _ATTEMPTS = 5
 _PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
 
 
-class RemoteSession(Session):
-    """A session over a connection; `Session.connect` opens it. Many threads may use it at once."""
+def connect(address: str | Sequence[str], **options: Unpack[ConnectOptions]) -> RemoteSession:
+    """Open a session on a workspace of another machine, with the methods of `Session`; see `ConnectOptions`.
 
-    def __init__(self, address: str | Sequence[str], **options: Unpack[ConnectOptions]) -> None:
-        # The parent opens files of this machine, and there are none.
-        if unknown := options.keys() - ConnectOptions.__annotations__.keys():
-            raise TypeError(f"Session.connect has no option {min(unknown)}")
+    ``address``: `ssh://HOST/PATH`, `docker://CONTAINER/PATH`, `kubectl://NAMESPACE/POD/PATH`, or the words of a command
+    that runs `handrail serve --stdio ROOT` there. The rules of both machines hold, and the stricter verdict wins;
+    questions are answered here. A call whose connection was cut is repeated and has its effect once. Raises
+    `ConnectionLost` if there is no server, and `ValueError` for an option it does not accept.
+    """
+    if unknown := options.keys() - ConnectOptions.__annotations__.keys():
+        raise TypeError(f"connect has no option {min(unknown)}")
+    return RemoteSession(address, options)
+
+
+class RemoteSession:
+    """A session over a connection, with the methods of `AnySession`. Many threads may use it at once."""
+
+    def __init__(self, address: str | Sequence[str], options: ConnectOptions) -> None:
         chosen: Mode = options.get("mode") or DEFAULT_MODE
         if chosen not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {chosen!r}")
@@ -82,9 +89,15 @@ class RemoteSession(Session):
         self._keys = _Keys(options.get("name", ""))
         self._draft = ""
         home = str(greeting["home"])
-        self.workspace = _FarWorkspace([Root(home)])
+        self.workspace: Workspace = _FarWorkspace([Root(home)])
         self.origin = Origin(str(greeting["session"]), self.dialect.name, home)
         self.server_version = str(greeting["version"])
+
+    def __enter__(self) -> RemoteSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def sent_bundle(self) -> bool:
@@ -96,7 +109,7 @@ class RemoteSession(Session):
             "do": "open",
             "protocol": PROTOCOL,
             "dialect": self.dialect.name,
-            "restriction": values.restriction_as_json(self.policy),
+            "restriction": values.restriction_as_json(self._restriction),
             "asks": self._approve is not None,
             "matching": matching,
         }
@@ -211,6 +224,9 @@ class RemoteSession(Session):
         reply = self.request("undo", once=not which.get("dry_run", False), which=which)
         return values.read(values.read_report, reply)
 
+    def redo(self, *, any_session: bool = False, dry_run: bool = False) -> UndoReport:
+        return self.undo(redo=True, any_session=any_session, dry_run=dry_run)
+
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`. `proposed` is empty here."""
         read = read_arguments(arguments)
@@ -231,7 +247,7 @@ class RemoteSession(Session):
         root = self.workspace.roots[0]
         return {one.target: WorkPath(one.target, one.path, one.path, root) for one in accesses if one.path}
 
-    def draft(self, name: str = "") -> SessionDraft[Session]:
+    def draft(self, name: str = "") -> SessionDraft[AnySession]:
         return RemoteDraft(self, name)
 
     def open_draft_session(self, name: str) -> RemoteSession:
@@ -241,7 +257,7 @@ class RemoteSession(Session):
         return session
 
     def set_mode(self, mode: Mode) -> None:
-        self.restrict(replace(self._restriction or Restriction(), mode=mode))
+        self.restrict(replace(self._restriction, mode=mode))
 
     def restrict(self, restriction: Restriction) -> None:
         self._restriction = restriction
@@ -250,25 +266,12 @@ class RemoteSession(Session):
         self.request("restrict", restriction=sent)
 
     @property
-    def policy(self) -> Restriction:  # type: ignore[override] # calls are judged on the other machine
-        """The mode and the rules of this side."""
-        assert self._restriction
-        return self._restriction
+    def mode(self) -> Mode:
+        """The mode of this side; the other machine has one too, and the stricter verdict wins."""
+        return self._restriction.mode
 
     def describe_project(self) -> ProjectFacts:
         return values.read(lambda value: ProjectFacts(**value), self.request("project"))
-
-    def command_host(self) -> CommandHost:
-        self._refuse("its commands")
-
-    def recover(self) -> None:
-        self._refuse("its locks")
-
-    def resume(self, session: str) -> None:
-        self._refuse(f"the journal with session {session}")
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise TypeError(f"{what} cannot be used from here: this session is on another machine")
 
     def request(self, do: str, *, once: bool = False, **message: Any) -> Any:
         """Make a request that is not a call; raises what the session on the other side raises.
@@ -284,7 +287,7 @@ class RemoteSession(Session):
         return self._link.repeat(again, make)
 
 
-class RemoteDraft(SessionDraft[Session]):
+class RemoteDraft(SessionDraft[AnySession]):
     """A draft of a remote workspace, with the methods of `SessionDraft`."""
 
     def __init__(self, parent: RemoteSession, name: str) -> None:  # the parent's store is on the other machine
@@ -295,7 +298,7 @@ class RemoteDraft(SessionDraft[Session]):
         self._is_over = False
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AnySession:
         self._require_open()
         return self._parent.open_draft_session(self.name)
 

@@ -72,5 +72,6 @@ class SearchView:
     def close(self) -> None:
         """Stop watching for changes."""
         with self._lock:
-            if self._indexes:
-                self._indexes.close()
+            for one in (self._indexes, self._listings):
+                if one:
+                    one.close()

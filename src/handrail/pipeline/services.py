@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from handrail.secrets.redaction import Redaction
     from handrail.shell.command_host import CommandHost
     from handrail.shell.followed_jobs import ChangeJudge
-    from handrail.shell.sandbox.tracked_files import TrackedFiles
+    from handrail.shell.git.tracked_files import TrackedFiles
 
 
 @frozen
@@ -86,8 +86,8 @@ def open_command_host(
 
     ``current``: the policy in force.
     """
-    from handrail.shell.command_host import CommandHost, HostOptions
-    from handrail.shell.sandbox.confinement import ResourceLimits  # slow to import, and only needed for commands
+    from handrail.shell.command_host import CommandHost  # slow to import, and only needed for commands
+    from handrail.shell.session_sandbox import HostOptions
 
     policy = current()
     options = HostOptions(
@@ -98,7 +98,6 @@ def open_command_host(
         hidden=getattr(policy, "unreadable", None),
         searched_all=partial(getattr, policy, "searched_all", True),
         tracked=tracked,
-        has_secret_name=getattr(policy, "has_secret_name", None),
         looks_secret=getattr(policy, "looks_secret", None),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
@@ -108,7 +107,8 @@ def open_command_host(
         own=own.state,
         config=own.config,
         drafts=state if settings.drafts else "",
-        limits=ResourceLimits(processes=settings.most_processes),
+        state=state,
+        most_processes=settings.most_processes,
     )
     return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)
 

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
     from handrail.pipeline.hooks import RuleHooks
-    from handrail.pipeline.options import ConnectOptions, UndoOptions
+    from handrail.pipeline.options import UndoOptions
     from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.files import PolicyFile
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
-    from handrail.shell.sandbox.tracked_files import TrackedFiles
+    from handrail.shell.git.tracked_files import TrackedFiles
     from handrail.tools.tool import AnyTool, CommandDraft
 
 T = TypeVar("T")
@@ -209,22 +209,7 @@ class Session:
         """The files of this session; a session on files that are not only on the disk has another kind."""
         return Workspace(roots)
 
-    @classmethod
-    def connect(cls, address: str | Sequence[str], **options: Unpack[ConnectOptions]) -> Session:
-        """Open a session on a workspace of another machine, with the same methods; `ConnectOptions` has the options.
-
-        ``address``: `ssh://HOST/PATH`, `docker://CONTAINER/PATH`, `kubectl://NAMESPACE/POD/PATH`, or the words of a
-        command that runs `handrail serve --stdio ROOT` there. The rules of both machines hold, and the stricter verdict
-        wins; questions are answered here. A call whose connection was cut is repeated and has its effect once. Raises
-        `ConnectionLost` if there is no server, and `ValueError` for an option that it does not accept.
-        """
-        from importlib import import_module
-
-        remote = import_module("handrail.pipeline.remote_session")  # by name: it imports this module
-        session: Session = remote.RemoteSession(address, **options)
-        return session
-
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -256,6 +241,11 @@ class Session:
         self._journal.close()
         self._artefacts.close()
         self.workspace.close()
+
+    @property
+    def mode(self) -> Mode | None:
+        """How much is allowed without asking; None for a session with its own policy."""
+        return getattr(self.policy, "mode", None)
 
     @property
     def journal(self) -> Journal:
@@ -378,9 +368,7 @@ class Session:
         from handrail.pipeline.session_draft import SessionDraft
 
         def open_session(draft: str) -> Session:
-            options: dict[str, Any] = {**self._options, "mode": getattr(self.policy, "mode", None)}
-            if self._has_own_policy:
-                options["mode"] = None
+            options: dict[str, Any] = {**self._options, "mode": None if self._has_own_policy else self.mode}
             return type(self)(self.workspace.home, approve=self._approve, draft=draft, **options)
 
         store = DraftStore.open(self._state, self.workspace.home)
@@ -413,7 +401,7 @@ class Session:
         if self._draft_process:
             self._draft_process.request("restrict", restriction)
         self._restriction = self._options["restriction"] = restriction
-        self._follow(self._build_policy(getattr(self.policy, "mode", DEFAULT_MODE)))
+        self._follow(self._build_policy(self.mode or DEFAULT_MODE))
 
     def _follow(self, policy: Policy) -> None:
         self.policy = policy
@@ -425,7 +413,7 @@ class Session:
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
         if self._command_host:
-            self._command_host.check_jobs()
+            self._command_host.changes.check_jobs()
         hidden = self._hide_secrets(read_arguments(arguments))
         call = Call(received.call.tool, hidden, received.call.id)
         received = progress.reach(replace(received, call=call))
@@ -505,8 +493,8 @@ class Session:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
         for redaction in self._services.redactions:
             result = redaction.result(result)
-        if self._command_host and (restored := self._command_host.take_put_back()):
-            from handrail.tools.bash import list_put_back  # only needed after a job or a hook
+        if self._command_host and (restored := self._command_host.changes.take_put_back()):
+            from handrail.tools.shared.command_answer import list_put_back  # only needed after a job or a hook
 
             result = self._renderer.add_block(result, list(list_put_back(restored, "A background job or a hook")))
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
@@ -544,7 +532,7 @@ class Session:
 
     def _accepting(self) -> contextlib.AbstractContextManager[list[str]]:
         """Accept what is written to protected files meanwhile, by the paths that are added to the list."""
-        return self._command_host.accepting() if self._command_host else contextlib.nullcontext([])
+        return self._command_host.changes.accepting() if self._command_host else contextlib.nullcontext([])
 
     def _find_policy(self) -> Policy:
         """The policy in force, which changes with the mode."""
@@ -584,7 +572,7 @@ class Session:
         return OwnFiles.locate(self._state, self._artefacts.directory, roots, os.environ)
 
     def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
-        return self._own_files.judge(accesses, lambda: self.command_host().hides_own)
+        return self._own_files.judge(accesses, lambda: self.command_host().boundary.hides_own)
 
     def _build_policy(self, mode: Mode) -> Policy:
         """The rules of files and the built-in ones, in a mode; with a restriction both hold."""
@@ -602,11 +590,11 @@ class Session:
             self.workspace.roots,
             mode,
             rules,
-            lambda: self.command_host().confined,
-            masked=lambda: self.command_host().hides,
-            offline=lambda: self.command_host().offline,
+            lambda: self.command_host().sandbox.confined,
+            masked=lambda: self.command_host().sandbox.hides,
+            offline=lambda: self.command_host().network.offline,
             loopback=lambda: self.settings.network != "off",
-            filtered=lambda: self.command_host().filters,
+            filtered=lambda: self.command_host().network.filters,
             tracked=self.tracked_files,
             ignores=self._first_ignores,
         )
@@ -621,7 +609,7 @@ class Session:
     @cached_property
     def tracked_files(self) -> TrackedFiles:
         """Which files git tracks, and are no secrets by their names."""
-        from handrail.shell.sandbox.tracked_files import TrackedFiles
+        from handrail.shell.git.tracked_files import TrackedFiles
 
         return TrackedFiles(self._state)
 

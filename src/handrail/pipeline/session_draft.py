@@ -24,10 +24,10 @@ class _Session(Protocol):
     def close(self) -> None: ...
 
 
-S = TypeVar("S", bound=_Session)
+S_co = TypeVar("S_co", bound=_Session, covariant=True)
 
 
-class SessionDraft(Generic[S]):
+class SessionDraft(Generic[S_co]):
     """A draft with a session that works in it; `Session.draft` creates it.
 
     All tools of ``session`` see the draft in the place of the workspace. To look at the changes, or to keep or drop
@@ -39,22 +39,22 @@ class SessionDraft(Generic[S]):
         self,
         store: DraftStore,
         name: str,
-        open_session: Callable[[str], S],
+        open_session: Callable[[str], S_co],
         journal: Callable[[], Journal],
         origin: Origin,
     ) -> None:
         self._store = store
         self._is_named = bool(name)
-        self.name = name or f"session-{secrets.token_hex(4)}"
+        self.name: str = name or f"session-{secrets.token_hex(4)}"
         open_draft(store, self.name).close()
         self._open_session = open_session
         self._journal = journal
         self._origin = origin
-        self._session: S | None = None
+        self._session: S_co | None = None
         self._is_over = False
 
     @property
-    def session(self) -> S:
+    def session(self) -> S_co:
         """The session in the draft; raises `ValueError` once the draft was kept or dropped."""
         self._require_open()
         if self._session is None:
@@ -108,7 +108,7 @@ class SessionDraft(Generic[S]):
         if session:
             session.close()
 
-    def __enter__(self) -> SessionDraft[S]:
+    def __enter__(self) -> SessionDraft[S_co]:
         return self
 
     def __exit__(self, *_: object) -> None:

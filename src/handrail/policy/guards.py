@@ -28,19 +28,28 @@ from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
-from handrail.policy.paths import NameTest, PathPattern, PathSet, SecretContents, escape_glob, is_in_packages, is_within
+from handrail.policy.paths import (
+    PACKAGES,
+    NameTest,
+    PathPattern,
+    PathSet,
+    SecretContents,
+    escape_glob,
+    is_in_packages,
+    is_within,
+)
 from handrail.policy.protected import FirstIgnores, ProtectedPaths, list_protected_names
-from handrail.policy.repository_paths import list_named_by_git
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
+from handrail.shell.git.named_paths import list_named_by_git
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.files.directory_index import Entry
+    from handrail.shell.git.tracked_files import TrackedFiles
     from handrail.shell.parser.script import Script
     from handrail.shell.sandbox.installation import Installation
-    from handrail.shell.sandbox.tracked_files import TrackedFiles
 
 
 @lru_cache(1)
@@ -184,6 +193,11 @@ class BuiltInPaths:
         """Those of the files in a directory that git does not track."""
         return self._tracked.list_untracked(directory, names) if self._tracked else names
 
+    def load_tracked(self, directory: str) -> None:
+        """Read what git tracks below a directory at once, for many questions."""
+        if self._tracked:
+            self._tracked.load(directory)
+
     def reading_git(self) -> AbstractContextManager[None]:
         """For many questions one after the other: git is started once for them."""
         return self._tracked.reading() if self._tracked else nullcontext()
@@ -260,6 +274,8 @@ class SecretFiles:
 
         self._index = DirectoryIndex(roots, self._read)
         self._candidates: tuple[object, list[str]] = None, []
+        self._packages: set[str] = set()
+        """Directories in trees of packages or build output. A directory is read after the one above it."""
 
     @property
     def directories(self) -> list[str]:
@@ -279,6 +295,8 @@ class SecretFiles:
         """The files that hold secrets, as of the last `find_names`."""
         key = self._index.changes, self._built_in.trusted_commits
         if self._candidates[0] != key:
+            for root in self._roots:
+                self._built_in.load_tracked(root)
             self._candidates = key, list(self._list_candidates())
         return [path for path in self._candidates[1] if self._built_in.holds_secret(path)]
 
@@ -297,7 +315,13 @@ class SecretFiles:
         # Refused directories too: git may track some of the files in them.
         folders = [name for name, is_folder, _ in entries if is_folder and name not in _PASSED_OVER]
         files: tuple[str, ...] = ()
-        if not is_in_packages(directory, self._roots):
+        above, own = os.path.split(directory)
+        is_root = directory in self._roots
+        holds_packages = not is_root and (own in PACKAGES or above in self._packages)
+        if holds_packages or any(name == "pyvenv.cfg" for name, _, _ in entries):
+            self._packages.add(directory)
+        else:
+            self._packages.discard(directory)
             files = tuple(name for name, is_folder, is_link in entries if not (is_folder or is_link))
         return (_SecretNames(tuple(sorted(refused)), files) if refused or files else None), folders
 
@@ -415,6 +439,8 @@ def _read_lines(path: str) -> tuple[str, ...]:
 _NAMES = (
     "journal",
     "artefacts",
+    "homes",
+    "remotes",
     "locks",
     "approvers",
     "trust",

@@ -56,7 +56,7 @@ from handrail.workspace import Root
 if TYPE_CHECKING:
     from handrail.policy.protected import FirstIgnores
     from handrail.policy.shell_patterns import ShellPatterns
-    from handrail.shell.sandbox.tracked_files import TrackedFiles
+    from handrail.shell.git.tracked_files import TrackedFiles
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
@@ -676,7 +676,7 @@ class RulePolicy:
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)
-        if access.deferred:  # in a draft the change itself is judged, and shown
+        if access.deferred or self._is_private(access):  # in a draft the change itself is judged, and shown
             return None
         if guard:
             return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
@@ -719,10 +719,19 @@ class RulePolicy:
         """Whether a command reads this without a question: it is of the session, or of the system."""
         if self._defaults.tiers["outside_read"] == "allow":
             return True
-        places = [*self._real_usual_trees, *self._own_output]
-        if self._masked():  # then commands have a directory of their own there
-            places.append(os.path.realpath(_TEMPORARY[0]))
-        return any(is_within(place, path) for place in places)
+        if self._masked() and is_within(os.path.realpath(_TEMPORARY[0]), path):
+            return True
+        return any(is_within(place, path) for place in (*self._real_usual_trees, *self._own_output))
+
+    def _is_private(self, access: Access) -> bool:
+        """Whether a command changes this in its own directory for temporary files, which nobody else sees."""
+        path = access.path or access.target
+        return (
+            access.by_command
+            and self._masked()
+            and is_within(os.path.realpath(_TEMPORARY[0]), path)
+            and not any(is_within(root, path) or is_within(path, root) for root in self._writable)
+        )
 
     def _judge_other(self, access: Access) -> Verdict:
         if (
@@ -782,7 +791,15 @@ class RulePolicy:
         if idle:
             hint = "the system file is locked" if self._locked else "run `handrail policy trust`"
             why += f"; {idle.source} would allow it, but is not in effect: {hint}"
-        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._suggest_rule(access))
+        line = self._suggest_tree(access) if what == "outside_read" else self._suggest_rule(access)
+        return Verdict(decision, f"mode {self.mode}: {what}", why, "", line)
+
+    def _suggest_tree(self, access: Access) -> str:
+        """The rule that shows commands the directory of a file outside of the workspace, with all that is in it."""
+        place = access.path if os.path.isdir(access.path) else os.path.dirname(access.path)
+        is_wide = place.count("/") < 2 or any(is_within(place, one) for one in (self._home, *self._roots))
+        line = self._suggest_rule(access if is_wide else replace(access, path=place))
+        return line if is_wide or not line else f"{line[:-1]}/**)"
 
     def _suggest_rule(self, access: Access) -> str:
         """The narrowest rule that would allow the touch; empty if none can."""

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from handrail.frozen import frozen
 from handrail.secrets.masking import has_only_certificates, has_secret
 from handrail.text.globs import Glob, Places, expand_braces
+from handrail.text.names import NameMatcher
 
 _MAGIC = re.compile(r"[*?\[{\\]")
 _ESCAPED = re.compile(r"([\\*?\[\]{}])")
@@ -43,7 +44,7 @@ Identity = tuple[int, int]
 NameTest = Callable[[str], object]
 FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
 """Directories of version control and of packages, whose keys are everybody's."""
-_PACKAGES = frozenset(
+PACKAGES = frozenset(
     {
         *FOREIGN,
         *("dist-packages", ".venv", "venv", ".tox", ".nox", ".eggs", "vendor", "bower_components", "Pods", ".yarn"),
@@ -63,7 +64,7 @@ def is_in_packages(path: str, roots: Sequence[str]) -> bool:
     here = root.rstrip("/")
     for name in path[len(here) + 1 :].split("/"):
         here = f"{here}/{name}"
-        if name in _PACKAGES or os.path.lexists(f"{here}/pyvenv.cfg"):
+        if name in PACKAGES or os.path.lexists(f"{here}/pyvenv.cfg"):
             return True
     return False
 
@@ -142,8 +143,8 @@ class _PatternsBelow:
         self,
         covered: frozenset[int],
         open_: tuple[tuple[_Entry, Places], ...],
-        quick: re.Pattern[str] | None,
-        spelled: re.Pattern[str] | None,
+        quick: NameMatcher | None,
+        spelled: NameMatcher | None,
     ) -> None:
         self.covered = covered
         """The owners that match the directory itself, and so all below it."""
@@ -156,7 +157,7 @@ class _PatternsBelow:
         self.lasts: list[tuple[_Entry, re.Pattern[str]]] = []
         """What a name here must match for each pattern; empty until the first name passes `quick`."""
         self.hits: dict[str, frozenset[int]] = {}
-        """The owners that match a name here, for the last names that passed `quick`."""
+        """The owners that match a name here, for the last names."""
         self.unspelled: _PatternsBelow | None = None
         """The rest in every directory here that no pattern matches or spells: most of them."""
 
@@ -179,8 +180,8 @@ class PathSet:
         """Roots whose own name and the names above it do not count: somebody has chosen to work there."""
         self._fold = fold
         """Whether letters match in either case, as a file system may take them."""
-        self._compiled: dict[tuple[tuple[int, int, Places], ...], tuple[re.Pattern[str] | None, ...]] = {}
-        self._tests: dict[re.Pattern[str], NameTest] = {}
+        self._compiled: dict[tuple[tuple[int, int, Places], ...], tuple[NameMatcher | None, ...]] = {}
+        self._tests: dict[NameMatcher, NameTest] = {}
         entries: list[_Entry] = []
         always: list[_Entry] = []
         for number, patterns in enumerate(lists):
@@ -242,7 +243,7 @@ class PathSet:
             every = (*self._always, *open_)
             matching = ((entry, places) for entry, places in every if not entry.except_)
             lasts = (one for entry, places in matching for one in entry.glob.last_expressions(places))
-            spelled = (entry.glob.directory_expression(places) for entry, places in open_)
+            spelled = (one for entry, places in open_ for one in entry.glob.directory_expressions(places))
             self._compiled[key] = _join(lasts), _join(spelled)
         return _PatternsBelow(covered, open_, *self._compiled[key])
 
@@ -263,14 +264,12 @@ class PathSet:
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
-        quick = below.quick
-        if quick is None or not quick.match(name):
-            return _NONE
         hits = below.hits.get(name)
         if hits is None:
+            is_suspect = below.quick is not None and below.quick.match(name)
             if len(below.hits) >= _MOST_HITS:  # begun anew, and not emptied: another thread may be reading it
                 below.hits = {}
-            hits = below.hits[name] = self._find_hits(below, name)
+            hits = below.hits[name] = self._find_hits(below, name) if is_suspect else _NONE
         return hits
 
     def _find_hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
@@ -284,18 +283,10 @@ class PathSet:
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
 
-_ENDING = re.compile(r"\(\?s:\.\*((?:\w|\\\W)+)\)\\Z")
-"""The expression of a glob that is a star and an ending, such as `*.pem`."""
-
-
-def _join(expressions: Iterable[str | None]) -> re.Pattern[str] | None:
-    every = dict.fromkeys(expression for expression in expressions if expression)
-    if not every:
-        return None
-    # Each expression with a star in front goes through the whole name: all of them together do that once.
-    endings = {expression: match[1] for expression in every if (match := _ENDING.fullmatch(expression))}
-    others = [expression for expression in every if expression not in endings]
-    return re.compile("|".join([*others, *([rf"(?s:.*(?:{'|'.join(endings.values())}))\Z"] if endings else [])]))
+def _join(expressions: Iterable[str]) -> NameMatcher | None:
+    """A test for names that match one of these expressions, each as `Glob` makes it."""
+    bodies = [expression.removeprefix("(?s:").removesuffix(r")\Z") for expression in expressions]
+    return NameMatcher(bodies) if bodies else None
 
 
 def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from handrail.frozen import frozen
@@ -50,6 +50,24 @@ def parse_address(address: str | Sequence[str], mode: str) -> Target:
         if not words or not all(isinstance(word, str) and word for word in words):
             raise ValueError("a command for a remote workspace must be a list of words that are not empty")
         return Target(words, shlex.join(words)[:200])
+    wrap, path, options = _parse(address)
+    serve = ("serve", "--stdio", "--mode", mode, "--", path)
+    if options.get("handrail"):
+        return Target(wrap((options["handrail"], *serve)), address)
+    loader = wrap((options.get("python") or "python3", "-I", "-c", _read_loader(), *serve))
+    return Target(wrap(("handrail", *serve)), address, loader)
+
+
+def make_command(address: str, words: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
+    """The command that runs ``handrail`` with these words in the workspace at an address; raises `ValueError`."""
+    wrap, path, options = _parse(address, terminal)
+    return wrap(("sh", "-c", 'cd -- "$0" && exec "$@"', path, options.get("handrail") or "handrail", *words))
+
+
+def _parse(
+    address: str, terminal: bool = False
+) -> tuple[Callable[[Sequence[str]], tuple[str, ...]], str, dict[str, str]]:
+    """What turns a command into one that runs on the other machine, the path there, and the options."""
     parts = urlsplit(address)
     if parts.scheme not in _OPTIONS or parts.fragment:
         raise _reject(address, f"the schemes are {', '.join(_OPTIONS)}")
@@ -69,7 +87,16 @@ def parse_address(address: str | Sequence[str], mode: str) -> Target:
         def wrap(words: Sequence[str]) -> tuple[str, ...]:
             number = ("-p", str(port)) if port else ()
             where = f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
-            return ("ssh", "-T", "-o", "BatchMode=yes", *number, "--", where, shlex.join(["exec", *words]))
+            return (
+                "ssh",
+                "-t" if terminal else "-T",
+                "-o",
+                "BatchMode=yes",
+                *number,
+                "--",
+                where,
+                shlex.join(["exec", *words]),
+            )
 
     else:
         for one in (place, name or place, options.get("container") or place):
@@ -78,19 +105,15 @@ def parse_address(address: str | Sequence[str], mode: str) -> Target:
         if path in ("", "/") or "/~/" in path[:3]:
             raise _reject(address, "the path of the workspace is missing; it is absolute here")
         if parts.scheme == "docker":
-            first: tuple[str, ...] = ("docker", "exec", "-i", place)
+            first: tuple[str, ...] = ("docker", "exec", "-it" if terminal else "-i", place)
         else:
             container = ("-c", options["container"]) if options.get("container") else ()
-            first = ("kubectl", "exec", "-i", "-n", place, name, *container, "--")
+            first = ("kubectl", "exec", "-it" if terminal else "-i", "-n", place, name, *container, "--")
 
         def wrap(words: Sequence[str]) -> tuple[str, ...]:
             return (*first, *words)
 
-    serve = ("serve", "--stdio", "--mode", mode, "--", path)
-    if options.get("handrail"):
-        return Target(wrap((options["handrail"], *serve)), address)
-    loader = wrap((options.get("python") or "python3", "-I", "-c", _read_loader(), *serve))
-    return Target(wrap(("handrail", *serve)), address, loader)
+    return wrap, path, options
 
 
 def _read_loader() -> str:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from handrail.text.globs import Glob, parse_class
+from handrail.text.names import NameMatcher
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
 """Later ones beat earlier ones."""
@@ -31,8 +32,8 @@ class IgnoreRule(NamedTuple):
 
     expression: re.Pattern[str]
     ignores: bool
-    depth: int | None
-    """How many names a matching path has; 0: one name at any depth; None: any number."""
+    name: str
+    """What the last name of a matching path matches; empty: any name does."""
 
 
 class IgnoreFile:
@@ -41,9 +42,9 @@ class IgnoreFile:
     def __init__(self, lines: Iterable[str]) -> None:
         self._rules = [rule for line in lines if (rule := _parse_line(line))]
         self._any = re.compile("|".join(rule.expression.pattern for rule in self._rules) or "(?!)")
-        self._depths = {rule.depth for rule in self._rules} - {0}
-        self.by_name = [rule.expression.pattern for rule in self._rules if rule.depth == 0]
-        """The expressions of the lines that one name decides."""
+        self.names = [rule.name for rule in self._rules if rule.name]
+        """What the last names of matching paths match, except below `_trees`."""
+        self._trees = [rule.expression for rule in self._rules if not rule.name]
 
     def is_ignored(self, path: str) -> bool | None:
         """Whether the entry is ignored; None: no line matches."""
@@ -51,9 +52,9 @@ class IgnoreFile:
             return None
         return next(rule.ignores for rule in reversed(self._rules) if rule.expression.match(path))
 
-    def decides_by_name(self, below: str) -> bool:
-        """Whether the name of an entry alone decides in the directory ``below``."""
-        return not self._depths or (None not in self._depths and below.count("/") + 1 not in self._depths)
+    def matches_any_name(self, below: str) -> bool:
+        """Whether a line that ends in `**` matches whatever is in the directory ``below``."""
+        return any(expression.match(f"{below}x/") for expression in self._trees)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -74,8 +75,8 @@ def _parse_line(line: str) -> IgnoreRule | None:
         expression = _translate(names, end)
     except ValueError:  # as git does: a pattern that is not valid matches nothing
         return None
-    depth = None if "**" in names[1:] or "**" in names[:-2] else 0 if names[0] == "**" else len(names)
-    return IgnoreRule(re.compile(f"(?s:{expression})"), line == pattern, depth)
+    last = "" if names[-1] == "**" else _translate_name(names[-1])
+    return IgnoreRule(re.compile(f"(?s:{expression})"), line == pattern, last)
 
 
 def _translate(names: Sequence[str], end: str) -> str:
@@ -134,7 +135,7 @@ def _translate_name(name: str) -> str:
 class Ignores:
     """The rules for one directory: its own, and those of the directories above it."""
 
-    __slots__ = ("_above", "_by_name", "_chains", "_every", "silent")
+    __slots__ = ("_above", "_chains", "_every", "_names", "silent")
 
     def __init__(
         self, above: IgnoreFile, chains: tuple[tuple[tuple[str, IgnoreFile], ...], ...] = ((), (), ())
@@ -145,8 +146,8 @@ class Ignores:
         self._every = [pair for pair in (("", above), *(pair for chain in chains for pair in chain)) if pair[1]]
         self.silent = not self._every
         """Whether nothing can be ignored here."""
-        self._by_name: re.Pattern[str] | None = None
-        """All lines that one name decides, compiled when it is first needed."""
+        self._names: NameMatcher | None = None
+        """Matches the last name of whatever a line may match; made when it is first needed."""
 
     def below(self, prefix: str, own: tuple[IgnoreFile | None, ...], repository: bool) -> Ignores:
         """The rules in the directory ``prefix``, which has files of its own, or is the top of a repository."""
@@ -161,13 +162,10 @@ class Ignores:
 
         ``mark`` is a slash for directories. False: not ignored, and shown even if hidden.
         """
-        if all(rules.decides_by_name(prefix[len(start) :]) for start, rules in self._every):
-            if self._by_name is None:
-                self._by_name = re.compile(
-                    "|".join(line for _, rules in self._every for line in rules.by_name) or "(?!)"
-                )
-            match = self._by_name.match
-            names = [name for name in names if match(name + "/")]  # more lines speak of directories than of files
+        if not any(rules.matches_any_name(prefix[len(start) :]) for start, rules in self._every):
+            self._names = self._names or NameMatcher(line for _, rules in self._every for line in rules.names)
+            match = self._names.match
+            names = [name for name in names if match(name)]
         verdicts = {name: self._judge(prefix + name + mark) for name in names}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 

@@ -85,7 +85,7 @@ class PythonSearch:
                 names = [name for name in directory.files if self._names.all or self._names.wanted(prefix + name)]
                 times = directory.mtimes(names) if timed else [0] * len(names)
                 waiting.append((prefix, deque(zip(times, names, strict=True))))
-                self.receipt.links += sum(self._tree.behind(prefix + link) != "dir" for link in directory.links)
+                self.receipt.links += self._tree.count_links(directory)
             while waiting:
                 above, files = waiting.pop()
                 yield from ((mtime, above + name) for mtime, name in files)

@@ -11,10 +11,9 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from itertools import groupby
 from typing import IO, NamedTuple
 
 from handrail import programs, system_calls
@@ -23,8 +22,9 @@ from handrail.search.query import FileMatches, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import Contents, Counts, OutputReader, Paths
-from handrail.search.ripgrep_process import Listing, RipgrepProcess, TooManyMessages
+from handrail.search.ripgrep_process import RipgrepProcess, TooManyMessages
 from handrail.search.tree import NameTest, SearchTree
+from handrail.search.walk import WalkOptions
 from handrail.text.globs import expand_braces
 
 _ALWAYS = (
@@ -124,28 +124,7 @@ class _VisibilityFilter:
         is_other_name = self._tree.sight.is_other_name
         return is_other_name is None or not is_other_name(self._tree.real(path))
 
-    def select(self, names: Iterable[bytes], linked: Collection[bytes], guarded: Collection[bytes]) -> Iterator[bytes]:
-        """Those of many files that are shown; hidden files are left out already.
-
-        ``linked`` are the files with several names, and ``guarded`` the directories with an ignore file of the policy.
-        """
-        readable = self._tree.sight.readable
-        if readable is None:
-            yield from names
-            return
-        for directory, inside in groupby(names, lambda name: name.rpartition(b"/")[0]):
-            suspicious = self._test_in(os.fsdecode(directory), readable, guarded)
-            start = len(directory) + 1 if directory else 0
-            for name in inside:
-                in_doubt = name in linked or (
-                    suspicious and suspicious(name[start:].decode("utf-8", "surrogateescape"))
-                )
-                if not in_doubt or self.shows(os.fsdecode(name), hidden=True):
-                    yield name
-
-    def _test_in(
-        self, directory: str, readable: Callable[[str], bool], guarded: Collection[bytes] | None = None
-    ) -> NameTest | None:
+    def _test_in(self, directory: str, readable: Callable[[str], bool]) -> NameTest | None:
         """A test for names in it that must be asked about; `_hidden` if the directory itself may not be seen."""
         known, at = self._tests, directory
         names: list[str] = []
@@ -158,8 +137,7 @@ class _VisibilityFilter:
             real = self._tree.real(at)
             if test is not _hidden:
                 hidden = test is not None and test(name) and not readable(real)
-                has_ignore_file = guarded is None or os.fsencode(at) in guarded
-                test = _hidden if hidden else self._tree.suspects(real, has_ignore_file)
+                test = _hidden if hidden else self._tree.suspects(real)
             known[at] = test
         return test
 
@@ -207,7 +185,7 @@ class Ripgrep:
     def __init__(self, program: str, query: Query, tree: SearchTree, names: NameFilter) -> None:
         self._program = program
         self._query = query
-        self._tree = tree
+        self.tree = tree
         self._names = names
         self._visible = _VisibilityFilter(tree, query)
         names_to_skip = [] if query.ignored else [_GLOB_CHARACTER.sub(r"[\g<0>]", name) for name in query.skip]
@@ -221,7 +199,7 @@ class Ripgrep:
 
         Without ``judged`` the caller must ask `shows` about each file before it is shown.
         """
-        every = not judged or (self._names.all and self._tree.sight.readable is None)
+        every = not judged or (self._names.all and self.tree.sight.readable is None)
         for matches in self._run_below(mode, budget, receipt, in_order):
             matches.path = matches.path.removeprefix("./")
             if every or self.shows(matches.path):
@@ -231,12 +209,16 @@ class Ripgrep:
         """Whether a file that ripgrep found may be shown and is asked for."""
         return self._names.wanted(path) and self._visible.shows(path, hidden=self._names.all)
 
-    def select_shown(
-        self, names: Sequence[bytes], linked: Collection[bytes], guarded: Collection[bytes]
-    ) -> Iterable[bytes]:
-        """Those of all files below a root that may be shown, by what a scan of its directories has met."""
-        assert self._names.all
-        return self._visible.select(names, linked, guarded)
+    @property
+    def look(self) -> WalkOptions:
+        """Options of a walk that sees the same files, except for a filter of names."""
+        query = self._query
+        return self.tree.look(hidden=query.hidden, ignored=query.ignored, skip=query.skip)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether there is a filter of names."""
+        return not self._names.all
 
     @cached_property
     def scope(self) -> Scope:
@@ -248,53 +230,23 @@ class Ripgrep:
         return self._read_scope() == self.scope
 
     def _read_scope(self) -> Scope:
-        return Scope(tuple(self._scope()), () if self._query.ignored else tuple(self._tree.above()))
+        return Scope(tuple(self._scope()), () if self._query.ignored else tuple(self.tree.above()))
 
-    def would_list(self, paths: Collection[bytes], budget: Budget) -> bool:
-        """Whether a search would look at all of these files: asked in a copy of their names and ignore files alone.
-
-        ripgrep decides by nothing else. Raises `RipgrepFailed` and `OSError`.
-        """
-        top = os.fsencode(self._tree.real(""))
-        with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
-            copy, copied = os.fsencode(folder), set[bytes]()
-            for path in paths:
-                parts = path.split(b"/")
-                for above in (b"/".join(parts[:depth]) for depth in range(len(parts))):
-                    if above not in copied:
-                        copied.add(above)
-                        os.makedirs(os.path.join(copy, above), exist_ok=True)
-                        for name in map(os.fsencode, (*NAMES, ".git")):
-                            if os.path.lexists(rules := os.path.join(top, above, name)):
-                                os.symlink(rules, os.path.join(copy, above, name))
-                os.close(os.open(os.path.join(copy, path), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            listing = self.list_files(self.scope, budget, Receipt(), folder)
-        return set(paths) <= set(listing.names)
-
-    def list_files(self, scope: Scope, budget: Budget, receipt: Receipt, place: str | None = None) -> Listing:
-        """The files that a search would look at, and the entries that it would leave out.
-
-        With a filter of names the entries that are left out are neither listed nor counted. ``place``: another
-        directory to list.
-        """
-        listing = Listing([], set(), set())
+    def list_files(self, budget: Budget, receipt: Receipt) -> list[bytes]:
+        """The files that a search would look at. With a filter of names, what it leaves out is not counted."""
         with ExitStack() as held:
-            words, here, rules = self._start_below(held, scope)
-            debug = [] if scope.by_name else ["--debug"]
+            words, here, rules = self._start_below(held, self.scope)
+            debug = [] if self.scope.by_name else ["--debug"]
             command = [self._program, *debug, *_ALWAYS, "--files", *words]
-            hides = self._tree.sight.hides or ()
-            process = held.enter_context(
-                RipgrepProcess(
-                    command, place or here, rules, budget, self._skip, hides, listing=None if scope.by_name else listing
-                )
-            )
+            hides = self.tree.sight.hides or ()
+            process = held.enter_context(RipgrepProcess(command, here, rules, budget, self._skip, hides))
             text = b"".join(process.chunks())
             process.count(receipt)
             if process.code not in (0, 1) or receipt.stopped:
                 raise RipgrepFailed(process.messages[:500])
-        listing.names.extend(name.removeprefix(b"./") for name in text.split(b"\0")[:-1])
-        receipt.searched = len(listing.names)
-        return listing
+        names = [name.removeprefix(b"./") for name in text.split(b"\0")[:-1]]
+        receipt.searched = len(names)
+        return names
 
     def _start_below(self, held: ExitStack, scope: Scope) -> tuple[list[str], str, tuple[int, ...]]:
         """The last words of a command that looks below the directory, where it runs, and the descriptors it needs."""
@@ -306,9 +258,9 @@ class Ripgrep:
             file.flush()
             rules = (file.fileno(),)
             words.append(f"--ignore-file=/dev/fd/{file.fileno()}")
-        directory = self._tree.workspace.open_directory(self._tree.path)
+        directory = self.tree.workspace.open_directory(self.tree.path)
         held.callback(os.close, directory)
-        here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
+        here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self.tree.path.real
         return [*words, "--", "."], here, rules
 
     def _run_below(self, mode: Mode, budget: Budget, receipt: Receipt, in_order: bool) -> Iterator[FileMatches]:
@@ -321,14 +273,14 @@ class Ripgrep:
                 yield from self._run(command, mode, budget, receipt, here, rules)
                 return
             shown: set[str] = set()
-            if not self._tree.is_large:
+            if not self.tree.is_large:
                 try:
                     for one in self._run(command, mode, budget, receipt, here, rules, _MOST_MESSAGES):
                         shown.add(one.path)
                         yield one
                     return
                 except TooManyMessages:
-                    self._tree.is_large = True
+                    self.tree.is_large = True
                 receipt.clear()
             receipt.uncounted = self.uncounted
             for one in self._run(command, mode, budget, receipt, here, rules, debug=False):
@@ -384,7 +336,7 @@ class Ripgrep:
         debug: bool = True,
     ) -> Iterator[FileMatches]:
         reader = _READERS[mode]()
-        hides = self._tree.sight.hides or ()
+        hides = self.tree.sight.hides or ()
         if debug:
             command = [command[0], "--debug", *command[1:]]
         with RipgrepProcess(command, here, fds, budget, self._skip, hides, most_messages) as process:
@@ -440,7 +392,7 @@ class Ripgrep:
             command.append("--hidden")
         if query.ignored:
             command.append("--no-ignore")
-        if not os.path.lexists(self._tree.real(".git")):
+        if not os.path.lexists(self.tree.real(".git")):
             command.append("--no-require-git")  # at the top of a repository, others inside it have their own rules
         narrow: Sequence[str] = self._names.globs
         if query.glob.startswith("!"):
@@ -450,11 +402,11 @@ class Ripgrep:
         if narrow and "**" not in narrow:
             command += [f"--type-add=handrail:{glob}" for glob in narrow]
             command.append(_BY_NAME)
-        if ".git" not in self._tree.path.real.split("/"):
+        if ".git" not in self.tree.path.real.split("/"):
             command.append("--glob=!.git")
         if self._skip:
             command.append(f"--glob={self._skip}")
-        command += [f"--glob=!{glob}" for glob in self._tree.sight.hides or ()]
+        command += [f"--glob=!{glob}" for glob in self.tree.sight.hides or ()]
         return command
 
 

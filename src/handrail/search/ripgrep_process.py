@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple
 
 from handrail.search.receipt import Budget, Receipt
 
@@ -29,25 +28,9 @@ _SOON = 0.005
 _PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _MOST_COMPLAINTS = 3
 _DEBUG = re.compile(rb"^rg: DEBUG\|[^\n]*\n", re.MULTILINE)
-_SKIPPED = re.compile(
-    rb"^rg: DEBUG\|ignore::walk\|[^ \n]* ignoring (?:\./)?([^\n]*?): Ignore\(IgnoreMatch\(", re.MULTILINE
-)
-_NO_FILE = re.compile(
-    rb"^rg: DEBUG\|rg::haystack\|[^ \n]* ignoring (?:\./)?([^\n]*?): failed to pass haystack filter: ", re.MULTILINE
-)
 _LARGE = re.compile(rb"ignoring [^\n]*: \d+ bytes\n")
 _COMPLAINT = re.compile(r"^rg: (?!DEBUG\|)(.*): ([^:\n]+ \(os error (\d+)\))$", re.MULTILINE)
 _GONE = "2"  # removed while it was searched
-
-
-class Listing(NamedTuple):
-    """The files that a search looks at, and what it leaves out."""
-
-    names: list[bytes]
-    skipped: set[bytes]
-    """Entries that are hidden or ignored."""
-    others: set[bytes]
-    """Entries that are neither files nor directories, such as links."""
 
 
 class TooManyMessages(Exception):
@@ -66,12 +49,9 @@ class RipgrepProcess:
         skip: str = "",
         withheld: Sequence[str] = (),
         most_messages: int | None = None,
-        listing: Listing | None = None,
     ) -> None:
         self._budget = budget
         self._most_messages = most_messages
-        self._listing = listing
-        """Collects the paths of the entries that are left out."""
         self._signs = dict(_SIGNS)
         if skip:  # what this glob leaves out counts as ignored
             self._signs["ignored"] += (_EXCLUDED + skip.encode() + b'"',)
@@ -160,9 +140,6 @@ class RipgrepProcess:
             self._counts[name] = self._counts.get(name, 0) + sum(map(lines.count, signs))
         if b" bytes\n" in lines:
             self._counts["large"] = self._counts.get("large", 0) + len(_LARGE.findall(lines))
-        if self._listing is not None:
-            self._listing.skipped.update(_SKIPPED.findall(lines))
-            self._listing.others.update(_NO_FILE.findall(lines))
         if (other := _DEBUG.sub(b"", lines)).strip():
             text = other.decode("utf-8", "replace")
             for match in _COMPLAINT.finditer(text):

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
+from handrail.search.listing import Listing
 from handrail.search.receipt import Budget
-from handrail.search.walk import Listings, VisibleNames, Walk, WalkOptions
+from handrail.search.walk import Listings, VisibleNames, VisitedDirectory, Walk, WalkOptions
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -101,7 +102,12 @@ class SearchTree:
         if self.is_file:
             raise NotDirectory(path=self.path.named)
         shown = VisibleNames(self._select, self.sight.suspects) if self.sight.readable else None
-        return Walk(self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, shown, budget)
+        return Walk(self.listing, self.path.inner, self.above(), shown, budget)
+
+    @property
+    def listing(self) -> Listing:
+        """The listing of the root that this lies in."""
+        return self._listings.of(self.workspace.beneath(self.path))
 
     def above(self) -> Sequence[str]:
         """The lines of ignore files that hold here, from the directories above."""
@@ -151,6 +157,10 @@ class SearchTree:
     @cached_property
     def _home(self) -> str:
         return os.path.realpath(self.workspace.home)
+
+    def count_links(self, here: VisitedDirectory) -> int:
+        """The links that a search passes over, as ripgrep counts them: without those that lead to a directory."""
+        return sum(not os.path.isdir(self.real(here.prefix + link)) for link in here.links)
 
     def behind(self, link: str) -> Kind:
         """The kind of a link's target, if that is a visible file or directory of the workspace; else `link`."""

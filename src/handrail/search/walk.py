@@ -1,58 +1,32 @@
 """Walk a tree of the workspace in a fixed order, within a budget, without following links.
 
-Every directory is opened below the root's descriptor without following a link, so that nothing outside is listed even
-if directories are swapped meanwhile. Listings are cached for the session, and reused only if inode, modification and
-change time prove that the directory is unchanged. File times are never cached.
+The walk reads the root's `Listing`. What it shows of a directory is remembered too, for as long as the entries of the
+directory and the rules that hold there are the same: only what has changed is judged again.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from handrail import system_calls
-from handrail.search.ignores import NAMES, POLICY_NAMES, IgnoreFile, Ignores, read_lines
+from handrail.search.ignores import IgnoreFile, Ignores
+from handrail.search.listing import MOST_NAMES, Entries, Listing
 from handrail.search.receipt import Budget, Receipt
 from handrail.text.globs import Glob, Places
 
-_KEPT = 200_000
-"""Names kept for a session at the most."""
 _WALKS = 4
-"""Walks that are remembered."""
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
+"""Kinds of walks that are remembered."""
+_MOST_REMEMBERED = 50_000
+"""Directories of such a walk."""
 
 NameList = Sequence[str]
 _NOWHERE: Places = frozenset()
 _NO_NAMES: NameList = ()
-
-
-class DirectoryListing(NamedTuple):
-    """Entries of one directory by kind, each in the order of the names."""
-
-    stamp: tuple[int, ...]
-    dirs: tuple[str, ...]
-    files: tuple[str, ...]
-    links: tuple[str, ...]
-    others: tuple[str, ...]
-    """Pipes, sockets, devices."""
-    rules: tuple[IgnoreFile | None, ...]
-    rule_stamps: tuple[tuple[int, ...], ...]
-    guarded: bool
-    """Whether one of `POLICY_NAMES` is among the entries."""
-    repository: bool
-    """Whether a repository begins here: git's ignore files from above do not hold in it."""
-    proven: bool
-    """Whether any later change would show in the stamps."""
-    size: int
-    """How many entries there are."""
 
 
 class VisibleNames(NamedTuple):
@@ -64,31 +38,22 @@ class VisibleNames(NamedTuple):
     """Equal keys give equal answers for the session, so that a walk can be remembered; None: not known."""
 
 
-class VisitedDirectory:
+class VisitedDirectory(NamedTuple):
     """One directory of a walk, with its visible entries."""
 
-    __slots__ = ("above", "dirs", "fd", "files", "links", "others", "prefix")
-
-    def __init__(
-        self, prefix: str, fd: int, dirs: NameList, files: NameList, links: NameList, others: NameList, above: str = ""
-    ) -> None:
-        self.prefix = prefix
-        """From the beginning of the walk: empty, or with a slash at its end."""
-        self.fd = fd
-        """Open until the walk goes on: the directory, or one that lies ``above`` it by so much of a path."""
-        self.above = above
-        self.dirs = dirs
-        self.files = files
-        self.links = links
-        self.others = others
+    prefix: str
+    """From the beginning of the walk: empty, or with a slash at its end."""
+    path: str
+    """Below the root."""
+    listing: Listing
+    dirs: NameList
+    files: NameList
+    links: NameList
+    others: NameList
 
     def mtimes(self, names: NameList) -> list[int]:
         """When these were changed last; 0 for what is gone since it was listed."""
-        fd, above, stat = self.fd, self.above, os.stat
-        try:
-            return [stat(above + name, dir_fd=fd, follow_symlinks=False).st_mtime_ns for name in names]
-        except OSError:
-            return [_stamp(fd, above + name)[1] for name in names]
+        return self.listing.mtimes(self.path, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,131 +71,46 @@ class WalkOptions:
 
 
 class Listings:
-    """Caches the directory listings of a session."""
+    """The listings of a session, one for each root."""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, int], DirectoryListing] = OrderedDict()
-        self._walks: OrderedDict[Hashable, RememberedWalk] = OrderedDict()
-        self._names = 0
+    def __init__(self, most_names: int = MOST_NAMES) -> None:
+        self._most_names = most_names
+        self._known: dict[tuple[int, int, int], Listing] = {}
         self._lock = threading.Lock()
         self.results: OrderedDict[Hashable, Any] = OrderedDict()
-        """Results of listings that are remembered: `index.results`."""
+        """Results of listings that are remembered: `search.results`."""
         self.large: set[str] = set()
         """Real paths of directories with too many names for a list of all of them."""
 
-    def of(self, fd: int) -> DirectoryListing:
-        """List the open directory; raises `OSError`."""
-        status = os.fstat(fd)
-        number, stamp = (status.st_dev, status.st_ino), (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        known = self._known.get(number)
-        if known and known.stamp == stamp and all(_stamp(fd, name) == was for name, was in _stamps(known)):
-            return known
-        fresh = _list_directory(fd, stamp)
+    def of(self, root: int) -> Listing:
+        """The listing below an open directory."""
+        status = os.fstat(root)
+        key = root, status.st_dev, status.st_ino
         with self._lock:
-            if old := self._known.pop(number, None):
-                self._names -= old.size
-            if fresh.proven:
-                self._known[number] = fresh
-                self._names += fresh.size
-            while self._names > _KEPT:
-                self._names -= self._known.popitem(last=False)[1].size
-        return fresh
+            if key not in self._known:
+                self._known[key] = Listing(root, self._most_names)
+            return self._known[key]
 
-    def recall(self, key: Hashable, root: int) -> RememberedWalk | None:
-        """Return the former results of the same walk, if every directory that it passed proves to be unchanged."""
-        known = self._walks.get(key)
-        if known and all(
-            _stamp(root, step.path) == step.listing.stamp
-            and all(_stamp(root, f"{step.path}/{name}") == was for name, was in _stamps(step.listing))
-            for step in known.steps
-        ):
-            return known
-        return None
-
-    def remember(self, key: Hashable, walk: RememberedWalk) -> None:
-        """Keep what a walk found, if it can be proven later that it still holds."""
-        if all(step.listing.proven for step in walk.steps):
-            with self._lock:
-                self._walks[key] = walk
-                self._walks.move_to_end(key)
-                while len(self._walks) > _WALKS:
-                    self._walks.popitem(last=False)
+    def close(self) -> None:
+        """Stop watching."""
+        with self._lock:
+            for listing in self._known.values():
+                listing.close()
 
 
-class WalkStep(NamedTuple):
-    """One directory of a walk that is remembered."""
+class _SeenDirectory(NamedTuple):
+    """A directory as a walk of some kind shows it, and what that was worked out from."""
 
-    path: str
-    """Below the root."""
-    listing: DirectoryListing
-    seen: VisitedDirectory
-
-
-class RememberedWalk(NamedTuple):
-    """A whole walk with its counts."""
-
-    steps: list[WalkStep]
-    visited: int
+    entries: Entries
+    above: Ignores
+    below: Ignores
+    """The rules that hold in it."""
+    shown: VisitedDirectory
+    size: int
+    """How many entries there are."""
     ignored: int
     hidden: int
     withheld: int
-
-
-_IGNORE_NAMES = frozenset(NAMES)
-_GUARD_NAMES = frozenset(POLICY_NAMES)
-_NO_RULES = (None,) * len(NAMES)
-_NO_STAMPS = ((),) * len(NAMES)
-
-
-def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
-    now = time.time_ns()
-    dirs: list[str] = []
-    files: list[str] = []
-    links: list[str] = []
-    others: list[str] = []
-    with os.scandir(fd) as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):  # most of them
-                files.append(entry.name)
-            elif entry.is_dir(follow_symlinks=False):
-                dirs.append(entry.name)
-            elif entry.is_symlink():
-                links.append(entry.name)
-            else:
-                others.append(entry.name)
-    stamps: tuple[tuple[int, ...], ...] = _NO_STAMPS
-    rules: tuple[IgnoreFile | None, ...] = _NO_RULES
-    if not _IGNORE_NAMES.isdisjoint(files):
-        own = [name if name in files else "" for name in NAMES]
-        stamps = tuple(_stamp(fd, name) if name else () for name in own)
-        rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
-    # What was changed just now can be changed again without a trace in its times.
-    proven = now - max(stamp[1], stamp[2], *(max(was[1:]) for was in stamps if was)) > system_calls.TICK
-    guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
-    repository = ".git" in dirs or ".git" in files
-    dirs.sort()
-    files.sort()
-    links.sort()
-    others.sort()
-    size = len(dirs) + len(files) + len(links) + len(others)
-    names = tuple(dirs), tuple(files), tuple(links), tuple(others)
-    return DirectoryListing(stamp, *names, rules, stamps, guarded, repository, proven, size)
-
-
-def _lines(fd: int, name: str) -> tuple[str, ...]:
-    return read_lines(name, lambda: os.open(name, _REGULAR, dir_fd=fd))
-
-
-def _stamps(listing: DirectoryListing) -> Iterator[tuple[str, tuple[int, ...]]]:
-    return ((name, was) for name, was in zip(NAMES, listing.rule_stamps, strict=True) if was)
-
-
-def _stamp(fd: int, name: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class Walk:
@@ -238,22 +118,18 @@ class Walk:
 
     def __init__(
         self,
-        root: int,
+        listing: Listing,
         inner: str,
         above: Sequence[str],
-        listings: Listings,
         shown: VisibleNames | None,
         budget: Budget,
     ) -> None:
         self.receipt = Receipt()
-        self._root = root
+        self._listing = listing
         self._inner = inner
         self._lines = tuple(above)
-        self._above = IgnoreFile(above)
-        self._listings = listings
         self._shown = shown
         self._budget = budget
-        self._recorded = 0
         self.visited = 0
         self.paths: list[str] = []
         """The directories that were visited, below the root."""
@@ -263,97 +139,92 @@ class Walk:
     def directories(
         self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None, *, fold: bool = False
     ) -> Iterator[VisitedDirectory]:
-        """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches.
+        """The directories, each before those in it, with what is to be seen.
+
+        With a ``glob`` only those with files or links that it matches, and nothing else of them.
 
         ``fold``: the directories in the order of `folded`, and not in that of their characters.
         """
-        rules = self._shown and self._shown.key
-        lasting = self.is_lasting
-        key = (
-            self._root,
-            self._inner,
-            self._lines,
-            look,
-            glob and (glob.pattern, glob.hidden, glob.ignore_case),
-            depth,
-            fold,
-            rules,
-        )
-        known = self._listings.recall(key, self._root) if lasting else None
-        receipt = self.receipt
-        if known:
-            self.visited = known.visited
-            receipt.ignored, receipt.hidden, receipt.withheld = known.ignored, known.hidden, known.withheld
-            self._is_stopped()
-            for step in known.steps:
-                self._note(step.path, step.seen)
-                yield step.seen
-            return
-        steps: list[WalkStep] = []
-        yield from self._walk_fresh(look, glob, depth, fold, steps)
-        if lasting and self._recorded <= _KEPT and not receipt.stopped and not receipt.unreadable:
-            counts = self.visited, receipt.ignored, receipt.hidden, receipt.withheld
-            self._listings.remember(key, RememberedWalk(steps, *counts))
-
-    def _walk_fresh(
-        self, look: WalkOptions, glob: Glob | None, depth: int | None, fold: bool, steps: list[WalkStep]
-    ) -> Iterator[VisitedDirectory]:
+        listing, receipt = self._listing, self.receipt
+        listing.refresh()
         hidden = look.hidden or (glob is not None and glob.says_hidden)
+        remembered, ignores = self._recall(look, hidden)
         places = glob.begin if glob else _NOWHERE
-        waiting: list[tuple[str, Places, Ignores, int]] = [("", places, Ignores(self._above), 1)]
+        waiting: list[tuple[str, str, Places, Ignores, int]] = [("", self._inner, places, ignores, 1)]
         while waiting and not self._is_stopped():
-            prefix, places, ignores, level = waiting.pop()
-            path = _join(self._inner, prefix)
+            prefix, path, places, ignores, level = waiting.pop()
             try:
-                fd = system_calls.open_beneath(self._root, path, _OPEN)
+                entries = listing.entries(path)
             except FileNotFoundError:  # gone since it was listed
                 continue
             except OSError:
-                self.receipt.unreadable += 1
+                receipt.unreadable += 1
                 continue
-            try:
-                listing = self._listings.of(fd)
-                self.visited += listing.size
-                if look.obey:
-                    ignores = ignores.below(prefix, listing.rules, listing.repository)
-                judge = None if ignores.silent or look.ignored else ignores
-                own = listing.guarded
-                dirs = self._filter_names(listing.dirs, path, prefix, own, look, hidden, judge, "/")
-                files = self._filter_names(listing.files, path, prefix, own, look, hidden, judge)
-                links = others = _NO_NAMES
-                if listing.links or listing.others:  # most directories have none
-                    links = self._filter_names(listing.links, path, prefix, own, look, hidden, judge)
-                    others = self._filter_names(listing.others, path, prefix, own, look, hidden, judge)
-                if dirs and (depth is None or level < depth):
-                    for name in reversed(sorted(dirs, key=folded) if fold else dirs):
-                        below = glob.enter(places, name) if glob else places
-                        if below or not glob:
-                            waiting.append((f"{prefix}{name}/", below, ignores, level + 1))
-                if glob:
-                    dirs = others = ()
-                    match = last.match if (last := glob.last(places)) else _match_nothing
-                    files = [name for name in files if match(name)]
-                    links = [name for name in links if match(name)] if links else links
-                self._recorded += listing.size
-                if self._recorded <= _KEPT:
-                    above = "" if path == "." else path + "/"
-                    steps.append(
-                        WalkStep(path, listing, VisitedDirectory(prefix, self._root, dirs, files, links, others, above))
-                    )
-                else:  # too many names to remember the walk
-                    steps.clear()
-                here = VisitedDirectory(prefix, fd, dirs, files, links, others)
-                self._note(path, here)
-                yield here
-            except OSError:
-                self.receipt.unreadable += 1
-            finally:
-                os.close(fd)
+            here = remembered.get(prefix)
+            if here is None or here.entries is not entries or here.above is not ignores:
+                in_repository = prefix == "" or remembered[""].entries.repository
+                here = self._see(prefix, path, entries, ignores, look, hidden, in_repository)
+                if prefix == "" or len(remembered) < _MOST_REMEMBERED:
+                    remembered[prefix] = here
+            self.visited += here.size
+            receipt.ignored += here.ignored
+            receipt.hidden += here.hidden
+            receipt.withheld += here.withheld
+            shown, below = here.shown, here.below
+            if shown.dirs and (depth is None or level < depth):
+                start = "" if path == "." else f"{path}/"
+                for name in reversed(sorted(shown.dirs, key=folded) if fold else shown.dirs):
+                    inside = glob.enter(places, name) if glob else places
+                    if inside or not glob:
+                        waiting.append((f"{prefix}{name}/", start + name, inside, below, level + 1))
+            self.paths.append(path)
+            if glob:
+                files, links = _select_matches(shown, glob, places)
+                if not files and not links:
+                    continue
+                shown = VisitedDirectory(prefix, path, listing, _NO_NAMES, files, links, _NO_NAMES)
+            if shown.links:  # they may lead to what changes elsewhere
+                self.is_lasting = False
+            yield shown
 
-    def _note(self, path: str, here: VisitedDirectory) -> None:
-        self.paths.append(path)
-        if here.links:  # they may lead to what changes elsewhere
-            self.is_lasting = False
+    def _recall(self, look: WalkOptions, hidden: bool) -> tuple[dict[str, _SeenDirectory], Ignores]:
+        """What earlier walks of this kind have shown, and the rules from above: the same objects for each of them."""
+        top = Ignores(IgnoreFile(self._lines))
+        if self._shown and self._shown.key is None:
+            return {}, top
+        kinds = self._listing.kinds
+        key = self._inner, self._lines, look, hidden, self._shown and self._shown.key
+        known: tuple[dict[str, _SeenDirectory], Ignores] = kinds.setdefault(key, ({}, top))
+        kinds.move_to_end(key)
+        if len(kinds) > _WALKS:
+            kinds.popitem(last=False)
+        return known
+
+    def _see(
+        self,
+        prefix: str,
+        path: str,
+        entries: Entries,
+        above: Ignores,
+        look: WalkOptions,
+        hidden: bool,
+        in_repository: bool,
+    ) -> _SeenDirectory:
+        """Decide what is to be seen of a directory."""
+        below = above
+        if look.obey:  # ripgrep, too, looks for repositories only below the top of another one
+            below = above.below(prefix, entries.rules, in_repository and entries.repository)
+        counts = Receipt()
+        judge = None if below.silent or look.ignored else below
+
+        def select(names: NameList, mark: str = "") -> NameList:
+            return self._filter_names(names, path, prefix, entries.guarded, look, hidden, judge, counts, mark)
+
+        kinds = select(entries.dirs, "/"), select(entries.files), select(entries.links), select(entries.others)
+        shown = VisitedDirectory(prefix, path, self._listing, *kinds)
+        return _SeenDirectory(
+            entries, above, below, shown, entries.size, counts.ignored, counts.hidden, counts.withheld
+        )
 
     def _filter_names(
         self,
@@ -364,15 +235,18 @@ class Walk:
         look: WalkOptions,
         hidden: bool,
         ignores: Ignores | None,
-        mark: str = "",
+        counts: Receipt,
+        mark: str,
     ) -> NameList:
         """The names that the walk is to see; the others are counted."""
         if not names:
             return names
         if self._shown:
             shown = self._shown.select(path, names, guarded)
-            self.receipt.withheld += len(names) - len(shown)
+            counts.withheld += len(names) - len(shown)
             names = shown
+        if not look.git and ".git" in names:  # whatever an ignore file says of it, nobody misses that one
+            names = [name for name in names if name != ".git"]
         if not names:
             return names
         spoken = ignores.judge(prefix, names, mark) if ignores else {}
@@ -381,12 +255,11 @@ class Walk:
             out = {name for name, ignored in spoken.items() if ignored}
             if look.skip and not look.ignored:
                 out |= look.skip.intersection(names)
-            self.receipt.ignored += len(out)
-            for name in names[first:behind]:
-                git = name == ".git" and not look.git  # whatever an ignore file says of it
-                if name not in out and (git or (not hidden and name not in spoken)):
-                    self.receipt.hidden += not git  # nobody misses that one, and no switch would bring it in
-                    out.add(name)
+            counts.ignored += len(out)
+            own = () if hidden else names[first:behind]
+            unspoken = [name for name in own if name not in spoken and name not in out]
+            counts.hidden += len(unspoken)
+            out.update(unspoken)
             names = [name for name in names if name not in out]
         return names
 
@@ -395,17 +268,16 @@ class Walk:
         return bool(self.receipt.stopped)
 
 
+def _select_matches(here: VisitedDirectory, glob: Glob, places: Places) -> tuple[NameList, NameList]:
+    """The files and the links in a directory that a glob matches."""
+    last = glob.last(places) if here.files or here.links else None
+    if last is None:
+        return _NO_NAMES, _NO_NAMES
+    match = last.match
+    links = [name for name in here.links if match(name)] if here.links else _NO_NAMES
+    return [name for name in here.files if match(name)], links
+
+
 def folded(name: str) -> tuple[str, str]:
     """The key by which names are sorted whatever their case is."""
     return name.casefold(), name
-
-
-def _join(inner: str, prefix: str) -> str:
-    path = prefix.rstrip("/")
-    if inner == ".":
-        return path or "."
-    return f"{inner}/{path}" if path else inner
-
-
-def _match_nothing(_: str) -> None:
-    return None

@@ -22,6 +22,9 @@ Places = frozenset[tuple[int, int]]
 """Positions in the alternatives of a pattern: which alternative, and which of its names comes next."""
 
 
+_NOWHERE: Places = frozenset()
+
+
 class BadGlob(ValueError):
     """A pattern that cannot be understood, and why."""
 
@@ -40,6 +43,8 @@ class Glob:
         """Whether a name in the pattern begins with a dot: hidden directories are to be entered."""
         self.hidden = hidden
         self._compiled: dict[str, re.Pattern[str]] = {}
+        self._anywhere: dict[Places, Places] = {}
+        """The places below any directory whose name has no leading dot, where no name is spelled; else empty."""
         self._finals: dict[Places, re.Pattern[str] | None] = {}
         self.begin: Places = self._skip_any((number, 0) for number in range(len(self._names)))
 
@@ -55,6 +60,15 @@ class Glob:
 
     def enter(self, places: Places, name: str) -> Places:
         """The places below the directory ``name``; none: nothing down there can match."""
+        anywhere = self._anywhere.get(places)
+        if anywhere is None:
+            spelled = any(at + 1 < len(names := self._names[number]) and names[at] != _ANY for number, at in places)
+            anywhere = self._anywhere[places] = _NOWHERE if spelled else self._enter(places, "a")
+        if anywhere and not name.startswith("."):
+            return anywhere
+        return self._enter(places, name)
+
+    def _enter(self, places: Places, name: str) -> Places:
         following: list[tuple[int, int]] = []
         for number, at in places:
             names = self._names[number]
@@ -67,14 +81,13 @@ class Glob:
                 following.append((number, at + 1))
         return self._skip_any(following)
 
-    def directory_expression(self, places: Places) -> str | None:
-        """Matches the name of every directory that the pattern spells here; None: any directory is as good as another.
+    def directory_expressions(self, places: Places) -> list[str]:
+        """Match the name of every directory that the pattern spells here.
 
-        Below a directory that it does not match, only the places of `**` remain.
+        Below a directory that none of them matches, only the places of `**` remain.
         """
         names = (self._names[number][at : at + 2] for number, at in sorted(places))
-        spelled = dict.fromkeys(pair[0] for pair in names if len(pair) == 2 and pair[0] != _ANY)
-        return "|".join(spelled) if spelled else None
+        return list(dict.fromkeys(pair[0] for pair in names if len(pair) == 2 and pair[0] != _ANY))
 
     def _compile(self, expression: str) -> re.Pattern[str]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import accumulate
 
 from rapidfuzz.distance import LCSseq
@@ -32,3 +33,25 @@ def compare_words(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
             if last > first:
                 marks[side].append((starts[side][first], starts[side][last]))
     return marks
+
+
+def mark_words(kinds: Sequence[str], texts: Sequence[str]) -> dict[int, list[Span]]:
+    """By position, the changed words of a diff's lines: removed ones are compared with the added ones right behind."""
+    marks: dict[int, list[Span]] = {}
+    at = 0
+    while at < len(kinds):
+        removed = _count_run(kinds, at, "-")
+        added = _count_run(kinds, at + removed, "+")
+        if removed and removed == added:
+            for first in range(at, at + removed):
+                if pair := compare_words(texts[first], texts[first + removed]):
+                    marks[first], marks[first + removed] = pair
+        at += max(removed + added, 1)
+    return marks
+
+
+def _count_run(kinds: Sequence[str], start: int, kind: str) -> int:
+    end = start
+    while end < len(kinds) and kinds[end] == kind:
+        end += 1
+    return end - start

@@ -50,7 +50,6 @@ def accesses(args: Args) -> list[Access]:
         Access(
             *(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how),
             links=file.links,
-            passed=file.passed,
         )
         for file in files
     ]

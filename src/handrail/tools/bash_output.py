@@ -88,14 +88,14 @@ class Data(OutputData, total=False):
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits, command_host = ctx.limits, ctx.command_host
     if args.job is None:
-        jobs = [_state(job, command_host.name_log(job.run.order.log)) for job in command_host.jobs.list()]
+        jobs = [_state(job, command_host.logs.get_name(job.run.order.log)) for job in command_host.jobs.list()]
         return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_build_data(job) for job in jobs]})
     job = command_host.jobs.get(args.job)
     until = time.monotonic() + args.wait
     while job.running and time.monotonic() < until and not (ctx.cancel and ctx.cancel.is_set()):
         time.sleep(_PAUSE)
     reading = command_host.jobs.read(args.job, limits.head_chars, limits.tail_chars, args.filter, args.all)
-    state, view = _state(job, command_host.name_log(job.run.order.log)), reading.view
+    state, view = _state(job, command_host.logs.get_name(job.run.order.log)), reading.view
     facts = OutputFacts(
         **_build_data(state),
         ended=state.ended,

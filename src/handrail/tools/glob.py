@@ -11,8 +11,8 @@ from typing import Annotated, TypedDict
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
 from handrail.model import Access
-from handrail.search.index.results import RememberedResult
 from handrail.search.receipt import Budget, Receipt
+from handrail.search.results import RememberedResult
 from handrail.search.tree import SearchTree
 from handrail.search.walk import VisitedDirectory, Walk, WalkOptions
 from handrail.text.globs import BadGlob, Glob, compile_glob, get_fixed_part

@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
-from handrail.search.index.results import RememberedResult
 from handrail.search.receipt import Budget, Receipt
+from handrail.search.results import RememberedResult
 from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import VisitedDirectory, folded
 from handrail.text.globs import BadGlob, compile_filter

@@ -205,10 +205,11 @@ class HeldOpen(NoteFacts):
 
 
 class OutsideHidden(NoteFacts):
-    """A command failed, and named a path that it could not see because nobody was asked about it."""
+    """A command failed, and could not see a path in ``tree`` because nobody was asked about it."""
 
     code = "outside_hidden"
     path: str
+    tree: str
 
 
 class SecretsHidden(NoteFacts):
@@ -307,8 +308,8 @@ class JournalFailing(NoteFacts):
     why: str
 
 
-class JournalSetAside(NoteFacts):
-    code = "journal_set_aside"
+class JournalDamaged(NoteFacts):
+    code = "journal_damaged"
     path: str
 
 

@@ -1,7 +1,7 @@
-"""Check each request before anything else sees it: Host, Origin, token or cookie, and whether a command sends it.
+"""Check each request before anything else sees it: Host, Origin, token or cookie, and who sends it.
 
-The token in the first address is exchanged for a cookie and leaves the address. A wrong token, or none, gets 401 and
-nothing else. Requests that change something must come from a page of this server.
+The token in the first address is exchanged for a cookie and leaves the address. A wrong token, or none, gets 401 and a
+page that says how to get in. Requests that change something must come from a page of this server.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from handrail.web.plain import make_plain_page
 
 HOST = "127.0.0.1"
 _POLICY = (
@@ -38,12 +40,12 @@ class PageAccess:
     """Passes a request on to the pages, or refuses it."""
 
     def __init__(
-        self, app: ASGIApp, port: int, token: str, is_command: Callable[[tuple[str, int], tuple[str, int]], bool]
+        self, app: ASGIApp, port: int, token: str, is_stranger: Callable[[tuple[str, int], tuple[str, int]], bool]
     ) -> None:
         self._app = app
         self._port = port
         self._token = token
-        self._is_command = is_command
+        self._is_stranger = is_stranger
         # Cookies do not tell ports apart: two servers of one user need two names.
         self._cookie_name = f"handrail-{port}"
         self._cookie = secrets.token_urlsafe(32)
@@ -74,7 +76,7 @@ class PageAccess:
         if scope["method"] not in _SAFE_METHODS and not origins:
             return _refuse(403)
         if scope.get("client") and await anyio.to_thread.run_sync(
-            self._is_command, tuple(scope["client"]), (HOST, self._port)
+            self._is_stranger, tuple(scope["client"]), (HOST, self._port)
         ):
             return _refuse(401)
         query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -92,5 +94,16 @@ def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode("ascii"))
 
 
+_REASONS = {
+    401: (
+        "This page needs its full address",
+        "Open the address that `handrail web` printed when it started: it ends with a token, which is new each time. "
+        "If that terminal is gone, run `handrail web` again.",
+    ),
+    403: ("Not allowed", "This request did not come from a page of Handrail. Nothing was changed."),
+    421: ("Wrong address", "Open the address that `handrail web` printed: it begins with http://127.0.0.1."),
+}
+
+
 def _refuse(status: int) -> Response:
-    return Response(status_code=status)
+    return make_plain_page(status, *_REASONS[status])

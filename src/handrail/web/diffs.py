@@ -90,6 +90,10 @@ class FileView:
     """Text that stands in the place of lines."""
 
     @property
+    def rows(self) -> int:
+        return sum(len(hunk.rows) for hunk in self.hunks) + self.description.count("\n")
+
+    @property
     def counts(self) -> tuple[int, int]:
         """Lines that are added, and removed."""
         rows = [row for hunk in self.hunks for row in hunk.rows]

@@ -184,7 +184,7 @@ def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:
         changes.draft.drop()
     counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
     left = f" {len(missed)} of these changes cannot be undone. {warning}" if missed or warning else ""
-    return f"Kept: {counts}. The call is in the activity, and can be undone there.{left}"
+    return f"Kept: {counts}. The call is in the timeline, and can be undone there.{left}"
 
 
 def _describe(draft: DraftDirectory) -> DraftRow:

@@ -16,12 +16,12 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handrail.errors import ToolError
 from handrail.pipeline.remote_session import RemoteSession
 from handrail.pipeline.remote_values import RemoteFailed
+from handrail.web.plain import make_plain_page
 
 _MOST_BYTES = 1 << 20
 """The longest body of a request: forms."""
@@ -44,7 +44,7 @@ class RemotePages:
         except ClientDisconnect:
             return
         if body is None:
-            await PlainTextResponse("the request is too long", 413)(scope, receive, send)
+            await make_plain_page(413, "Too long", "The form is too long to be sent.")(scope, receive, send)
             return
         message = {
             "method": scope["method"],
@@ -56,7 +56,8 @@ class RemotePages:
         begun, error = await self._exchange(message, receive, send)
         if error and not begun:  # where the answer has begun, the browser sees that it ends too early
             why = error.facts.get("why", "") if isinstance(error, ToolError) else error
-            await PlainTextResponse(f"the other machine did not answer: {why}", 502)(scope, receive, send)
+            page = make_plain_page(502, "The other machine did not answer", f"{why}. Load this page again to retry.")
+            await page(scope, receive, send)
 
     async def _exchange(
         self, message: Mapping[str, Any], receive: Receive, send: Send

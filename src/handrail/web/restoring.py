@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
@@ -41,22 +42,23 @@ class UndoPreview:
         return bool(self.report and self.report.restored)
 
 
-def preview_undo(site: Site, row: CallRow) -> UndoPreview:
-    """What an undo of this call would do now, with the difference to the files as they are."""
-    report, problem = _undo(site, row, dry_run=True)
+def preview_undo(site: Site, calls: Sequence[CallRow]) -> UndoPreview:
+    """What an undo of these calls, the newest first, would do now, with the difference to the files as they are."""
+    report, problem = _undo(site, calls, dry_run=True)
     if report is None:
         return UndoPreview(None, problem)
     restored = {one.path for one in report.restored}
     with site.reader() as reader:
-        rows = [one for one in reader.read_files(row.seq) if one.path in restored] if reader else []
+        changed = {one.path: one for row in calls for one in (reader.read_files(row.seq) if reader else ())}
+        rows = [one for path, one in changed.items() if path in restored]  # of each file the oldest change
         images = reader.read_images([one.before for one in rows[:_MOST_FILES]]) if reader else {}
     text = "".join(_compare(one, images.get(one.before, b"")) for one in rows[:_MOST_FILES])
     return UndoPreview(report, "", parse_diff(text))
 
 
-def run_undo(site: Site, row: CallRow) -> UndoPreview:
-    """Undo a call."""
-    report, problem = _undo(site, row, dry_run=False)
+def run_undo(site: Site, calls: Sequence[CallRow]) -> UndoPreview:
+    """Undo calls, the newest first."""
+    report, problem = _undo(site, calls, dry_run=False)
     return UndoPreview(report, problem)
 
 
@@ -78,7 +80,8 @@ def restore(site: Site, event: FileEvent, path: str, workspace: str) -> str:
     return "The file is restored." if done else "The file has these contents already."
 
 
-def _undo(site: Site, row: CallRow, *, dry_run: bool) -> tuple[UndoReport | None, str]:
+def _undo(site: Site, calls: Sequence[CallRow], *, dry_run: bool) -> tuple[UndoReport | None, str]:
+    row = calls[0]
     if site.is_shared:
         where = f"It is call {row.number} on {row.host}, in {row.workspace}"
         return None, f"{where}: {_SHARED}."
@@ -86,7 +89,8 @@ def _undo(site: Site, row: CallRow, *, dry_run: bool) -> tuple[UndoReport | None
         return None, "The directory of its project is gone."
     try:
         with open_undo(site.journal, row.workspace, site.roots, site.settings) as (journal, context):
-            return undo(journal, context, call=row.seq, dry_run=dry_run), ""
+            which = {"call": row.seq} if len(calls) == 1 else {"calls": [one.seq for one in calls]}
+            return undo(journal, context, dry_run=dry_run, **which), ""
     except (UnknownCall, CannotUndo) as error:
         return None, str(error)
     except JournalFailed as error:

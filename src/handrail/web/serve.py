@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from handrail.web.access import HOST, PageAccess
-from handrail.web.connections import is_command
+from handrail.web.connections import is_stranger
 from handrail.wire.http_server import configure_server
 
 _GRACE = 2
@@ -64,6 +64,6 @@ def serve(app: ASGIApp, closing: threading.Event, listener: socket.socket, on_st
                 for one, before in old.items():
                     signal.signal(one, before)
 
-    config = configure_server(PageAccess(app, port, token, is_command), _GRACE, proxy_headers=False)
+    config = configure_server(PageAccess(app, port, token, is_stranger), _GRACE, proxy_headers=False)
     with listener:
         asyncio.run(PageServer(config).serve(sockets=[listener]))

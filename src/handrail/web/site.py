@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse
 
 from handrail.files.locks import state_directory
 from handrail.journal import JournalFailed
@@ -21,7 +22,8 @@ from handrail.text.display import escape
 from handrail.version import __version__
 from handrail.web.ansi import render_ansi
 from handrail.web.questions import Attendance, OpenQuestions, PageQuestion
-from handrail.web.text import show_duration, show_text, show_time
+from handrail.web.sentences import describe_call, describe_change, shorten
+from handrail.web.text import show_age, show_day, show_duration, show_iso, show_text, show_time
 from handrail.workspace import Root
 
 
@@ -54,6 +56,12 @@ class Site:
             "name": escape,
             "text": show_text,
             "time": show_time,
+            "ago": show_age,
+            "iso": show_iso,
+            "day": show_day,
+            "shorten": shorten,
+            "sentence": describe_call,
+            "how": describe_change,
             "duration": show_duration,
             "ansi": render_ansi,
         }
@@ -65,6 +73,14 @@ class Site:
     def render(self, template: str, **values: Any) -> str:
         """A page, or a part of one."""
         return self._templates.get_template(template).render(open_questions=len(self.list_questions()), **values)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page as an answer."""
+        return HTMLResponse(self.render(template, **values).encode("utf-8", "replace"), status)
+
+    def message(self, status: int, title: str, text: str) -> HTMLResponse:
+        """A page with a sentence."""
+        return self.page("message.html", status, title=title, text=text)
 
     def list_questions(self) -> list[PageQuestion]:
         """The questions that wait for an answer."""

@@ -18,6 +18,29 @@ def show_time(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds / 1e9))
 
 
+def show_iso(nanoseconds: int) -> str:
+    """The time for programs."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(nanoseconds / 1e9))
+
+
+def show_day(nanoseconds: int) -> str:
+    """The day: "Today", "Yesterday" or its date."""
+    day = time.localtime(nanoseconds / 1e9)[:3]
+    for name, seconds in (("Today", 0), ("Yesterday", 86_400)):
+        if day == time.localtime(time.time() - seconds)[:3]:
+            return name
+    return time.strftime("%A, %B %d, %Y", time.localtime(nanoseconds / 1e9)).replace(" 0", " ")
+
+
+def show_age(nanoseconds: int) -> str:
+    """How long ago a time was. `page.js` has the same steps."""
+    seconds = max(0, time.time() - nanoseconds / 1e9)
+    for unit, length, most in (("min", 60, 60), ("h", 3_600, 24), ("d", 86_400, 7)):
+        if seconds < length * most:
+            return f"{seconds // length:.0f} {unit} ago" if seconds >= length else "just now"
+    return time.strftime("%Y-%m-%d", time.localtime(nanoseconds / 1e9))
+
+
 def show_duration(milliseconds: float | None) -> str:
     """A duration in the unit that fits."""
     if milliseconds is None:

@@ -14,7 +14,7 @@ from handrail.agent.messages import Reply, Turn
 from handrail.frozen import frozen
 
 if TYPE_CHECKING:  # what is known of a model's name is there before the engine is
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 Api = Literal["chat", "responses", "anthropic"]
 APIS: tuple[Api, ...] = ("chat", "responses", "anthropic")
@@ -44,7 +44,7 @@ class Request:
 
     system: str
     turns: Sequence[Turn]
-    session: Session
+    session: AnySession
     """The session whose tools the model gets."""
     say: Callable[[str], None]
     """Receives the text, piece by piece."""

@@ -1,7 +1,7 @@
 """The program that hooks and wrapped commands of attached agents start.
 
 It starts with `python -I -S` before every tool call, so it imports C modules and nothing else. All decisions are made
-in the helper (`handrail service`):
+in the helper (`handrail attach service`):
 
 - a hook passes its input on through the helper's socket, and prints the answer;
 - a wrapped command may run inside the agent's own sandbox, where `connect()` can be forbidden. It uses the FIFOs that
@@ -27,7 +27,8 @@ _EVAL, _CWD = "&& eval '", " && pwd -P >| "
 """What Claude Code puts before and behind a command."""
 _NOT_REACHED = b"handrail: the helper cannot be reached; commands run without undo\n"
 _REFUSED = (
-    b"handrail: the helper cannot be reached, and it is required: `handrail service` says why it does not start\n"
+    b"handrail: the helper cannot be reached, and it is required: "
+    b"`handrail attach service` says why it does not start\n"
 )
 _is_required = False
 

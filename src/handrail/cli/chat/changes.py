@@ -13,7 +13,7 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, JournalReader
     from handrail.journal.undo import UndoReport
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 
 class NoChange(LookupError):
@@ -21,7 +21,7 @@ class NoChange(LookupError):
 
 
 @contextmanager
-def _open_reader(session: Session) -> Iterator[JournalReader]:
+def _open_reader(session: AnySession) -> Iterator[JournalReader]:
     from handrail.journal import JournalFailed, NoJournal
     from handrail.journal.queries import JournalReader
     from handrail.journal.store import SqliteJournal
@@ -37,13 +37,13 @@ def _open_reader(session: Session) -> Iterator[JournalReader]:
         raise NoChange(escape(why)) from None
 
 
-def list_calls(session: Session, most: int) -> list[CallRow]:
+def list_calls(session: AnySession, most: int) -> list[CallRow]:
     """The last calls of this session, the newest last."""
     with _open_reader(session) as reader:
         return reader.read_calls(limit=most, session=session.origin.session)
 
 
-def undo_last(session: Session, *, redo: bool = False) -> UndoReport:
+def undo_last(session: AnySession, *, redo: bool = False) -> UndoReport:
     """Undo the newest change of this session that is not undone yet, or redo what the newest undo took back."""
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
@@ -64,7 +64,7 @@ def undo_last(session: Session, *, redo: bool = False) -> UndoReport:
         raise NoChange(f"nothing was undone: {escape(str(error))}") from None
 
 
-def undo_calls(session: Session, ids: Sequence[str]) -> UndoReport:
+def undo_calls(session: AnySession, ids: Sequence[str]) -> UndoReport:
     """Undo the last calls of this session, which have these ids, as far as they changed files; the latest first.
 
     Some servers give the same id to several calls: of each id, as many of the latest calls are undone as it is given.
@@ -90,10 +90,11 @@ def undo_calls(session: Session, ids: Sequence[str]) -> UndoReport:
         raise NoChange(f"not all changes were undone: {escape(str(error))}") from None
 
 
-def make_session_diff(session: Session) -> str:
+def make_session_diff(session: AnySession) -> str:
     """All changes of this session as one diff, from the first version of each file to the current one."""
+    from handrail.journal.call_changes import iterate_changing_calls
     from handrail.journal.past_files import make_net_diff
 
     with _open_reader(session) as reader:
-        changes = reader.iterate_changing_calls(session=session.origin.session)
+        changes = iterate_changing_calls(reader, session=session.origin.session)
         return make_net_diff(reader, list(changes), os.path.realpath(session.workspace.home))

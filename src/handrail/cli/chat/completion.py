@@ -14,7 +14,7 @@ from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _NAMED = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _MOST = 50
@@ -68,7 +68,7 @@ def rank_paths(typed: str, paths: Iterable[str]) -> list[str]:
 class Files:
     """The files of a workspace that a search would show, looked up again after a few seconds."""
 
-    def __init__(self, session: Callable[[], Session | None]) -> None:
+    def __init__(self, session: Callable[[], AnySession | None]) -> None:
         self._session = session
         self._files: list[str] = []
         self._when = float("-inf")
@@ -80,16 +80,15 @@ class Files:
         return self._files
 
 
-def _walk_files(session: Session) -> Iterator[str]:
+def _walk_files(session: AnySession) -> Iterator[str]:
     from handrail.errors import ToolError
-    from handrail.pipeline.search_view import make_sight
+    from handrail.pipeline.session import Session
     from handrail.search.receipt import Budget
-    from handrail.search.tree import SearchTree
-    from handrail.search.walk import Listings
 
-    workspace = session.workspace
+    if not isinstance(session, Session):  # its files are on another machine
+        return
     try:
-        tree = SearchTree(workspace, workspace.resolve("."), Listings(), make_sight(session.policy))
+        tree = session.search_tree()
         for here in tree.walk(Budget(_SECONDS, _VISITS)).directories(tree.look(hidden=False, ignored=False)):
             for name in (*here.files, *(f"{name}/" for name in here.dirs)):
                 path = here.prefix + name

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from handrail.approval.screen import DIFF_COLOURS, TRUE_COLOURS, count_colours
 from handrail.cli.output import escape_for_terminal
 from handrail.frozen import frozen
 from handrail.text.display import replace_surrogates
@@ -13,10 +14,10 @@ from handrail.text.display import replace_surrogates
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from handrail.text.words import Span
-
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _MOST_HIGHLIGHTED = 2_000
+_WIDEST = 100
+"""Columns that the background of changed lines fills."""
 
 
 @frozen
@@ -63,14 +64,19 @@ def parse_diff(diff: str) -> Iterator[PrintedLine]:
         at += 1
 
 
-def render_diff(diff: str, most: int | None = None) -> Text:
-    """A diff in colours, at most so many lines of it."""
+def render_diff(diff: str, most: int | None = None, colours: int | None = None) -> Text:
+    """A diff in colours, at most so many lines of it; ``colours``: how many the terminal shows."""
+    from rich.cells import cell_len
     from rich.text import Text
 
+    from handrail.text.words import mark_words  # not before the first prompt: slow to import
+
+    styles = _choose_styles(count_colours() if colours is None else colours)
     lines = list(parse_diff(replace_surrogates(diff)))[:most]
-    marks = _find_marks(lines)
-    colours = _Colours(lines)
+    marks = mark_words([line.kind for line in lines], [line.text for line in lines])
+    highlighted = _Colours(lines)
     wide = len(str(max((line.number for line in lines), default=0)))
+    edge = min(_WIDEST, max((cell_len(line.text) for line in lines if line.kind in "+-"), default=0))
     result = Text()
     for at, line in enumerate(lines):
         shown = escape_for_terminal(line.text.removesuffix("\r"))
@@ -78,39 +84,38 @@ def render_diff(diff: str, most: int | None = None) -> Text:
         if line.kind in ("f", "@", ""):
             result.append_text(Text(shown, {"f": "bold", "@": "cyan", "": "dim"}[line.kind]))
         else:
-            body = colours.of(at, shown) if line.kind != "-" else Text(shown, "red")
+            body = highlighted.of(at, shown) if line.kind != "-" else Text(shown)
+            kind = {"+": "added", "-": "removed"}.get(line.kind, "")
+            if kind:
+                body.stylize(styles[f"{kind} ground"])  # the colours of a language have a ground of their own
             for start, stop in marks.get(at, ()) if shown == line.text else ():
-                body.stylize("reverse", start, stop)
-            sign = {"+": "bold green", "-": "bold red"}.get(line.kind, "")
-            result.append(f"{line.number:>{wide}} ", "dim").append(line.kind, sign).append_text(body)
+                body.stylize(styles[f"{kind} word"], start, stop)
+            if kind and styles[f"{kind} ground"]:
+                body.append(" " * (edge - body.cell_len), styles[f"{kind} ground"])
+            whole = Text(line.kind).append_text(body)
+            if kind:
+                whole.stylize_before(styles[kind])
+            result.append(f"{line.number:>{wide}} ", "dim").append_text(whole)
         if ending:
             result.append(*ending)
         result.append("\n")
     return result
 
 
-def _find_marks(lines: Sequence[PrintedLine]) -> dict[int, list[Span]]:
-    """By position, the changed words: removed lines are compared with the added ones right behind them."""
-    from handrail.text.words import compare_words  # not before the first prompt: slow to import
-
-    marks: dict[int, list[Span]] = {}
-    at = 0
-    while at < len(lines):
-        removed = _count_run(lines, at, "-")
-        added = _count_run(lines, at + removed, "+")
-        if removed and removed == added:
-            for first in range(at, at + removed):
-                if pair := compare_words(lines[first].text, lines[first + removed].text):
-                    marks[first], marks[first + removed] = pair
-        at += max(removed + added, 1)
-    return marks
-
-
-def _count_run(lines: Sequence[PrintedLine], start: int, kind: str) -> int:
-    end = start
-    while end < len(lines) and lines[end].kind == kind:
-        end += 1
-    return end - start
+def _choose_styles(colours: int) -> dict[str, str]:
+    """The styles of changed lines and words, as rich names them."""
+    names = [f"{kind}{part}" for kind in ("added", "removed") for part in ("", " ground", " word")]
+    if not colours:
+        return dict.fromkeys(names, "")
+    if colours not in DIFF_COLOURS:
+        few = {"added": "green", "removed": "red", "added word": "reverse green", "removed word": "reverse red"}
+        return dict.fromkeys(names, "") | few
+    name = "{}" if colours == TRUE_COLOURS else "color({})"
+    styles = {}
+    for style, (text, ground) in DIFF_COLOURS[colours].items():
+        styles[style] = f"{name.format(text)} on {name.format(ground)}"
+        styles[f"{style} ground"] = f"on {name.format(ground)}"
+    return styles
 
 
 class _Colours:

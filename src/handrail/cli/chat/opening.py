@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from handrail.agent.store import StoredConversation
     from handrail.cli.chat.plan import ChatPlan
     from handrail.cli.chat.screen import RunScreen
+    from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.events import SessionEvent
-    from handrail.pipeline.session import Session
+    from handrail.policy.modes import Mode
 
 _MOST_LINES = 5
 
@@ -73,7 +74,7 @@ class Work:
         self._turns: Sequence[Turn] = plan.turns
         self._agent: Agent | None = None
         self._output = CommandOutput()
-        self._session: Session | None = None
+        self._session: AnySession | None = None
         self._failed: Stop | None = None
         self._thread: threading.Thread | None = None
 
@@ -95,12 +96,12 @@ class Work:
         self._thread.start()
 
     @property
-    def ready(self) -> Session | None:
+    def ready(self) -> AnySession | None:
         """The session, if it is open already."""
         return self._session
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AnySession:
         """The session; raises `Stop` if there is none."""
         if self._thread:
             self._thread.join()
@@ -108,7 +109,7 @@ class Work:
             raise self._failed
         return self._session or self._open()
 
-    def _open(self) -> Session:
+    def _open(self) -> AnySession:
         self.person = find_person(self.screen)
         if self.person:
             self.screen.shown = self.person.asked
@@ -128,7 +129,9 @@ class Work:
             )
         else:
             self._session = open_session(options, self.person, on_event=self._output.notice)
-        if self.plan.session and not self.plan.is_remote:
+        from handrail.pipeline.session import Session
+
+        if self.plan.session and isinstance(self._session, Session):
             self._session.resume(self.plan.session)
         return self._session
 
@@ -161,6 +164,7 @@ class Work:
             if self.conversation is None:
                 store = Store(self.plan.state)
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
+            self.conversation.set_mode(self.plan.mode)
             if not self.plan.session and not self.plan.is_remote:
                 self.conversation.set_session(session.origin.session)
                 self.plan = self.plan._replace(session=session.origin.session)
@@ -184,6 +188,12 @@ class Work:
         if self._agent:
             self.session.name_source("handrail chat", name)
             self._agent.model = model
+
+    def remember_mode(self, mode: Mode) -> None:
+        """The conversation goes on in this mode when it is continued."""
+        self.plan = self.plan._replace(mode=mode)
+        if self.conversation:
+            self.conversation.set_mode(mode)
 
     def forget(self) -> None:
         """Begin a new conversation with the next message."""

@@ -127,11 +127,16 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
     resumed = _resume(options, workspace, state) if options.go_on or options.resume is not None else None
     model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not model:
+        from handrail.cli.chat import discovery
         from handrail.settings.config_file import find_config as where
 
-        raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
+        otherwise = _NO_MODEL.format(place=escape(config.path or where(environ)))
+        model = discovery.use(discovery.choose_model(environ, otherwise))
     plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")
-    return plan._replace(conversation=resumed[0], turns=resumed[3], session=resumed[4]) if resumed else plan
+    if not resumed:
+        return plan
+    mode = options.mode or (cast("Mode", resumed[5]) if resumed[5] in list_modes() else plan.mode)
+    return plan._replace(conversation=resumed[0], turns=resumed[3], session=resumed[4], mode=mode)
 
 
 def _choose_model(
@@ -204,8 +209,8 @@ def _require_dialect(name: str) -> None:
 
 def _resume(
     options: argparse.Namespace, workspace: str, state: str
-) -> tuple[StoredConversation, str, str, list[Turn], str]:
-    """Load the conversation to resume, with its model, dialect, turns and session."""
+) -> tuple[StoredConversation, str, str, list[Turn], str, str]:
+    """Load the conversation to resume, with its model, dialect, turns, session and mode."""
     from handrail.agent.store import NoConversation, Store
 
     store = Store(state)
@@ -221,4 +226,4 @@ def _resume(
         raise UsageError(
             f"conversation {stored.id} is about {escape(stored.workspace)}; give -w {escape(stored.workspace)}"
         )
-    return conversation, stored.model, stored.dialect, turns, stored.session
+    return conversation, stored.model, stored.dialect, turns, stored.session, stored.mode

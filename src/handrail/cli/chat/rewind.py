@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from handrail.agent.history import History
     from handrail.agent.messages import Turn
     from handrail.journal.undo import UndoReport
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _OWN = ("[Your reply was cut off", "[The conversation so far was cut")
 """How messages begin that the person did not write."""
@@ -37,7 +37,7 @@ def list_points(turns: Sequence[Turn]) -> list[RewindPoint]:
     ]
 
 
-def rewind(session: Session, history: History, point: RewindPoint) -> UndoReport:
+def rewind(session: AnySession, history: History, point: RewindPoint) -> UndoReport:
     """Undo the changes of all calls since a message, the latest first, and end the conversation before it.
 
     Raises `NoChange` if the journal cannot be read; then nothing has changed.

@@ -197,18 +197,19 @@ class Slash:
             accessed = ", ".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
             took = f"{row.duration / 1000:.2f} s" if row.duration is not None else ""
             self._say(f"{row.seq:>5} {mark} {escape(row.tool):<10} {took:>8}  {accessed[:100]}", style)
-        self._say("`handrail show N` shows one in full" if rows else "no calls yet", "dim")
+        self._say("`handrail log show N` shows one in full" if rows else "no calls yet", "dim")
 
     def _mode(self, word: str) -> None:
         from handrail.policy.modes import MODES
 
         session = self._work.session
         if not word:
-            self._say(f"mode {getattr(session.policy, 'mode', '-')}; the modes are {', '.join(MODES)}")
+            self._say(f"mode {session.mode or '-'}; the modes are {', '.join(MODES)}")
         elif word not in MODES:
             raise UsageError(f"unknown mode {escape(word)}; the modes are {', '.join(MODES)}")
         else:
             session.set_mode(word)
+            self._work.remember_mode(word)
             self._say(f"mode {word}", "green")
 
     def _model(self, name: str) -> None:

@@ -11,7 +11,7 @@ from handrail.shell.runner.output import WHOLE
 from handrail.shell.runner.run import Run
 from handrail.tools import bash
 from handrail.tools.notes import CommandTimedOut
-from handrail.tools.shared import patch_call
+from handrail.tools.shared import command_answer, patch_call
 from handrail.tools.tool import Context, Outcome
 
 
@@ -31,7 +31,7 @@ class Limits(bash.Limits):
 
 
 @frozen
-class BeginningFacts(bash.CommandFacts):
+class BeginningFacts(command_answer.CommandFacts):
     """The first bytes of the output."""
 
     cut: int | None = None
@@ -54,12 +54,12 @@ def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     facts = outcome.facts
     cut = isinstance(facts, BeginningFacts) and facts.cut
     blocks = ({"type": "text", "text": _WHOLE_OUTPUT.format(log=log)},) if cut and log else ()
-    if isinstance(facts, bash.CommandFacts) and (number := _find_signal(facts)):
+    if isinstance(facts, command_answer.CommandFacts) and (number := _find_signal(facts)):
         facts = replace(facts, exit_code=None, signal=(signal.strsignal(number) or f"signal {number}").lower())
     return replace(outcome, facts=facts, notes=notes, blocks=(*outcome.blocks, *blocks))
 
 
-def _find_signal(facts: bash.CommandFacts) -> int | None:
+def _find_signal(facts: command_answer.CommandFacts) -> int | None:
     """The signal that ended the command. A sandbox reports it as an exit code, as a shell does."""
     if facts.signal:
         return getattr(signal, facts.signal, None)
@@ -67,18 +67,18 @@ def _find_signal(facts: bash.CommandFacts) -> int | None:
     return number if number in _SIGNALS else None
 
 
-def _show_beginning(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:
-    is_long = done.bytes > limits.offload_bytes
-    view = done.view(limits.first_bytes, 0) if done.bytes <= WHOLE or not is_long else None
+def _show_beginning(done: Run, limits: Limits, command_host: CommandHost) -> command_answer.ShownOutput:
+    is_long = done.pipes.bytes > limits.offload_bytes
+    view = done.pipes.view(limits.first_bytes, 0) if done.pipes.bytes <= WHOLE or not is_long else None
     if view is None or (is_long and view.truncated):
-        view = bash.view_ends(done, limits, command_host)
+        view = command_answer.view_ends(done, limits, command_host)
     if view.tail:
-        return bash.describe_output(view)
+        return command_answer.describe_output(view)
     raw = view.head.encode("utf-8", "replace")
     cut = view.truncated or len(raw) > limits.first_bytes
     text = raw[: limits.first_bytes].decode("utf-8", "ignore")
     facts = BeginningFacts(output=text, cut=limits.first_bytes if cut else None)
-    return bash.ShownOutput(facts, view.size, cut)
+    return command_answer.ShownOutput(facts, view.size, cut)
 
 
 TOOL = bash.TOOL.adapt(Limits, run, bash.render, Facts)

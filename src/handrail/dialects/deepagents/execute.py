@@ -9,7 +9,7 @@ from handrail.frozen import frozen
 from handrail.shell.command_host import CommandHost
 from handrail.shell.runner.run import Run
 from handrail.tools import bash
-from handrail.tools.shared import patch_call
+from handrail.tools.shared import command_answer, patch_call
 from handrail.tools.tool import Context, Outcome
 
 
@@ -33,16 +33,16 @@ def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[bash.Facts]:
     return bash.run_command(args, ctx, _show_sample)
 
 
-def _show_sample(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:
+def _show_sample(done: Run, limits: Limits, command_host: CommandHost) -> command_answer.ShownOutput:
     """The whole output if it is short, else some lines of its beginning and its end."""
-    view = bash.view_output(done, limits, command_host)
+    view = command_answer.view_output(done, limits, command_host)
     if not view.truncated:
-        return bash.describe_output(view)
+        return command_answer.describe_output(view)
     first = view.head.removesuffix("\n").split("\n")[: limits.sample_lines]
     last = view.tail.removesuffix("\n").split("\n")[-limits.sample_lines :]
     head, tail = "\n".join(first), "\n".join(last)
-    lines = bash.count_lines(view)
-    facts = bash.CommandFacts(
+    lines = command_answer.count_lines(view)
+    facts = command_answer.CommandFacts(
         head=head.rstrip("\n"),
         tail=tail.strip("\n"),
         lines=lines,
@@ -50,7 +50,7 @@ def _show_sample(done: Run, limits: Limits, command_host: CommandHost) -> bash.S
         left_lines=None if lines is None else max(0, lines - len(first) - len(last)),
         left_bytes=view.omitted_bytes + _size(view.head) + _size(view.tail) - _size(head) - _size(tail),
     )
-    return bash.ShownOutput(facts, view.size, truncated=True)
+    return command_answer.ShownOutput(facts, view.size, truncated=True)
 
 
 def _size(text: str) -> int:

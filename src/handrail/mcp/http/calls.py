@@ -31,7 +31,7 @@ from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, CLIENT_KEY, ClientInfo, get_meta, replace_half_characters
 from handrail.mcp.sessions import CannotOpen, Sessions, get_conversation, read_model
 from handrail.model import Answer, Question
-from handrail.pipeline.session import Session
+from handrail.pipeline.any_session import AnySession
 from handrail.wire import mcp
 
 _TICK = 1.0
@@ -123,7 +123,7 @@ class HttpCall(ABC):
         self.thread = get_conversation(self.meta)
         self.cancel = threading.Event()
         self.progress: CallProgress | None = None
-        self.session: Session | None = None
+        self.session: AnySession | None = None
 
     def leave(self) -> None:
         """Cancel the call, because nobody waits for its result. Called from the thread of the event loop."""
@@ -140,7 +140,7 @@ class HttpCall(ABC):
         finally:
             _current.reset(before)
 
-    def _run_call(self, session: Session) -> dict[str, Any]:
+    def _run_call(self, session: AnySession) -> dict[str, Any]:
         self.session = session
         session.name_source(self.client.name, read_model(self.meta))
         arguments = mcp.drop_client_arguments(self.sent.get("arguments"))

@@ -60,6 +60,7 @@ class ClientKind:
     allow: Sequence[Mapping[str, Any]] = ()
     allow_entry: Mapping[str, Any] = field(default_factory=dict)
     attach: Sequence[Mapping[str, Any]] = ()
+    skill: Mapping[str, Any] = field(default_factory=dict)
     probe: Mapping[str, Any] = field(default_factory=dict)
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
@@ -81,12 +82,16 @@ class ClientKind:
 
     def list_attach_places(self, environ: Mapping[str, str]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
         """The files that attach the client's own tools, each with the settings in it."""
-        return [
-            (
-                ClientKind(self.name, one["user"], (), {}, within=one["within"]).places("user", "", environ)[0],
-                one["make"],
-            )
-            for one in self.attach
+        return [(self._find_place(one, environ), one["make"]) for one in self.attach]
+
+    def find_skill_place(self, environ: Mapping[str, str]) -> str:
+        """Where the client looks for the skill."""
+        return self._find_place(self.skill, environ)
+
+    def _find_place(self, facts: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+        """The user's file that `user` and `within` of these facts name."""
+        return ClientKind(self.name, facts["user"], (), {}, within=facts.get("within", {})).places("user", "", environ)[
+            0
         ]
 
 

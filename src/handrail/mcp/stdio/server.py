@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handrail.mcp.stdio.running_calls import RunningCall
     from handrail.mcp.stdio.tool_calls import CallService
     from handrail.model import Approve
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 
@@ -35,7 +35,7 @@ class StdioServer:
         channel: Channel,
         specs: Sequence[dict[str, Any]],
         root: str,
-        opened: Callable[[Approve], Session],
+        opened: Callable[[Approve], AnySession],
         structured: bool = False,
     ) -> None:
         self._channel = channel

@@ -33,7 +33,7 @@ from handrail.wire import mcp
 if TYPE_CHECKING:
     from handrail.mcp.stdio.channel import Channel
     from handrail.model import Answer, Approve, Question
-    from handrail.pipeline.session import Session
+    from handrail.pipeline.any_session import AnySession
 
 _GRACE = 5.0
 """Seconds that cancelled calls get to end; a file is never left half-written, whatever happens."""
@@ -47,7 +47,7 @@ Finished = Callable[[RunningCall, dict[str, Any]], Mapping[str, Any]]
 class CallService:
     """Handles `tools/call` requests."""
 
-    def __init__(self, channel: Channel, opened: Callable[[Approve], Session], finished: Finished, structured: bool):
+    def __init__(self, channel: Channel, opened: Callable[[Approve], AnySession], finished: Finished, structured: bool):
         self._channel = channel
         self._opened = opened
         self._finished = finished
@@ -136,7 +136,7 @@ class CallService:
         except CannotOpen as error:
             return mcp.build_failed_result(str(error), "no_session")
 
-    def _run_call(self, session: Session, call: RunningCall) -> dict[str, Any]:
+    def _run_call(self, session: AnySession, call: RunningCall) -> dict[str, Any]:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session
@@ -192,7 +192,7 @@ class CallService:
             raise CannotAsk
         return question.answer
 
-    def _open(self) -> Session:
+    def _open(self) -> AnySession:
         return self._opened(self._approve)
 
     def _open_early(self) -> None:

@@ -25,11 +25,12 @@ from handrail.errors.extras import missing_extra
 from handrail.search.index.layout import order_of_paths
 from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
-from handrail.search.index.structure import Exceptions, Mark, TooManyDirectories, scan
 from handrail.search.index.write import Task
-from handrail.search.receipt import Budget, Receipt
-from handrail.search.ripgrep import Ripgrep, RipgrepFailed
+from handrail.search.listing import CHANGING
+from handrail.search.receipt import Budget
+from handrail.search.ripgrep import Ripgrep
 from handrail.search.tree import SearchTree
+from handrail.search.walk import Listings
 
 _LIST_SECONDS = 60.0
 _TRIES = 5
@@ -131,45 +132,53 @@ def describe(path: str) -> dict[str, Any] | None:
 
 
 def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[bytes]]:
-    """List the files to index, and the directories, at a moment when nothing changed."""
-    root = tree.workspace.beneath(tree.path)
-    status = os.fstat(root)
-    try:
-        for _ in range(_TRIES):
-            settled = time.time_ns() - system_calls.TICK
-            receipt = Receipt()
-            names, skipped, _ = base.list_files(base.scope, Budget(_LIST_SECONDS), receipt)
-            exceptions = Exceptions(set(), set())
-            structure = scan(root, skipped, settled=settled, exceptions=exceptions)
-            if structure.is_settled:
-                break
-            time.sleep(2 * system_calls.TICK / 1e9)
-    except RipgrepFailed as error:
-        raise IoError(path=tree.path.named, why=str(error)) from None
-    except TooManyDirectories:
-        raise IoError(path=tree.path.named, why="it has too many directories") from None
-    known = structure.directories
-    shown = [name for name in base.select_shown(names, *exceptions) if name.rpartition(b"/")[0] in known]
+    """List the files to index, and the directories, when nothing has just changed."""
+    tree = SearchTree(tree.workspace, tree.path, Listings(sys.maxsize), tree.sight)
+    names: list[bytes] = []
+    for _ in range(_TRIES):
+        walk = tree.walk(Budget(_LIST_SECONDS))
+        names = []
+        for here in walk.directories(base.look):
+            names += [os.fsencode(here.prefix + name) for name in here.files]
+            walk.receipt.links += tree.count_links(here)
+        if walk.receipt.stopped:
+            raise IoError(path=tree.path.named, why="it has too many files")
+        marks = tree.listing.list_marks(walk.paths)
+        if all(mark[1:] != CHANGING for entries in marks for mark in entries):
+            break
+        time.sleep(2 * system_calls.TICK / 1e9)
+    status = os.fstat(tree.listing.root)
+    shown = _leave_out_other_names(tree, names)
     shown.sort(key=order_of_paths)
+    walk.receipt.searched = len(names)
     description = {
         "built": time.time(),
-        "complete": len(shown) == len(names) and not receipt.unreadable,
-        "receipt": asdict(receipt),
+        "complete": len(shown) == len(names) and not walk.receipt.unreadable,
+        "receipt": asdict(walk.receipt),
     }
     task = Task(
         root=tree.path.real,
         identity=(status.st_dev, status.st_ino),
         path=path,
         most_bytes=MOST_INDEX_BYTES,
-        directories=_list_marks(structure.directories),
-        rules=_list_marks(structure.rules),
+        directories=marks[0],
+        rules=marks[1],
         description=description,
     )
     return task, shown
 
 
-def _list_marks(entries: dict[bytes, Mark]) -> list[tuple[str, int, int]]:
-    return [(os.fsdecode(path), *mark) for path, mark in entries.items()]
+def _leave_out_other_names(tree: SearchTree, names: list[bytes]) -> list[bytes]:
+    """Without the files that are secrets by another name on the disk."""
+    is_other_name, root = tree.sight.is_other_name, tree.listing.root
+    if is_other_name is None:
+        return names
+    linked = set[bytes]()
+    for name in names:
+        with contextlib.suppress(OSError):
+            if os.stat(name, dir_fd=root, follow_symlinks=False).st_nlink > 1:
+                linked.add(name)
+    return [name for name in names if name not in linked or not is_other_name(tree.real(os.fsdecode(name)))]
 
 
 def _run_builder(

@@ -6,11 +6,11 @@ import threading
 import time
 
 from handrail.errors import ToolError
-from handrail.search.index.fresh import FreshIndex, Position, View
+from handrail.search.index.fresh import FreshIndex, View
 from handrail.search.index.store import IndexStore, has_numpy
 from handrail.search.query import NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.ripgrep import Ripgrep, RipgrepFailed, find_program
+from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import SearchTree
 
 SLOW_FILES = 5_000
@@ -51,9 +51,8 @@ class SessionIndexes:
         base = make_base(program, whole)
         path = self.store.path(whole.path.real, base)
         index = self._get(path)
-        inner = "" if tree.path.inner == "." else tree.path.inner
         try:
-            view = index.view(tree.workspace.beneath(tree.path), base, engine, inner, budget)
+            view = index.view(base, engine, budget)
         except (RipgrepFailed, OSError):
             return None
         # Both scopes were read before the view, and the view covers only later changes.
@@ -62,18 +61,6 @@ class SessionIndexes:
         if view and index.changes > _MOST_CHANGES:
             self._start_build(whole, base, path)
         return view
-
-    def poll(self, tree: SearchTree) -> Position | None:
-        """The position of a tree that has an index and is watched; None if it is not."""
-        program = None if self.store.is_empty else find_program()
-        if program is None:
-            return None
-        whole = tree.whole()
-        index = self._get(self.store.path(whole.path.real, make_base(program, whole)))
-        try:
-            return index.poll(tree.workspace.beneath(tree.path))
-        except OSError:
-            return None
 
     def _get(self, path: str) -> FreshIndex:
         with self._lock:
@@ -115,14 +102,11 @@ class SessionIndexes:
             builder.join()
 
     def close(self) -> None:
-        """Stop watching. An index that is being built is left to its own process, also if this one ends now."""
+        """Leave an index that is being built to its own process, also if this one ends now."""
         with self._lock:
-            indexes, self._open = list(self._open.values()), {}
             is_building = self._builder is not None
         if is_building:
             self._is_left.wait(_MOST_WAIT)
-        for index in indexes:
-            index.close()
 
 
 def make_base(program: str, whole: SearchTree) -> Ripgrep:

@@ -9,21 +9,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import select
 import struct
 import sys
-from collections.abc import Iterable
 from typing import NamedTuple
+
+from handrail.search.ignores import NAMES
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x40, 0x80, 0x100, 0x200, 0x400, 0x800
-_UNMOUNT, OVERFLOW, _IGNORED = 0x2000, 0x4000, 0x8000
-_ONLY_DIRECTORY, _NO_LINK = 0x01000000, 0x02000000
+_UNMOUNT, OVERFLOW = 0x2000, 0x4000
+_ONLY_DIRECTORY = 0x01000000
 _IS_DIRECTORY = 0x40000000
-_MOVED = _MOVED_FROM | _MOVED_TO
-_MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
+_NAMES = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _NAMES | _DELETE_SELF | _MOVE_SELF
+_RULES = frozenset(map(os.fsencode, NAMES))
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 18
+_SPACES = re.compile(rb"[ \t\n\\]")
+"""Written as octal numbers in the list of mounts."""
 _MOST_EVENTS = 1 << 20
 """Events of one reading; with more, everything counts as changed."""
 
@@ -35,15 +40,17 @@ class CannotWatch(Exception):
 class Changes(NamedTuple):
     """What has happened since the events were read last."""
 
-    files: set[bytes]
-    """Entries, other than directories, that were changed, created, moved or removed."""
-    directories: bool
-    """Whether a directory was created, removed or changed."""
+    files: list[bytes]
+    """Entries, other than directories, that were changed, created, moved or removed; each once."""
+    directories: set[bytes]
+    """Directories whose entries may be others, or have another meaning."""
+    moved: set[bytes]
+    """Directories that were created, moved or removed."""
     everything: bool
     """Whether events were lost, or what is watched has moved elsewhere."""
 
     def __bool__(self) -> bool:
-        return bool(self.files) or self.directories or self.everything
+        return bool(self.files or self.directories or self.everything)
 
 
 class Watch:
@@ -53,8 +60,8 @@ class Watch:
         if sys.platform != "linux":
             raise CannotWatch
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._root = b"/proc/self/fd/%d/" % root
         self._paths: dict[int, bytes] = {}
+        self._numbers: dict[bytes, int] = {}
         self._fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
             raise CannotWatch
@@ -64,42 +71,63 @@ class Watch:
             self._poll = select.poll()
             self._poll.register(self._mounts, select.POLLPRI | select.POLLERR)
             self._poll.poll(0)
+            self._top = os.readlink(f"/proc/self/fd/{root}").rstrip("/")
+            self._mounted = self._list_mounts()
         except OSError:
             self.close()
             raise CannotWatch from None
 
+    def _list_mounts(self) -> list[bytes]:
+        """The file systems that are mounted below the root."""
+        below = b" " + _SPACES.sub(lambda space: b"\\%03o" % space[0][0], os.fsencode(self._top)) + b"/"
+        os.lseek(self._mounts, 0, os.SEEK_SET)
+        parts = iter(lambda: os.read(self._mounts, _BUFFER), b"")
+        return [line for line in b"".join(parts).split(b"\n") if below in line]
+
     def __len__(self) -> int:
         return len(self._paths)
 
-    def add(self, directories: Iterable[bytes]) -> None:
-        """Watch these too (empty: the root). One that is gone is passed over: the one above it reports that."""
-        add = self._libc.inotify_add_watch
-        for path in directories:
-            number = add(self._fd, self._root + (path or b"."), _MASK | _ONLY_DIRECTORY | _NO_LINK)
-            if number >= 0:
-                self._paths[number] = path
-            elif not isinstance(OSError(ctypes.get_errno(), ""), FileNotFoundError | NotADirectoryError):
-                raise CannotWatch
+    def add(self, fd: int, path: bytes) -> None:
+        """Watch an open directory as well, whose path below the root is this (empty: the root)."""
+        number = self._libc.inotify_add_watch(self._fd, b"/proc/self/fd/%d" % fd, _MASK | _ONLY_DIRECTORY)
+        if number < 0:
+            raise CannotWatch
+        self._paths[number] = path
+        self._numbers[path] = number
 
-    def covers(self, directories: Iterable[bytes]) -> bool:
-        """Whether all of these are watched."""
-        return set(self._paths.values()).issuperset(directories)
+    def remove(self, path: bytes) -> None:
+        """Watch a directory no longer."""
+        number = self._numbers.pop(path, None)
+        if number is not None and self._paths.get(number) == path:
+            del self._paths[number]
+            self._libc.inotify_rm_watch(self._fd, number)
 
     def read(self) -> Changes:
         """What has changed since this was called last."""
-        files: set[bytes] = set()
-        directories, everything = False, bool(self._poll.poll(0))
+        files: dict[bytes, None] = {}
+        directories: set[bytes] = set()
+        moved: set[bytes] = set()
+        everything = False
+        if self._poll.poll(0):
+            before, self._mounted = self._mounted, self._list_mounts()
+            everything = self._mounted != before
         for number, mask, name in self._read_events():
-            path = self._paths.get(number)
-            if mask & _IGNORED:
-                self._paths.pop(number, None)
-            elif path is None or mask & (OVERFLOW | _UNMOUNT | _MOVE_SELF) or (mask & _IS_DIRECTORY and mask & _MOVED):
+            above = self._paths.get(number)
+            if mask & (OVERFLOW | _UNMOUNT) or (mask & _MOVE_SELF and above == b""):
                 everything = True
-            elif mask & _IS_DIRECTORY or not name:
-                directories = True
+            if above is None:  # of a directory that has been forgotten
+                continue
+            path = above + b"/" + name if above and name else above or name
+            if mask & _NAMES or not name or name in _RULES:
+                directories.add(above)
+            if not mask & _IS_DIRECTORY:
+                if name:
+                    files[path] = None
+            elif mask & _NAMES:
+                moved.add(path)
             else:
-                files.add(path + b"/" + name if path else name)
-        return Changes(files, directories, everything)
+                directories.add(path)
+        return Changes(list(files), directories, moved, everything)
 
     def _read_events(self) -> list[tuple[int, int, bytes]]:
         events: list[tuple[int, int, bytes]] = []

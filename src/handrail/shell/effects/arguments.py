@@ -32,7 +32,6 @@ FileAction = Literal["read", "write", "delete"]
 Visibility = Literal["contents", "names", "unhidden"]
 """How much a command shows of a file that it reads."""
 Links = Literal["", "files", "all"]
-Passed = Literal["", "names", "words"]
 
 
 @frozen
@@ -53,11 +52,10 @@ class FileEffect:
     """If it is a directory, the file of this name in it is meant."""
     sees: Visibility = field(default="contents", compare=False)
     """How much of it is shown, if it is read."""
-    how: Literal["", "moved", "modes"] = ""
-    """`moved`: it is deleted here because it is moved to a place beside; `modes`: only its permissions are written."""
+    how: Literal["", "moved"] = ""
+    """`moved`: it is deleted here because it is moved to a place beside."""
     links: Links = field(default="", compare=False)
     """Which links below it are followed, if it is read: those to files, or those to directories as well."""
-    passed: Passed = field(default="", compare=False)
     """Names below it become arguments of the command, each as a whole, or in words as `xargs` splits them."""
 
 
@@ -84,12 +82,11 @@ class Value:
     below: bool = False
     """Files below it are meant, which `find` or `xargs` names."""
     links: Links = ""
-    passed: Passed = ""
 
     def file(self, action: FileAction, *, below: bool = False, into: str = "") -> FileEffect:
         path = self.text if self.home or not self.text.startswith("~") else "./" + self.text
         links: Links = "all" if self.below and below else self.links
-        return FileEffect(action, path, self.glob, below or self.below, into, links=links, passed=self.passed)
+        return FileEffect(action, path, self.glob, below or self.below, into, links=links)
 
 
 @frozen
@@ -270,8 +267,6 @@ class _Shell:
     places: Places
     else_places: Places = frozenset()
     last: Command | None = None
-    sure: Places = frozenset()
-    """Where it is if that `cd` went well."""
 
 
 @dataclass(slots=True)
@@ -281,21 +276,14 @@ class Directories:
     source: str
     runs: tuple[Command, ...]
     shells: dict[Key, _Shell] = field(default_factory=dict)
-    strict: bool = False
-    """`set -e`: a `cd` that fails ends the script."""
     seen: Places = _START
 
     def of(self, index: int) -> Places:
         """Where the command of this number runs."""
         run = self.runs[index]
         shell = self._get_shell(run)
-        if shell.else_places != frozenset() and not (self.strict or self._follows(shell.last, run)):
-            shell.sure = shell.places
+        if shell.else_places != frozenset() and not self._follows(shell.last, run):
             shell.places, shell.else_places = _join_places(shell.places, shell.else_places), frozenset()
-        if run.base in ("exit", "return") and shell.sure != frozenset() and self._runs_if_failed(shell.last, run):
-            shell.places, shell.sure = shell.sure, frozenset()
-        if run.base == "set" and any(re.fullmatch(r"-\w*e\w*", word.fixed or "") for word in run.words):
-            self.strict = True
         return shell.places
 
     def go(self, index: int, target: Arg | None) -> None:
@@ -306,7 +294,7 @@ class Directories:
         shell.places = self._move(shell.places, target)
         if any(kind in _LOOPS for kind in run.within) and target is not None:
             shell.places = shell.places if _is_all_fixed(target) else None
-        shell.else_places, shell.last, shell.sure = before, run, frozenset()
+        shell.else_places, shell.last = before, run
         self.seen = _join_places(self.seen, shell.places)
 
     def _move(self, places: Places, target: Arg | None) -> Places:
@@ -331,8 +319,7 @@ class Directories:
         for length in range(len(key)):
             outer = self.shells.get(key[:length], outer)
         if outer is not None:
-            sure = self.strict or self._follows(outer.last, run)
-            parent = outer.places if sure else _join_places(outer.places, outer.else_places)
+            parent = outer.places if self._follows(outer.last, run) else _join_places(outer.places, outer.else_places)
         if shell is not None:
             # Another subshell, or the same one further on: both are possible.
             parent = _join_places(parent, _join_places(shell.places, shell.else_places))
@@ -363,11 +350,6 @@ class Directories:
             if depth < 0 or (depth == 0 and token == _ENDS.get(kind)):
                 return False
         return True
-
-    def _runs_if_failed(self, last: Command | None, run: Command) -> bool:
-        """Whether the one runs if the other failed: `cd x || exit`, `cd x || { echo no; exit; }`."""
-        tokens = self._find_operators_between(last, run) or [""]
-        return tokens == ["||"] or (tokens[:2] == ["||", "{"] and set(tokens[2:]) <= {";"})
 
     def _follows(self, last: Command | None, run: Command) -> bool:
         """Whether the one runs only if the other went well."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 from handrail.frozen import frozen
 from handrail.shell.effects.arguments import Arg, Value
-from handrail.shell.effects.git import find_verb
 from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_url
-from handrail.shell.effects.programs import PROGRAMS
-from handrail.shell.effects.rows import parse_options
+from handrail.shell.git.verbs import find_verb
 from handrail.shell.parser.script import Command
 
 _LOCAL = re.compile(r"""["']?(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?![\w.-])""")
@@ -130,22 +129,27 @@ def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
             certain = False
     if certain:
         return Destination(_remove_duplicates(hosts), certain=bool(hosts), by_http=bool(hosts))
-    return Destination(_find_hosts(base, args), by_http=True)
+    return Destination(_find_hosts(args), by_http=True)
 
 
-def _find_hosts(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
-    """The hosts of the addresses in the operands, where options are not known to be harmless."""
-    parsed = parse_options(PROGRAMS[base], args)
+_GOES_ELSEWHERE = re.compile(r"-[A-Za-z]*x|--(?:prox|prep|soc|connect-t)")
+"""Options of curl that name a proxy, or another host."""
+
+
+def _find_hosts(args: Sequence[Arg]) -> tuple[Host, ...]:
+    """The hosts of the addresses among the words, where options are not known to be harmless."""
     hosts: list[Host] = []
-    urls = [value for name, value in parsed.options if name == "url" and value is not None]
-    for arg in (*parsed.operands, *urls):
+    for before, arg in pairwise((Arg("", ()), *args)):
         text = arg.text
+        if text is not None and _GOES_ELSEWHERE.match(text):
+            return ()
+        if text is not None and (text.startswith("-") or (before.source.startswith("-") and "://" not in text)):
+            continue  # an option, or what may be its value
         host = (parse_url(text) or parse_bare(text)) if text is not None else _parse_local_prefix(arg)
         if host is None:
             return ()
         hosts.append(host)
-    proxied = parsed.has("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "connect-to")
-    return () if proxied or parsed.unknown else _remove_duplicates(hosts)
+    return _remove_duplicates(hosts)
 
 
 def _parse_local_prefix(arg: Arg) -> Host | None:

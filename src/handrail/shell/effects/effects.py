@@ -44,35 +44,31 @@ from handrail.shell.effects.destinations import (
     find_destination,
     steers_network,
 )
-from handrail.shell.effects.git import find_verb, judge_git
-from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option
 from handrail.shell.effects.interpret import (
     PRINTERS,
     NetworkUse,
-    describe_unknown,
     discards_files,
     find_harm,
     find_visibility,
     fork_bomb,
     is_socket,
-    is_writer,
     judge_network,
     judge_program,
 )
 from handrail.shell.effects.languages import find_follows, find_starts
 from handrail.shell.effects.mentions import find_mentions
-from handrail.shell.effects.programs import HARMLESS_BEFORE, PROGRAMS, QUIET_DEVICES
+from handrail.shell.effects.programs import HARMLESS_BEFORE, LOOKING, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
 from handrail.shell.effects.rows import find_option_signs
 from handrail.shell.effects.wrapper_rules import (
     JUDGED,
-    LISTERS,
-    MAKES_NAMES,
-    NARROWERS,
     judge_wrapper,
     runs_input,
     runs_words,
 )
+from handrail.shell.effects.writers import WRITERS
+from handrail.shell.git.runs import GitRun, find_unsteadiness, follow_directory_option
+from handrail.shell.git.verbs import find_verb, judge_git
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
 from handrail.shell.parser.script import Command, Redirection, Script
 from handrail.shell.parser.wrappers import RUNS_A_FILE
@@ -84,7 +80,6 @@ _NAMES_FILES = re.compile(r"LANGUAGE|LANG|LC_[A-Z]+|TERM")
 """Variables whose value, with a slash in it, leads programs to a file with their messages and formats."""
 _STEERS = re.compile(STEERING)
 _QUIET = re.compile(QUIET_DEVICES)
-_WHOLE_NAMES = re.compile(r"-[rtx]*0[rtx]*|--null")
 """An option with which `xargs` does not split names."""
 _SYSTEM_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -92,7 +87,6 @@ _PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", 
 _REACH = {
     "sees": ("names", "unhidden", "contents"),
     "links": ("", "files", "all"),
-    "passed": ("", "names", "words"),
 }
 """How far a command reaches from a file that it reads, the least first."""
 _ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
@@ -172,7 +166,7 @@ class _Judge:
         self.doubts = [why for why in script.doubts if not why.endswith(RUNS_A_FILE)]
         self.variables = Variables.of(script)
         self.directories = Directories(source, script.runs)
-        self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
+        self.inputs: dict[tuple[str, ...], tuple[Value, ...]] = {}
         self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
         self.possible_network: list[str] = []
@@ -227,14 +221,13 @@ class _Judge:
         if base == "git":
             args, places = follow_directory_option(args, places)
         ruling = self._judge_words(index, run, base, args, places)
-        writes = base is not None and is_writer(base) and not ruling.doubt
+        writes = base in WRITERS and not ruling.doubt
         listed = ruling.tier == "read_only" or base == "git" or base in JUDGED or writes
         if base == "git":
             self._see_git(run, args, places, ruling)
-        elif base and ruling.tier != "read_only" and not is_writer(base):
+        elif base and ruling.tier != "read_only" and base not in WRITERS:
             self.unknown = True
-        row = PROGRAMS.get(base or "")
-        if base not in PRINTERS and (ruling.tier == "read_only" or (row is not None and row.does == "looks")):
+        if base not in PRINTERS and (ruling.tier == "read_only" or base in LOOKING):
             signs = find_option_signs(args)
             self.patterns += [PatternUse(text, signs, places)] if signs else []
         around = self._judge_around(run, base, text)
@@ -252,10 +245,6 @@ class _Judge:
             ruling = replace(ruling, files=tuple(files))
         ruling = self._with_files(ruling, places)
         destructive = refused or (find_harm(run, base, args, places) if base else "") or self._runs_download(run)
-        if base == "alias" and any(
-            find_effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args
-        ):
-            destructive = destructive or "it hides a destructive command behind an alias"
         undoable = bool(destructive) and not refused and base is not None and discards_files(base, args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
@@ -283,8 +272,8 @@ class _Judge:
         if base in ("cd", "pushd", "popd"):
             return self._change_directory(index, base, args)
         ruling = judge_wrapper(run, base, args) if base in JUDGED else None
-        if ruling is not None:
-            self._note_inputs(index, run, base, args)
+        if base == "find":
+            self._note_inputs(run, args)
         if base == "git":
             ruling = judge_git(args)
             if ruling.tier == "read_only":
@@ -292,9 +281,8 @@ class _Judge:
                 ruling = replace(ruling, tier="ordinary", why=why) if why else ruling
         if ruling is None or base == "find":
             ruling = judge_program(base, args)
-            if base in ("tee", "curl", "wget") and ruling is not None:
-                ruling = _to_quiet_files(base, ruling)
-        ruling = ruling or describe_unknown(base, args)
+            if base == "tee":
+                ruling = _leave_out_quiet_files(ruling)
         if run.via[-1:] == ("xargs",) and ruling.tier != "read_only" and not ruling.doubt:
             ruling = replace(ruling, doubt=f"xargs takes the arguments of {base} from its input")
         if ruling.tier == "read_only" and not _is_system_program(run):
@@ -345,53 +333,13 @@ class _Judge:
         self.directories.go(index, target)
         return READ_ONLY
 
-    def _note_inputs(self, index: int, run: Command, base: str, args: Sequence[Arg]) -> None:
-        """Note the words that `find -exec` and `xargs` put into their command, if they are known."""
-        via = (*run.via, base)
-        if base == "find":
-            starts = find_starts(args) or [Arg(".", (Value("."),))]
-            known = all(arg.values is not None for arg in starts)
+    def _note_inputs(self, run: Command, args: Sequence[Arg]) -> None:
+        """Note the files that `find -exec` puts into its command, if they are known."""
+        starts = find_starts(args) or [Arg(".", (Value("."),))]
+        if all(arg.values is not None for arg in starts):
             links: Links = "all" if find_follows(args) else "files"
             values = (value for arg in starts for value in arg.values or ())
-            self.inputs[via] = tuple(replace(value, below=True, links=links) for value in values) if known else None
-        elif base == "xargs":
-            whole = any(_WHOLE_NAMES.fullmatch(arg.text or "") for arg in args)
-            listed = self._find_listed_files(index)
-            self.inputs[via] = listed and tuple(
-                replace(value, passed="names" if whole else "words") for value in listed
-            )
-
-    def _find_listed_files(self, index: int) -> tuple[Value, ...] | None:
-        """The files that come down a pipe, if a command that lists files is at its head."""
-        here = self.runs[index]
-        for at in range(index - 1, -1, -1):
-            run = self.runs[at]
-            if run.via != here.via or "pipeline" not in run.within:
-                return None
-            if "piped" not in run.within:
-                args = make_arguments(run.words[1:], self.variables.known, None)
-                return self._find_listed_directories(run.base or "", args)
-            ruling = judge_program(run.base or "", make_arguments(run.words[1:], self.variables.known, None))
-            if run.base not in NARROWERS or ruling is None or ruling.files:
-                return None
-        return None
-
-    def _find_listed_directories(self, base: str, args: Sequence[Arg]) -> tuple[Value, ...] | None:
-        """Where the files are that such a command lists."""
-        texts = [arg.text or "" for arg in args]
-        if base not in LISTERS or any(re.match(MAKES_NAMES, text) for text in texts):
-            return None
-        if base == "git":
-            here = (Value(".", below=True, links="files"),)
-            return here if "ls-files" in texts or "--name-only" in texts else None
-        if base in ("grep", "rg") and not any(re.match(r"-\w*l|--files", text) for text in texts):
-            return None
-        ruling = judge_program(base, args)
-        if ruling is None or ruling.doubt:
-            return None
-        links: Links = "all" if any(file.links == "all" for file in ruling.files) else "files"
-        named = (Value(file.path, file.glob, file.path.startswith("~"), True, links) for file in ruling.files)
-        return tuple(dict.fromkeys((Value(".", below=True, links=links), *named)))
+            self.inputs[*run.via, "find"] = tuple(replace(value, below=True, links=links) for value in values)
 
     def _judge_around(self, run: Command, base: str | None, text: str) -> Ruling:
         """Judge the assignments and redirections around the words."""
@@ -452,10 +400,10 @@ class _Judge:
         """A file once, with the most that any command sees of it and reaches from it."""
         known = self.files.setdefault(file, file)
         if known is not file:
-            sees, links, passed = (
+            sees, links = (
                 max(getattr(known, name), getattr(file, name), key=order.index) for name, order in _REACH.items()
             )
-            self.files[file] = replace(known, sees=sees, links=links, passed=passed)
+            self.files[file] = replace(known, sees=sees, links=links)
 
     def _runs_download(self, run: Command) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""
@@ -486,12 +434,10 @@ def _join_rulings(one: Ruling, other: Ruling) -> Ruling:
     return Ruling(first.tier, first.why, one.doubt or other.doubt, (*one.files, *other.files))
 
 
-def _to_quiet_files(base: str, ruling: Ruling) -> Ruling:
-    """Leave out files that swallow their input or pass it on."""
-    files = tuple(file for file in ruling.files if file.action != "write" or not _QUIET.fullmatch(file.path))
-    if base == "tee" and not files and not ruling.doubt:
-        return READ_ONLY
-    return replace(ruling, files=files)
+def _leave_out_quiet_files(ruling: Ruling) -> Ruling:
+    """`tee /dev/null`: files that swallow their input or pass it on do not count."""
+    files = tuple(file for file in ruling.files if not _QUIET.fullmatch(file.path))
+    return READ_ONLY if not files and not ruling.doubt else replace(ruling, files=files)
 
 
 def _demote(command: CommandEffect, doubt: str) -> CommandEffect:

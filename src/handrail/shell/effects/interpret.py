@@ -1,41 +1,22 @@
-"""Judge one command by the table of programs: the files that it touches, and whether it destroys."""
+"""Judge one command by the tables of programs: whether it only looks, uses the network, or destroys."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from handrail.shell.effects.arguments import (
-    READ_ONLY,
-    Arg,
-    FileAction,
-    FileEffect,
-    Ruling,
-    Value,
-    Visibility,
-    join_path,
-    mark_moved,
-)
-from handrail.shell.effects.git import find_verb, git_goes_out, shows_untracked
+from handrail.shell.effects.arguments import READ_ONLY, Arg, Ruling, Visibility
 from handrail.shell.effects.languages import LANGUAGES, find_starts
-from handrail.shell.effects.programs import PRIVATE_NAME, PROGRAMS
-from handrail.shell.effects.project_programs import HARMS, Harm
-from handrail.shell.effects.rows import (
-    ParsedOptions,
-    Program,
-    goes_below,
-    has_unknown_file,
-    judge_by_row,
-    parse_options,
-)
+from handrail.shell.effects.programs import LOOKING, PRIVATE_NAME
+from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
+from handrail.shell.effects.rows import judge_by_row
+from handrail.shell.effects.writers import WRITERS, judge_writer
+from handrail.shell.git.verbs import find_verb, git_goes_out, shows_untracked
 from handrail.shell.parser.script import Command
 
-_UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
 _NAMES_ONLY = ("find", "test", "[", "cd")
-_URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?[^/?#]*([^?#]*).*", re.DOTALL)
 _DATABASES = ("psql", "mysql", "mariadb", "sqlite3", "cockroach", "clickhouse-client", "mongosh", "mongo", "sqlcmd")
 _DROPS = re.compile(
     r"\b(?:drop\s+(?:database|schema|table|user|role|owned)|truncate\s+(?:table\s+)?\w|dropdatabase)"
@@ -48,32 +29,32 @@ _HARMS_BY_NAME: dict[str, list[Harm]] = {}
 for _harm in HARMS:
     for _program in _harm.names.split():
         _HARMS_BY_NAME.setdefault(_program, []).append(_harm)
+_OPENS_HIDDEN = re.compile(r"-[^-]*[u.]|--(?:hidden|unrestricted|no-ignore)")
+"""Options of ripgrep with which it looks into hidden files, and what may be one."""
 PRINTERS = ("echo", "printf")
 _VARIABLES_IN = re.compile(r"\$\{?[!#]?([A-Za-z_][A-Za-z0-9_]*)")
 _SECRET = re.compile(PRIVATE_NAME)
 
 
-def judge_program(base: str, args: Sequence[Arg]) -> Ruling | None:
-    """Judge a command by its row; None if the table says nothing about its files."""
-    row = PROGRAMS.get(base)
-    if row is not None and len(args) == 1 and args[0].text is not None and args[0].text in row.versions.split():
+def judge_program(base: str, args: Sequence[Arg]) -> Ruling:
+    """Judge a command by the tables of programs that only look, and of those that change what their words name."""
+    if len(args) == 1 and args[0].text is not None and args[0].text in VERSIONS.get(base, "").split():
         return READ_ONLY
     if base in PRINTERS:
         return _judge_printed(args)
-    language = LANGUAGES.get(base)
-    if language is not None:
-        return language(args)
+    if base in LANGUAGES:
+        return LANGUAGES[base](args)
+    if base in WRITERS:
+        return judge_writer(base, args)
+    row = LOOKING.get(base)
     if row is None:
-        return None
-    if row.words:
-        texts = [arg.text for arg in args]
-        fixed = "\n".join(text for text in texts if text is not None)
-        looks = None not in texts and fixed.count("\n") == max(len(texts) - 1, 0) and re.fullmatch(row.words, fixed)
-        return READ_ONLY if looks else Ruling(why=row.why)
-    if row.does == "looks":
+        return Ruling(why="unknown command")
+    if not row.words:
         return judge_by_row(base, row, args)
-    role = _ROLES.get(row.role)
-    return _judge_by_role(base, row, role, args) if role is not None else None
+    texts = [arg.text for arg in args]
+    fixed = "\n".join(text for text in texts if text is not None)
+    looks = None not in texts and fixed.count("\n") == max(len(texts) - 1, 0) and re.fullmatch(row.words, fixed)
+    return READ_ONLY if looks else Ruling(why=row.why)
 
 
 def _judge_printed(args: Sequence[Arg]) -> Ruling:
@@ -85,175 +66,6 @@ def _judge_printed(args: Sequence[Arg]) -> Ruling:
     return READ_ONLY
 
 
-def is_writer(base: str) -> bool:
-    """Whether a program changes nothing but files that its words name."""
-    row = PROGRAMS.get(base)
-    return row is not None and (row.does == "writes" or row.role in _ROLES)
-
-
-def describe_unknown(base: str, args: Sequence[Arg]) -> Ruling:
-    """The ruling on a program that is not known to leave files alone."""
-    row = PROGRAMS.get(base)
-    if row is None or not row.run_names:
-        return Ruling(why="unknown command")
-    names = {(arg.text or "").lstrip("-").partition("=")[0] for arg in args if (arg.text or "-").startswith("-")}
-    doubt = f"{base} runs the program that an option names" if names & row.run_names else ""
-    return Ruling(why="it runs code of the project", doubt=doubt)
-
-
-# -- files that a program changes
-
-
-def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) -> Ruling:
-    parsed = parse_options(row, args)
-    files = role(_Use(base, row, parsed))
-    for name, value in parsed.options:
-        if value is not None and name in row.read_names:
-            files += value.files("read")
-        if value is not None and name in row.write_names and value.text != "-":
-            files += value.files("write")
-        if value is not None and name in row.send_names:
-            files += _find_sent_file(value.text or "")
-    has_computed_operand = any(arg.values is None for arg in parsed.operands[row.texts :])
-    doubt = ""
-    if parsed.unknown:
-        doubt = f"unknown option {parsed.unknown} of {base}"
-    elif parsed.has(*row.run_names):
-        doubt = f"{base} does what an option tells it"
-    elif has_unknown_file(row, parsed) or (row.operands == "files" and has_computed_operand):
-        doubt = "file names come from variables or substitutions"
-    if row.does == "connects":
-        return Ruling(why="it uses the network", doubt=doubt, files=tuple(files))
-    return Ruling("ordinary", f"{base} writes", doubt, tuple(files))
-
-
-class _Use(NamedTuple):
-    """A program with its arguments."""
-
-    base: str
-    row: Program
-    parsed: ParsedOptions
-
-
-_Role = Callable[[_Use], list[FileEffect]]
-
-
-def _touch_each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> list[FileEffect]:
-    return [effect for arg in args for effect in arg.files(action, below=below)]
-
-
-def _write(use: _Use) -> list[FileEffect]:
-    return _touch_each(use.parsed.operands, "write")
-
-
-def _delete(use: _Use) -> list[FileEffect]:
-    return _touch_each(use.parsed.operands, "delete", below=goes_below(use.row, use.parsed))
-
-
-def _remove_directories(use: _Use) -> list[FileEffect]:
-    """`rmdir`; with `-p` the directories above as well."""
-    out = _touch_each(use.parsed.operands, "delete")
-    if use.parsed.has("p", "parents"):
-        for value in (value for arg in use.parsed.operands for value in arg.values or ()):
-            path = posixpath.dirname(value.text.rstrip("/"))
-            while path.strip("/~"):
-                out.append(FileEffect("delete", path, value.glob))
-                path = posixpath.dirname(path)
-    return out
-
-
-def _interpret_mode(use: _Use) -> list[FileEffect]:
-    operands = use.parsed.operands if use.parsed.has("reference") else use.parsed.operands[1:]
-    out = _touch_each(operands, "write", below=goes_below(use.row, use.parsed))
-    return [replace(effect, how="modes") for effect in out] if use.base == "chmod" else out
-
-
-def _copy(use: _Use) -> list[FileEffect]:
-    """`cp`, `mv`, `ln`, `install`, `rsync` and `scp`: sources, and a target behind them or in an option."""
-    deep = use.base == "mv" or use.parsed.has("r", "R", "a", "recursive", "archive")
-    target = use.parsed.value("t", "target-directory")
-    sources = list(use.parsed.operands)
-    if use.base == "install" and use.parsed.has("d", "directory"):
-        return _touch_each(sources, "write")
-    if target is None and len(sources) > 1:
-        target = sources.pop()
-    if use.base == "ln" and target is None:
-        named = [] if use.parsed.has("s", "symbolic") else _touch_each(sources, "read")
-        return [
-            *named,
-            *(FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()),
-        ]
-    out: list[FileEffect] = []
-    if use.base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
-        gone = _touch_each(sources, "delete", below=True)
-        out += [*_touch_each(sources, "read", below=True), *mark_moved(gone, target)]
-    elif use.base != "ln" or not use.parsed.has("s", "symbolic"):  # the same with a second name for a file
-        out += _touch_each(sources, "read", below=deep)
-    if target is not None:
-        exact = use.parsed.has("T", "no-target-directory")
-        for arg in sources:
-            for value in arg.values or ():
-                if use.base == "rsync" or value.glob or value.below:
-                    out += target.files("write", below=True)
-                else:
-                    out += target.files("write", below=deep, into="" if exact else _name(value))
-        if not sources or any(arg.values is None for arg in sources):
-            out += target.files("write", below=True)
-    if use.base == "rsync" and target is not None and use.parsed.has("delete", "delete-after"):
-        out += _touch_each([target], "delete", below=True)
-    return [effect for effect in out if ":" not in effect.path] if use.base in ("rsync", "scp") else out
-
-
-def _name(value: Value) -> str:
-    """The last name of a path."""
-    return posixpath.basename(value.text.rstrip("/")) or "."
-
-
-def _find_sent_file(value: str) -> list[FileEffect]:
-    """The file that a value with `@` in it names: `@file`, `name=@file;type=text`."""
-    _, at, name = value.rpartition("@")
-    name = name.partition(";")[0]
-    return [Value(name).file("read")] if at and name else []
-
-
-def _download(use: _Use) -> list[FileEffect]:
-    """Files that curl and wget name after an address, and local files that are read by one."""
-    out: list[FileEffect] = []
-    directory = use.parsed.value("output-dir") if use.base == "curl" else use.parsed.value("P", "directory-prefix")
-    place = (directory.text or ".") if directory else "."
-    if use.base == "wget" and use.parsed.has(
-        "r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file"
-    ):
-        out.append(FileEffect("write", place, below=True))
-    named = (
-        use.parsed.has("O", "remote-name", "remote-name-all")
-        if use.base == "curl"
-        else not _wget_names_output(use.parsed)
-    )
-    for url in (value.text for arg in use.parsed.operands for value in arg.values or ()):
-        if url.lower().startswith("file://"):
-            out.append(FileEffect("read", "/" + url[7:].partition("/")[2]))
-        if named:
-            match = _URL.fullmatch(url)
-            name = posixpath.basename(match[1]) if match else ""
-            out.append(FileEffect("write", join_path(place, name or "index.html")))
-    return out
-
-
-def _wget_names_output(parsed: ParsedOptions) -> bool:
-    return parsed.has("O", "output-document", "spider")
-
-
-_ROLES: dict[str, _Role] = {
-    "write": _write,
-    "delete": _delete,
-    "remove_directories": _remove_directories,
-    **dict.fromkeys(("copy", "move", "link", "install", "sync", "remote_copy"), _copy),
-    "mode": _interpret_mode,
-    "download": _download,
-}
-
-
 # -- what a program shows
 
 
@@ -261,32 +73,10 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
     """How much a command shows of the files that it reads."""
     if base == "git":
         return "contents" if shows_untracked(args) else "names"
-    row = PROGRAMS.get(base or "")
-    if base in _NAMES_ONLY or (row is not None and row.shows == "names"):
-        # A list of names is repeated line by line where there is no such file.
-        return "contents" if row is not None and any(_reads_by_option(row, arg.text) for arg in args) else "names"
     if base == "rg":
-        texts = [arg.text for arg in args]
-        if all(text is not None and not _opens_hidden_files(text) for text in texts):
-            return "unhidden"
-    return "contents"
-
-
-def _reads_by_option(row: Program, text: str | None) -> bool:
-    """Whether a word may be an option whose value is a file that is read; a shortened name counts."""
-    if text is None or not text.startswith("-"):
-        return False
-    names = row.reads.split()
-    if text.startswith("--"):
-        given = text[2:].partition("=")[0]
-        return bool(given) and any(name.startswith(given) for name in names)
-    return any(name in text for name in names if len(name) == 1)
-
-
-def _opens_hidden_files(text: str) -> bool:
-    """Whether an option of ripgrep lets it look into hidden files; one that may, counts."""
-    short = text.startswith("-") and not text.startswith("--") and any(letter in text for letter in "u.")
-    return short or text.startswith(_UNRESTRICTED)
+        return "contents" if any(arg.text is None or _OPENS_HIDDEN.match(arg.text) for arg in args) else "unhidden"
+    row = LOOKING.get(base or "")
+    return "names" if base in _NAMES_ONLY or (row is not None and row.shows == "names") else "contents"
 
 
 # -- what destroys
@@ -416,14 +206,20 @@ def _is_everything(place: str, text: str, glob: bool) -> bool:
     return all(name in (".", "..") for name in names)
 
 
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/.*")
-_PYTHON_FLAGS = re.compile(r"-[bBdEhiIOPqsSuvVx]*")
+# -- the network
 
+_SOCKET = re.compile(r"/dev/(?:tcp|udp)/.*")
+_PYTHON = re.compile(r"python[23]?|pypy3")
+_MODULE = re.compile(r"-[bBdEhiIOPqsSuvVx]*m(.*)", re.DOTALL)
+_QUIET_TOOL = ("--no-install", "--no", "--offline", "--bun", "-q", "--quiet", "--silent", "--")
 
 NetworkUse = Literal["", "certain", "possible"]
 """Whether a command uses the network: by nature, or perhaps, to fetch what is missing."""
-_STARTS_TOOL = {"npm": ("exec", "x"), "bun": ("x",), "uv": ("tool/run",)}
-"""Verbs with which a package manager runs a tool of the project, and fetches one that is not installed."""
+
+
+def is_socket(path: str) -> bool:
+    """Whether bash opens a connection for a redirection to this name."""
+    return bool(_SOCKET.fullmatch(path))
 
 
 def judge_network(base: str, args: Sequence[Arg]) -> NetworkUse:
@@ -433,107 +229,60 @@ def judge_network(base: str, args: Sequence[Arg]) -> NetworkUse:
         return ""
     if base == "git":
         return "certain" if git_goes_out(args) or find_verb(args)[0] is None else ""
-    row = PROGRAMS.get(base)
+    if _PYTHON.fullmatch(base):
+        return _judge_module(args)
+    row = NETWORK.get(base)
     if row is None:
         return "certain" if any(map(is_socket, texts)) else ""
     if row.network.startswith("~"):
         return "certain" if any(re.fullmatch(row.network[1:], text) for text in texts) else ""
     if row.network == "*":
         return "certain"
-    if row.role == "module":
-        return _judge_module(args)
-    if row.role == "tool" and not row.network:
+    if row.tools == "-":
         return _judge_tool(args)
-    if not row.network and not row.fetches:
-        return "certain" if any(map(is_socket, texts)) else ""
-    return _judge_verb(base, row, args)
+    network, fetches, tools = (verbs.split() for verbs in (row.network, row.fetches, row.tools))
+    uses: set[NetworkUse] = {"certain"} if "-" in network and not any(map(_is_word, args)) else set()
+    for verb, second, rest in _find_verbs(args):
+        if verb is None or verb in network or f"{verb}/{second}" in network:
+            uses.add("certain")
+        elif verb in tools or (verb, second) == ("tool", "run"):
+            uses.add(_judge_tool(rest[1:] if verb == "tool" else rest))
+        elif verb in fetches:
+            uses.add("possible")
+    return "certain" if "certain" in uses else "possible" if "possible" in uses else ""
 
 
-def is_socket(path: str) -> bool:
-    """Whether bash opens a connection for a redirection to this name."""
-    return bool(_SOCKET.fullmatch(path))
+def _is_word(arg: Arg) -> bool:
+    return arg.text is None or not arg.text.startswith("-")
 
 
-def _judge_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
-    use: NetworkUse = ""
-    for verb, rest in _find_verbs(row, args):
-        if verb is None:
-            return "certain"
-        second = next((arg.text for arg in rest if not (arg.text or "").startswith("-")), None)
-        if verb in row.network_verbs or any(_is_second(f"{verb}/", arg, row) for arg in rest):
-            return "certain"
-        if verb in _STARTS_TOOL.get(base, ()):
-            use = _judge_tool(rest)
-        elif f"{verb}/{second}" in _STARTS_TOOL.get(base, ()):
-            use = _judge_tool(rest[1:])
-        elif verb in row.fetch_verbs:
-            use = "possible"
-    return use
+def _find_verbs(args: Sequence[Arg]) -> Iterator[tuple[str | None, str | None, Sequence[Arg]]]:
+    """The word that may be the verb, the word behind it, and all behind the verb; two where an option is in front.
 
-
-def _is_second(start: str, arg: Arg, row: Program) -> bool:
-    """Whether a word may be the second one of a verb that uses the network: options before it may have values."""
-    if arg.text is None:
-        return any(name.startswith(start) for name in row.network_verbs)
-    return start + arg.text in row.network_verbs
-
-
-def _find_verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequence[Arg]]]:
-    """The words that may be the verb, each with the arguments behind it: behind an option that is not known, any."""
-    at = 0
-    sure = True
-    verbs = 0
-    while at < len(args) and (sure or at < len(args)):
-        text = args[at].text
-        at += 1
-        if text is None:
-            verbs += 1
-            yield None, args[at:]
-        elif text.startswith("-") and text != "-":
-            name, sign, _ = text.lstrip("-").partition("=")
-            kind = row.names.get(name) if text.startswith("--") else None
-            if kind == "=" or (not text.startswith("--") and len(text) == 2 and name in row.takes):
-                at += 0 if sign else 1
-            elif kind is None and not (not text.startswith("--") and set(name) <= {*row.flags, *row.takes}):
-                sure = False
-            continue
-        else:
-            verbs += 1
-            yield text, args[at:]
-        if sure:
-            return
-    if not verbs:
-        yield "-", ()
+    The option may have the first word as its value.
+    """
+    words = [at for at, arg in enumerate(args) if _is_word(arg)]
+    for at in words[: 1 if words[:1] == [0] else 2]:
+        second = next((args[other].text for other in words if other > at), None)
+        yield args[at].text, second, args[at + 1 :]
 
 
 def _judge_module(args: Sequence[Arg]) -> NetworkUse:
     """`python -m module`."""
     for at, arg in enumerate(args):
-        text = arg.text
-        if text is None:
-            return ""
-        flags = _PYTHON_FLAGS.match(text)
-        rest = text[flags.end() :] if flags else ""
-        if rest.startswith("m"):
-            module = rest[1:] or (args[at + 1].text if at + 1 < len(args) else "")
-            behind = args[at + 1 :] if rest[1:] else args[at + 2 :]
-            if module is None or (module in ("pip", "ensurepip") and not behind):
-                return "certain"
-            return judge_network(module, behind) if module in PROGRAMS else ""
-        if not flags or not text.startswith("-") or rest:
-            return ""
+        match = _MODULE.fullmatch(arg.text or "")
+        if match:
+            module, rest = (match[1], args[at + 1 :]) if match[1] else ((*args, None)[at + 1], args[at + 2 :])
+            name = module if isinstance(module, str) else module.text if module else None
+            return "certain" if name is None or (name == "pip" and not rest) else judge_network(name, rest)
+        if not (arg.text or "").startswith("-"):
+            break
     return ""
 
 
 def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
     """`npx tool`: a tool that is not installed is fetched. Options may name another one."""
-    for arg in args:
-        text = arg.text
-        if text is None:
-            return "certain"
-        if text in ("--no-install", "--no", "--offline", "--bun", "-q", "--quiet", "--silent", "--"):
-            continue
-        if text.startswith("-"):
-            return "certain"
-        return "possible" if re.fullmatch(r"[\w.-]+", text) else "certain"
-    return ""
+    texts = [arg.text for arg in args if arg.text not in _QUIET_TOOL]
+    if not texts:
+        return ""
+    return "possible" if re.fullmatch(r"\w[\w.-]*", texts[0] or "") else "certain"

@@ -1,4 +1,4 @@
-"""Programs whose arguments are a language of their own: sed, awk, jq, find, test, declare and date.
+"""Programs whose arguments are a language of their own: sed, awk, jq, find, test and date.
 
 Only what is understood passes: a program that is not is taken for one that may write files or run commands.
 """
@@ -9,11 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
+from handrail.shell.effects.arguments import Arg, FileEffect, Ruling
 from handrail.shell.effects.rows import Program, judge_by_row, parse_options
-from handrail.shell.parser.parse import STEERING
 
-_STEERS = re.compile(STEERING)
 _FILE_TESTS = re.compile(r"-[abcdefghkLNOGprsStuwx]")
 _TWO_FILES = ("-nt", "-ot", "-ef")
 _FIND_TESTS = frozenset(
@@ -47,12 +45,17 @@ _SED = Program(
     "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
 )
 _AWK = Program("", "Fvi", "field-separator= assign= include= posix traditional re-interval csv")
-_ADDRESS_END = re.compile(r"[IM]*")
-_NUMBER = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
-_PLAIN = "pPdDnNgGhHxlz="
-_LABELS = re.compile(r"[btT:][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;}\n]|$)")
-_QUIT = re.compile(r"[qQ][ \t]*[0-9]*")
-_S_FLAGS = re.compile(r"[gpiI0-9]*")
+# A delimiter inside of brackets ends the pattern for some seds and not for others, so it matches nothing here.
+_SED_PATTERN = r"(?:\\[^\n]|\[\^?+\]?+(?:\[:[a-z]+:\]|(?!MARK)[^]\[\\\n])*+\]|(?!MARK)[^\\\[\n])*+"
+_SED_ADDRESS = rf"(?:[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+|/{_SED_PATTERN.replace('MARK', '/')}/[IM]*)"
+_SED_COMMAND = (
+    r"(?:[pPdDnNgGhHxlz=]|[qQ][ \t]*[0-9]*|[btT:][ \t]*[A-Za-z0-9_]*|[sy](?P<mark>[^]\[\\\s;A-Za-z0-9])"
+    rf"{_SED_PATTERN.replace('MARK', '(?P=mark)')}(?P=mark)(?:\\[^\n]|(?!(?P=mark))[^\\\n])*+(?P=mark)[gpiI0-9]*)"
+)
+_SED_PROGRAM = re.compile(
+    rf"(?:[ \t\n;}}]*+(?:{_SED_ADDRESS}(?:[ \t]*,[ \t]*{_SED_ADDRESS})?[ \t!]*)?"
+    rf"(?:\{{|{_SED_COMMAND}[ \t]*(?=[;}}\n]|$)))*+[ \t\n;}}]*"
+)
 _AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|load|include|printf?[ \t]*\\)")
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
@@ -66,18 +69,6 @@ def _test(args: Sequence[Arg]) -> Ruling:
         elif arg.text in _TWO_FILES and 0 < index < len(args) - 1:
             files += args[index - 1].files("read") + args[index + 1].files("read")
     return Ruling("read_only", files=tuple(files))
-
-
-def _declare(args: Sequence[Arg]) -> Ruling:
-    texts = [arg.text or arg.source for arg in args]
-    names = [text.partition("=")[0] for text in texts if not text.startswith("-")]
-    if not names or any(not re.fullmatch(r"-[airlu]+", text) for text in texts if text.startswith("-")):
-        return Ruling(why="it shows or exports variables")
-    if any(
-        not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\+?", name) or _STEERS.fullmatch(name.rstrip("+")) for name in names
-    ):
-        return Ruling(why="it sets a variable such as PATH")
-    return READ_ONLY
 
 
 def _judge_date(args: Sequence[Arg]) -> Ruling:
@@ -236,101 +227,7 @@ def _find(args: Sequence[Arg]) -> Ruling:
 
 def sed_only_prints(program: str) -> bool:
     """Whether every command of a sed program is one that only edits and prints what passes through."""
-    at = depth = 0
-    while True:
-        at = _skip(program, at, " \t\n;")
-        if at >= len(program):
-            return depth == 0
-        if program[at] == "}":
-            depth -= 1
-            at = _skip(program, at + 1, " \t")
-            if depth < 0:
-                return False
-            continue
-        parsed = _skip_sed_addresses(program, at)
-        if parsed is None:
-            return False
-        at = parsed
-        if program[at : at + 1] == "{":
-            depth += 1
-            at += 1
-            continue
-        after = _skip_sed_command(program, at)
-        if after is None:
-            return False
-        at = _skip(program, after, " \t")
-        if at < len(program) and program[at] not in ";}\n":
-            return False
-
-
-def _skip(text: str, at: int, blanks: str) -> int:
-    while at < len(text) and text[at] in blanks:
-        at += 1
-    return at
-
-
-def _skip_sed_addresses(program: str, at: int) -> int | None:
-    """Past `1,5!` and its like."""
-    for turn in range(2):
-        if parsed := _NUMBER.match(program, at):
-            at = parsed.end()
-        elif program[at : at + 1] == "/":
-            end = _skip_delimited(program, at + 1, "/")
-            if end is None:
-                return None
-            parsed = _ADDRESS_END.match(program, end)
-            at = parsed.end() if parsed else end
-        elif turn:
-            return None
-        else:
-            break
-        at = _skip(program, at, " \t")
-        if program[at : at + 1] != ",":
-            break
-        if turn:
-            return None
-        at = _skip(program, at + 1, " \t")
-    at = _skip(program, at, " \t")
-    while program[at : at + 1] == "!":
-        at = _skip(program, at + 1, " \t")
-    return at
-
-
-def _skip_sed_command(program: str, at: int) -> int | None:
-    letter = program[at : at + 1]
-    if letter and letter in _PLAIN:
-        return at + 1
-    if parsed := _QUIT.match(program, at) or _LABELS.match(program, at):
-        return parsed.end()
-    if not letter or letter not in "sy":
-        return None
-    mark = program[at + 1 : at + 2]
-    if not mark or mark in "\\\n \t;" or mark.isalnum():
-        return None
-    middle = _skip_delimited(program, at + 2, mark)
-    end = _skip_delimited(program, middle, mark, pattern=False) if middle is not None else None
-    if end is None:
-        return None
-    if letter == "y":
-        return end
-    parsed = _S_FLAGS.match(program, end)
-    return parsed.end() if parsed else end
-
-
-def _skip_delimited(program: str, at: int, mark: str, *, pattern: bool = True) -> int | None:
-    """Past the next delimiter. One inside of brackets ends the pattern for some seds and not for others: no answer."""
-    start = at
-    while at < len(program):
-        if program[at] == "\\":
-            at += 2
-        elif program[at] == mark:
-            text = program[start:at]
-            return None if pattern and text.rfind("[") > text.rfind("]") else at + 1
-        elif program[at] == "\n" and pattern:
-            return None
-        else:
-            at += 1
-    return None
+    return bool(_SED_PROGRAM.fullmatch(program))
 
 
 def awk_only_prints(program: str) -> bool:
@@ -355,7 +252,6 @@ def jq_only_prints(program: str) -> bool:
 
 LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
     **dict.fromkeys(("test", "[", "[["), _test),
-    **dict.fromkeys(("declare", "typeset", "local", "readonly"), _declare),
     "date": _judge_date,
     **dict.fromkeys(("sed", "gsed"), _judge_sed),
     **dict.fromkeys(("awk", "gawk", "mawk"), _judge_awk),

@@ -19,9 +19,12 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from handrail.errors import BadCommand, Dangerous, PatchNotAlone
 from handrail.frozen import frozen
+from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import PLACES, Command, Script, Word
 from handrail.shell.parser.wrappers import PRIVILEGED
+from handrail.shell.patch_command import NAMES
 
 _POWER = ("shutdown", "reboot", "halt", "poweroff")
 _POWER_VERBS = ("poweroff", "reboot", "halt", "kexec", "soft-reboot", "exit")
@@ -81,6 +84,25 @@ class Danger:
     kind: Kind
     text: str
     why: str
+
+
+def require_harmless(command: str) -> Script:
+    """The command, read. What is refused everywhere, and what is no command at all, raises."""
+    if "\0" in command:
+        raise BadCommand(why="it contains a NUL character", line=None, near=None)
+    if not command.strip():
+        raise BadCommand(why="it is empty", line=None, near=None)
+    script = parse_script(command)
+    if script.error is not None:
+        fault = check_syntax(command)
+        if fault is not None:
+            raise BadCommand(why=fault.message, line=fault.line, near=fault.text or None)
+    harm = find_danger(script)
+    if harm:
+        raise Dangerous(part=harm.text, why=harm.why)
+    if any(run.name in NAMES and run.name not in script.functions for run in script.runs):
+        raise PatchNotAlone
+    return script
 
 
 def find_danger(script: Script) -> Danger | None:

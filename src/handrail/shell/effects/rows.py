@@ -10,7 +10,6 @@ from typing import Literal
 from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, Visibility
 
 Operands = Literal["files", "texts", "none"]
-Does = Literal["looks", "writes", "connects", ""]
 _ANY_TEXT = ("e", "regexp", "S", "G", "grep")
 """Options whose value is a text to look for in every program that has them."""
 
@@ -32,12 +31,6 @@ class Program:
     """Options that stand for those first operands, so that all are files: `-e` of grep."""
     reads: str = ""
     """Options whose value is a file that is read."""
-    writes: str = ""
-    """Options whose value is a file that is written."""
-    sends: str = ""
-    """Options whose value is a file that is read if it has an `@` in front: `-d` of curl."""
-    runs: str = ""
-    """Options whose value is a program that is run."""
     most: int = 1000
     """With more operands than this it does something else."""
     below: str = ""
@@ -50,22 +43,10 @@ class Program:
     """`-20` is an option."""
     closed: bool = True
     """It has no option at all that writes or runs something, so that a name with a dash in front is harmless."""
-    does: Does = "looks"
-    """`looks`: reads only, with the options of its row. `writes`: changes the files that its words name. `connects`:
-    uses the network by nature."""
-    role: str = ""
-    """How a program that writes uses its operands: a function of `interpret.py`."""
     words: str = ""
     """A pattern for all its arguments, one a line, with which it only looks: for programs without usual options."""
     shows: Visibility = "contents"
     """How much it shows of files that it only reads."""
-    network: str = ""
-    """Verbs with which it uses the network by nature: `verb`, `verb/second word`, `-` without a verb, `*` in any case;
-    or `~` and a pattern for an argument."""
-    fetches: str = ""
-    """Verbs with which it may use the network, to fetch what is missing."""
-    versions: str = ""
-    """Options that print its version and do nothing else, if they stand alone."""
     why: str = ""
     """The reason that a person reads; a usual one where it is empty."""
 
@@ -83,32 +64,12 @@ class Program:
         return frozenset(self.reads.split())
 
     @cached_property
-    def write_names(self) -> frozenset[str]:
-        return frozenset(self.writes.split())
-
-    @cached_property
-    def send_names(self) -> frozenset[str]:
-        return frozenset(self.sends.split())
-
-    @cached_property
-    def run_names(self) -> frozenset[str]:
-        return frozenset(self.runs.split())
-
-    @cached_property
     def below_names(self) -> frozenset[str]:
         return frozenset(self.below.split())
 
     @cached_property
     def follow_names(self) -> frozenset[str]:
         return frozenset(self.follows.split())
-
-    @cached_property
-    def network_verbs(self) -> frozenset[str]:
-        return frozenset(self.network.split())
-
-    @cached_property
-    def fetch_verbs(self) -> frozenset[str]:
-        return frozenset(self.fetches.split())
 
 
 @dataclass(slots=True)
@@ -224,48 +185,27 @@ def find_option_signs(args: Sequence[Arg]) -> str:
     return ""
 
 
-def has_unknown_file(row: Program, parsed: ParsedOptions) -> bool:
-    """Whether an option names a file that only a running shell knows."""
-    named = row.read_names | row.write_names
-    return any(value is not None and value.values is None for name, value in parsed.options if name in named)
-
-
 def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that only looks by its row alone."""
     parsed = parse_options(row, args)
     operands = parsed.operands
     texts = 0 if parsed.has(*row.instead_names) else row.texts
     named = operands[texts:] if row.operands == "files" else []
+    by_option = [value for name, value in parsed.options if name in row.read_names and value is not None]
+    if parsed.unknown:
+        return Ruling(why=f"unknown option {parsed.unknown} of {base}")
+    if any(arg.values is None for arg in (*named, *by_option)):
+        doubt = "file names come from variables or substitutions"
+        return Ruling(why=doubt, doubt=doubt)
+    if parsed.loose and not row.closed:
+        return Ruling(why=f"an argument of {base} may turn out to be an option")
+    if len(operands) > (row.most if row.operands != "none" else 0):
+        return Ruling(why=f"{base} is not known to take so many arguments")
     deep = goes_below(row, parsed)
-    files = [
-        effect
-        for arg in named
-        for effect in arg.files("read", below=deep)
-        if not (effect.path == "-" and not effect.glob)
-    ]
-    for name, value in parsed.options:
-        if name in row.read_names and value is not None:
-            files += value.files("read")
-        elif name in row.write_names and value is not None:
-            files += value.files("write", below=name == "T")
+    files = [effect for arg in named for effect in arg.files("read", below=deep) if effect.path != "-" or effect.glob]
+    files += [effect for value in by_option for effect in value.files("read")]
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
     if deep and follows_links(row, parsed):
         files = [replace(effect, links="all") for effect in files]
-    why = doubt = ""
-    if parsed.unknown:
-        why = f"unknown option {parsed.unknown} of {base}"
-    elif parsed.has(*row.run_names):
-        why = doubt = f"{base} does what an option tells it"
-    elif parsed.has(*row.write_names):
-        why = f"{base} writes to a file"
-    elif parsed.loose and not row.closed:
-        why = f"an argument of {base} may turn out to be an option"
-    elif row.operands == "none" and operands:
-        why = f"{base} is not known to take an argument"
-    elif len(operands) > row.most:
-        why = f"{base} writes to its second file"
-        files = [*operands[0].files("read"), *(effect for arg in operands[1:] for effect in arg.files("write"))]
-    if any(arg.values is None for arg in named) or has_unknown_file(row, parsed):
-        doubt = "file names come from variables or substitutions"
-    return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))
+    return Ruling("read_only", files=tuple(files))

@@ -14,12 +14,6 @@ JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"
 """The commands that `judge_wrapper` judges."""
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
 _INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
-LISTERS = ("find", "ls", "git", "rg", "grep", "fd", "fdfind")
-"""Commands whose output is names of files below the directory that they run in."""
-MAKES_NAMES = r"-printf|--format|--pretty|--label|--replace"
-"""Options with which such a command may print names that are none of its files."""
-NARROWERS = ("grep", "egrep", "fgrep", "head", "tail", "sort", "uniq")
-"""Commands that leave lines out or turn their order, and change none."""
 
 
 def runs_input(run: Command) -> bool:

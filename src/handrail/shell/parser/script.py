@@ -22,8 +22,7 @@ MOST_ALTERNATIVES = 1000
 _SPECIAL_IN_PATTERNS = re.compile(r"([*?\[\]\\])")
 _TILDE = re.compile(r"~[A-Za-z0-9_.+-]*")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
-_LETTERS = re.compile(r"([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
+_NUMBERS = re.compile(r"(0|[1-9]\d{0,8})\.\.([1-9]\d{0,8})")
 _SEQUENCE = re.compile(r"([+-]?\d+|[A-Za-z])\.\.([+-]?\d+|[A-Za-z])(\.\.[+-]?\d+)?")
 _BRACES = re.compile(r"[{},]")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.)|$)", re.DOTALL)
@@ -184,24 +183,15 @@ def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
 
 
 def _expand_sequence(inside: list[Part]) -> list[list[Part]] | None:
-    """`1..5` and `a..e` spelled out; None if it is not a sequence, and so only text."""
+    """`1..5` spelled out; other sequences are not known. None if it is no sequence, and so only text."""
     if not inside or any(part.kind != "text" or part.quoted for part in inside):
         # Quoted or put in by the shell: bash looks at the raw text, so a sequence is not ruled out by quotes.
         return [[Part("brace", "{..}")]] if ".." in "".join(part.text for part in inside) else None
     text = "".join(part.text for part in inside)
-    if match := _NUMBERS.fullmatch(text):
-        first, last = int(match[1]), int(match[2])
-        step = abs(int(match[3] or 1)) or 1
-        if abs(last - first) // step > MOST_ALTERNATIVES:
-            return [[]] * (MOST_ALTERNATIVES + 1)
-        padded = any(re.fullmatch(r"-?0\d+", end) for end in match.group(1, 2))
-        width = max(len(match[1]), len(match[2])) if padded else 0
-        numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
-        return [[Part("text", f"{number:0{width}d}")] for number in numbers]
-    if match := _LETTERS.fullmatch(text):
-        first, last = (ord(end) for end in match.groups() if end)
-        letters = range(first, last + 1) if first <= last else range(first, last - 1, -1)
-        return [[Part("text", chr(letter))] for letter in letters]
+    match = _NUMBERS.fullmatch(text)
+    if match and int(match[1]) <= int(match[2]):
+        numbers = range(int(match[1]), int(match[2]) + 1)
+        return [[Part("text", str(number))] for number in numbers[: MOST_ALTERNATIVES + 1]]
     return [[Part("brace", text)]] if _SEQUENCE.fullmatch(text) else None
 
 

@@ -148,12 +148,12 @@ class Jobs:
             if check is not None:
                 check(job)
             try:
-                sent = job.run.feed(data, WRITE_SECONDS)
+                sent = job.run.pipes.feed(data, WRITE_SECONDS)
             except BrokenPipeError:
                 raise StdinClosed(job=id, running=job.running, wanted=job.run.order.stdin) from None
             job.typed = (job.typed + data[:sent].decode("utf-8", "surrogateescape"))[-_TYPED:]
             if close and sent == len(data):
-                job.run.close_stdin()
+                job.run.pipes.close_stdin()
             return sent
 
     def kill(self, id: str) -> CommandEnd:

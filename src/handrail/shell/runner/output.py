@@ -5,16 +5,19 @@ on a terminal, so that of a progress bar only the last state is left, other cont
 and bytes that are not UTF-8 become U+FFFD. Each line is cleaned on its own, since neither a character nor a sequence
 that matters reaches over its end. A line without end is taken in pieces. So memory is bounded, whatever the log holds.
 
-`OutputCopier` moves the output from the pipe to the log, a block at a time, by the kernel itself where it is much.
+`Pipes` has the descriptors of a running command, and moves what it prints into the log.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
-import sys
+import select
+import threading
+import time
 from collections.abc import Iterator
 
 from handrail.frozen import frozen
@@ -240,70 +243,155 @@ def _count(fd: int, start: int, end: int) -> int | None:
     return count
 
 
-BLOCK = 1 << 20
-_MUCH = 1 << 16
+# The way from a running command to its log
+
+SETTLE = 0.1
+"""Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
+_BLOCK = 1 << 20
 
 
-class OutputCopier:
-    """Moves what arrives in a pipe that does not block into a log, up to ``budget`` bytes."""
+class Pipes:
+    """Moves what a command prints into its log, and closes its descriptors when nobody waits on them."""
 
-    def __init__(self, pipe: int, log: int, budget: int) -> None:
-        self._pipe = pipe
-        self._log = log
-        self._budget = budget
+    def __init__(self, log: str, budget: int) -> None:
+        """``budget``: so many bytes of output are written to the log."""
         self.bytes = 0
-        """All that arrived."""
+        """All that was printed so far."""
         self.lost = 0
         """Bytes that are not in the log: over the budget, or the disk is full."""
         self.eof = False
         """Whether nothing more can come."""
-        self.wide = False
-        """Whether it is much: then the pipe is larger, and the kernel moves the blocks."""
-        self.last = 0
-        """The size of the last block of many: a small one says that the writer is the slower."""
-
-    def move(self) -> bool:
-        """Move a block; False if there is none now."""
-        if self.eof:
-            return False
-        if self.wide and self._splice():
-            return True
+        self.closing = self.closed = False
+        self.stdin = -1
+        self._path = log
+        self._budget = budget
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._log = os.open(log, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._owned = [self._log]
         try:
-            block = os.read(self._pipe, BLOCK)
-        except BlockingIOError:
-            return False
-        if not block:
-            self.eof = True
-            return False
-        self.bytes += len(block)
-        self._keep(block)
-        if len(block) >= _MUCH and not self.wide:
-            self.wide = True
-            with contextlib.suppress(OSError, AttributeError):
-                fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, BLOCK)
-        return True
+            self.read, self.write = os.pipe()
+            self._owned.append(self.read)
+            self.waker, self._wake = os.pipe()
+            self._owned += [self.waker, self._wake]
+        except OSError:
+            self._shut()
+            raise
+        os.set_blocking(self.read, False)
+        with contextlib.suppress(OSError, AttributeError):  # fewer and larger blocks, where the kernel can
+            fcntl.fcntl(self.read, fcntl.F_SETPIPE_SZ, _BLOCK)
 
-    def _splice(self) -> bool:
-        """Let the kernel move a block, which saves the way through this process; False if it did not."""
-        room = min(BLOCK, self._budget - self.bytes)
-        if room <= 0 or sys.platform != "linux":
-            return False
+    def own(self, fd: int) -> None:
+        """Close this descriptor with the others."""
+        self._owned.append(fd)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[bool]:
+        """While somebody waits on the descriptors nobody else closes them: their numbers would be given away."""
+        with self._lock:
+            entered = not self.closed
+            self._waiting += entered
         try:
-            moved = os.splice(self._pipe, self._log, room, flags=os.SPLICE_F_NONBLOCK)
-        except OSError:  # nothing there now, a file system that cannot, a full disk: whoever reads will see
-            return False
-        self.bytes += moved
-        self.last = moved
-        return moved > 0
+            yield entered
+        finally:
+            with self._lock:
+                self._waiting -= entered
+                if self.closing:
+                    self._shut()
+
+    def wake(self) -> None:
+        """Wake whoever waits."""
+        with self._lock:
+            if not self.closed:
+                os.write(self._wake, b"!")
+
+    def pump(self) -> bool:
+        """Move a block from the pipe to the log; False if there is none now."""
+        with self._lock:
+            if self.closed or self.eof:
+                return False
+            try:
+                block = os.read(self.read, _BLOCK)
+            except BlockingIOError:
+                return False
+            self.eof = not block
+            self._keep(block)
+            return bool(block)
 
     def _keep(self, block: bytes) -> None:
+        kept = block[: max(0, self._budget - self.bytes)]
+        self.bytes += len(block)
         at = 0
-        room = max(0, self._budget - (self.bytes - len(block)))
-        if room < len(block):
-            self.lost += len(block) - room
-            block = block[:room]
+        with contextlib.suppress(OSError):  # the disk is full: go on, so that the command is not stuck, and say so
+            while at < len(kept):
+                at += os.write(self._log, memoryview(kept)[at:])
+        self.lost += len(block) - at
+
+    def settle(self, *, wait: bool) -> None:
+        """Take what is in the pipe. ``wait``: if somebody still holds it, give last words a moment to arrive."""
+        until = time.monotonic() + SETTLE
+        while self.pump() and time.monotonic() < until:
+            pass
+        while wait and not self.eof and (left := until - time.monotonic()) > 0:
+            self.idle(min(left, 0.005))
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass, and take what the dying still write, so that none of them waits for it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.eof or self.closed:
+                time.sleep(left)
+            elif not self.pump():
+                with contextlib.suppress(OSError, ValueError):
+                    select.select([self.read], [], [], left)
+
+    def feed(self, data: bytes, seconds: float) -> int:
+        """Write to stdin as much as it takes in that time. Raises `BrokenPipeError` if that is closed."""
+        sent, until = 0, time.monotonic() + seconds
+        while True:
+            with self._lock:
+                if self.stdin < 0:
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+                with contextlib.suppress(BlockingIOError):
+                    sent += os.write(self.stdin, data[sent : sent + (1 << 16)])
+            if sent >= len(data) or time.monotonic() >= until:
+                return sent
+            with contextlib.suppress(OSError, ValueError):  # closed meanwhile: seen above
+                select.select([], [self.stdin], [], 0.02)
+
+    def close_stdin(self) -> None:
+        """Say that no more is coming."""
+        with self._lock:
+            if self.stdin >= 0:
+                os.close(self.stdin)
+                self.stdin = -1
+
+    def name_pipe(self) -> str:
+        """The pipe of the output, as `/proc/PID/fd` names it; empty if it is closed."""
+        with self._lock:
+            return "" if self.closed else f"pipe:[{os.fstat(self.read).st_ino}]"
+
+    def view(self, head: int, tail: int) -> OutputView:
+        """The output so far."""
+        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            while at < len(block):
-                at += os.write(self._log, memoryview(block)[at:])
-        except OSError:  # the disk is full: go on, so that the command is not stuck, and say so
-            self.lost += len(block) - at
+            return view(fd, head, tail)
+        finally:
+            os.close(fd)
+
+    def release(self) -> None:
+        """Give the descriptors back, as soon as nobody waits on them."""
+        with self._lock:
+            if not self.closed:
+                self.closing = True
+                os.write(self._wake, b"!")
+                self._shut()
+
+    def _shut(self) -> None:
+        if self.closed or self._waiting:
+            return
+        self.closed = True
+        for fd in (*self._owned, self.stdin):
+            if fd >= 0:
+                os.close(fd)
+        self.stdin = -1

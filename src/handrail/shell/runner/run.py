@@ -15,7 +15,6 @@ writing to the log, and lives until `Runs.close`. A timeout, a cancel and the cl
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import select
@@ -24,14 +23,14 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from handrail.frozen import frozen
 from handrail.programs import find_program
-from handrail.shell.runner import explain_exit, output, process_tree
+from handrail.shell.runner import explain_exit, process_tree
 from handrail.shell.runner.death_watch import DeathWatch
-from handrail.shell.runner.output import OutputCopier
+from handrail.shell.runner.output import SETTLE, Pipes
 from handrail.shell.runner.process_tree import (
     HeldShell,
     HoldsInit,
@@ -121,14 +120,10 @@ class CommandOrder:
     """Where its streams lead instead of the log."""
 
 
-SETTLE = 0.1
-"""Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
 _GATE = 180  # the least number of the gate's descriptor: none that a script uses by accident
 _LONGEST_ARGUMENT = 120_000
 _MOST_STRAYS = 50
 _SLICE = 0.05
-_FILL = 0.0002
-_SMALL = 1 << 17
 _TIDY_SECONDS = 1.0
 
 
@@ -143,41 +138,31 @@ class Run:
         self._list_shells = shells
         self._reason: Reason = ""
         self._survivors: tuple[LeftoverProcess, ...] = ()
-        self._closing = self._closed = self._followed = False
-        self._waiting = 0
+        self._followed = threading.Lock()
         self._namespace: HeldShell | None = None
-        self._io = threading.Lock()
         self.ending = threading.RLock()
         self._done = threading.Event()
-        with contextlib.ExitStack() as undo:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._log = os.open(order.log, flags, 0o600)
-            undo.callback(os.close, self._log)
-            self._read, write = os.pipe()
-            undo.callback(os.close, self._read)
-            self._waker, self._wake = os.pipe()
-            undo.callback(os.close, self._waker)
-            undo.callback(os.close, self._wake)
-            os.set_blocking(self._read, False)
-            self._flow = OutputCopier(self._read, self._log, order.budget)
-            self.stdin = -1
-            self.started = time.monotonic()
-            try:
-                self._popen = self._start(write, mark, undo)
-            finally:
-                os.close(write)
-            undo.pop_all()
+        self.pipes = Pipes(order.log, order.budget)
+        self.started = time.monotonic()
+        try:
+            self._popen = self._start(mark)
+        except BaseException:
+            self.pipes.release()
+            raise
+        finally:
+            os.close(self.pipes.write)
         pid = self._popen.pid
         self.tree = Tree(mark, pid, adopting)
         self._pidfd = self._namespace.end if self._namespace else -1
         with contextlib.suppress(OSError, AttributeError):  # an old or another kernel: asked again and again instead
             self._pidfd = self._pidfd if self._namespace else os.pidfd_open(pid)
+        self.pipes.own(self._pidfd)
 
     @property
     def pid(self) -> int:
         return self._popen.pid
 
-    def _start(self, write: int, mark: Mark, undo: contextlib.ExitStack) -> subprocess.Popen[bytes]:
+    def _start(self, mark: Mark) -> subprocess.Popen[bytes]:
         order = self.order
         env = dict(order.env)
         env[process_tree.VARIABLE] = mark.variable(env.get(process_tree.VARIABLE, ""))
@@ -193,10 +178,9 @@ class Run:
                 given = order.streams.stdin
                 passed += order.streams.passed
             elif order.stdin:
-                given, self.stdin = os.pipe()
+                given, self.pipes.stdin = os.pipe()
                 ours.callback(os.close, given)
-                undo.callback(os.close, self.stdin)
-                os.set_blocking(self.stdin, False)
+                os.set_blocking(self.pipes.stdin, False)
             if len(raw) > _LONGEST_ARGUMENT and b"\0" not in raw and hasattr(os, "memfd_create"):
                 # Longer than the kernel lets an argument be: the shell reads it from a file in memory.
                 script = os.memfd_create("command")
@@ -219,8 +203,8 @@ class Run:
                 cwd=order.cwd,
                 env=env,
                 stdin=given,
-                stdout=order.streams.stdout if order.streams else write,
-                stderr=order.streams.stderr if order.streams else write,
+                stdout=order.streams.stdout if order.streams else self.pipes.write,
+                stderr=order.streams.stderr if order.streams else self.pipes.write,
                 pass_fds=passed,
                 start_new_session=True,
             )
@@ -238,22 +222,8 @@ class Run:
 
         None only with ``keep``: the time is up, and it runs on.
         """
-        with self._hold_descriptors() as entered:
+        with self.pipes.hold() as entered:
             return self._wait(timeout, cancel, keep) if entered else self.ended
-
-    @contextlib.contextmanager
-    def _hold_descriptors(self) -> Iterator[bool]:
-        """While somebody waits on the descriptors nobody else closes them: their numbers would be given away."""
-        with self._io:
-            entered = not self._closed
-            self._waiting += entered
-        try:
-            yield entered
-        finally:
-            with self._io:
-                self._waiting -= entered
-                if self._closing:
-                    self._shut()
 
     def _wait(self, timeout: float | None, cancel: threading.Event | None, keep: bool) -> CommandEnd | None:
         until = None if timeout is None else self.started + timeout
@@ -272,85 +242,43 @@ class Run:
 
     def follow(self, timeout: float | None = None) -> None:
         """Wait in a thread of its own, and move what strays print after the end."""
-        with self._io:
-            if self._followed:
-                return
-            self._followed = True
+        if not self._followed.acquire(blocking=False):
+            return
         threading.Thread(target=self._follow, args=(timeout,), name=f"run {self.pid}", daemon=True).start()
 
     def _follow(self, timeout: float | None) -> None:
-        with self._hold_descriptors() as entered:
+        with self.pipes.hold() as entered:
             if entered:
                 self._wait(timeout, None, False)
-            while entered and not (self._eof or self._closing):
+            while entered and not self.silent:
                 self._step(None)
-                if self._reason and not self._closing:
+                if self._reason and not self.pipes.closing:
                     self.end(self._reason)
                     break
-        self._release()
+        self.pipes.release()
 
     def cancel(self) -> None:
         """Ask for the end and return at once. Whoever waits brings it about."""
         self._reason = self._reason or "cancelled"
-        with self._io:
-            if not self._closed:
-                os.write(self._wake, b"!")
-
-    def feed(self, data: bytes, seconds: float) -> int:
-        """Write to its stdin as much as it takes in that time. Raises `BrokenPipeError` if that is closed."""
-        sent, until = 0, time.monotonic() + seconds
-        while True:
-            with self._io:
-                if self.stdin < 0 or self.ended is not None:
-                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-                with contextlib.suppress(BlockingIOError):
-                    sent += os.write(self.stdin, data[sent : sent + (1 << 16)])
-            if sent >= len(data) or time.monotonic() >= until:
-                return sent
-            with contextlib.suppress(OSError, ValueError):  # closed meanwhile: seen above
-                select.select([], [self.stdin], [], 0.02)
-
-    def close_stdin(self) -> None:
-        """Say that no more is coming."""
-        with self._io:
-            if self.stdin >= 0:
-                os.close(self.stdin)
-                self.stdin = -1
+        self.pipes.wake()
 
     def _step(self, seconds: float | None) -> bool:
         """Wait for something to happen, and move output. True if the shell has ended."""
         poll = select.poll()
-        poll.register(self._waker, select.POLLIN)
-        if not self._eof:
-            poll.register(self._read, select.POLLIN)
+        poll.register(self.pipes.waker, select.POLLIN)
+        if not self.pipes.eof:
+            poll.register(self.pipes.read, select.POLLIN)
         if self._pidfd >= 0 and self.ended is None:
             poll.register(self._pidfd, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(None if seconds is None else int(seconds * 1000) + 1)}
-        if self._read in ready:
-            if self._flow.wide and self._flow.last < _SMALL:
-                time.sleep(_FILL)  # a fuller pipe is a larger block, and fewer of them
-            self._pump()
+        if self.pipes.read in ready:
+            self.pipes.pump()
+            if self.pipes.bytes > self.order.budget and not self._reason:
+                self._reason = "output"
         if self._reason and self.ended is None:
             self.end(self._reason)
             return False
         return self._pidfd in ready or (self._pidfd < 0 and self._popen.poll() is not None)
-
-    def _pump(self) -> bool:
-        """Move a block from the pipe to the log; False if there is none now."""
-        with self._io:
-            moved = not self._closed and self._flow.move()
-            if self._flow.bytes > self.order.budget and not self._reason:
-                self._reason = "output"
-            return moved
-
-    @property
-    def bytes(self) -> int:
-        """All that was printed so far."""
-        return self._flow.bytes
-
-    @property
-    def _eof(self) -> bool:
-        return self._flow.eof
 
     # Ending.
 
@@ -365,25 +293,18 @@ class Run:
         self._reason = self._reason or reason
         if self.ended is None:
             self._finish()
-        self._release()
-
-    def idle(self, seconds: float) -> None:
-        """Let time pass, and take what the dying still write, so that none of them waits for it."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._eof or self._closed:
-                time.sleep(left)
-            elif not self._pump():
-                with contextlib.suppress(OSError, ValueError):
-                    select.select([self._read], [], [], left)
+        self.pipes.release()
 
     def _finish(self) -> None:
         with self.ending:
             if self.ended is not None:
                 return
             duration = time.monotonic() - self.started
-            swept = self._namespace.leave(self.tree, SETTLE, self.idle) if self._namespace else ()
-            self._settle()
+            swept = self._namespace.leave(self.tree, SETTLE, self.pipes.idle) if self._namespace else ()
+            self.pipes.settle(wait=not self._survivors)
+            self.pipes.close_stdin()
+            if self.pipes.bytes > self.order.budget:
+                self._reason = self._reason or "output"
             strays = self._list_strays()  # before the status is taken: so long the shell's number is its own
             code = self._popen.wait()
             self.tree.reaped = True
@@ -393,8 +314,8 @@ class Run:
                 signal=explain_exit.name_signal(-code) if code < 0 else "",
                 reason=self._reason,
                 duration=duration,
-                output_bytes=self.bytes,
-                lost_bytes=self._flow.lost,
+                output_bytes=self.pipes.bytes,
+                lost_bytes=self.pipes.lost,
                 log=self.order.log,
                 strays=strays,
                 swept=() if self._reason else swept,
@@ -402,8 +323,8 @@ class Run:
                 meaning=explain_exit.explain_exit_code(line, number) if number and not self._reason else "",
                 interactive=explain_exit.find_interactive_program(line) if number or self._reason else "",
             )
-            if self._eof:
-                self._release()
+            if self.pipes.eof:
+                self.pipes.release()
             self._done.set()
         if self.on_end:
             self.on_end()
@@ -412,18 +333,8 @@ class Run:
     def running(self) -> bool:
         return self.ended is None
 
-    def _settle(self) -> None:
-        """Take what is in the pipe; if somebody still holds it, give last words a moment to arrive."""
-        until = time.monotonic() + SETTLE
-        self._flow.wide = False  # one reading takes all that a pipe can hold, however late it is
-        while self._pump() and time.monotonic() < until:
-            pass
-        if not self._eof and not self._survivors:
-            while not self._eof and (left := until - time.monotonic()) > 0:
-                self.idle(min(left, 0.005))
-
     def _list_strays(self) -> tuple[LeftoverProcess, ...]:
-        if not process_tree.LINUX or (self._eof and (self._namespace or not self._has_orphans())):
+        if not process_tree.LINUX or (self.pipes.eof and (self._namespace or not self._has_orphans())):
             return ()
         return self._name_processes(
             [process for process in process_tree.list_living([self.tree]) if process.pid != self.pid]
@@ -443,8 +354,7 @@ class Run:
     def _name_processes(self, processes: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
         if not processes:
             return ()
-        with self._io:
-            pipe = "" if self._closed else f"pipe:[{os.fstat(self._read).st_ino}]"
+        pipe = self.pipes.name_pipe()
         return tuple(
             LeftoverProcess(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
             for pid, command in process_tree.name_running(processes)[:_MOST_STRAYS]
@@ -453,36 +363,11 @@ class Run:
     @property
     def silent(self) -> bool:
         """Whether nothing can be printed any more."""
-        return self._eof or self._closing
+        return self.pipes.eof or self.pipes.closing
 
     def lingers(self) -> bool:
         """Whether something may still be there that has to be ended with the session."""
         return self.ended is None or bool(self.ended.strays) or not self.silent
-
-    def _release(self) -> None:
-        """Give the descriptors back, as soon as nobody waits on them."""
-        with self._io:
-            if not self._closed:
-                self._closing = True
-                os.write(self._wake, b"!")
-                self._shut()
-
-    def _shut(self) -> None:
-        if self._closed or self._waiting:
-            return
-        self._closed = True
-        for fd in (self._log, self._read, self._waker, self._wake, self._pidfd, self.stdin):
-            if fd >= 0:
-                os.close(fd)
-        self.stdin = -1
-
-    def view(self, head: int, tail: int) -> output.OutputView:
-        """The output so far."""
-        fd = os.open(self.order.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            return output.view(fd, head, tail)
-        finally:
-            os.close(fd)
 
 
 def _take_shorter(one: float | None, other: float | None) -> float | None:
@@ -497,7 +382,7 @@ def stop_all(runs: Sequence[Run], reason: Reason, also: Sequence[Tree] = ()) -> 
 
         def idle(seconds: float) -> None:
             for run in runs:
-                run.idle(seconds / len(runs))
+                run.pipes.idle(seconds / len(runs))
             if not runs:
                 time.sleep(seconds)
 

@@ -23,7 +23,7 @@ from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
-from handrail.shell.sandbox.start_gate import StartGate, has_gate, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Unconfined:
         limits = self.confinement.limits
         asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
         limited = asked and hasattr(resource, "prlimit")  # Linux has
-        waits = limited and bool(self._shell) and not has_gate(args, given, pass_fds)
+        waits = limited and bool(self._shell)
         gate = StartGate()
         try:
             require_program(args[0], given)

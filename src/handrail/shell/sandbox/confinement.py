@@ -56,6 +56,18 @@ class ResourceLimits:
     """Address space, which some runtimes (node, java, go) reserve far more of than they use: hence off."""
     core_bytes: int | None = 0
 
+    def list_set(self) -> list[tuple[int, int]]:
+        """Those that are set: the kernel's number of each, and the most that is allowed."""
+        import resource  # not on every machine
+
+        limits = {
+            resource.RLIMIT_NPROC: self.processes,
+            resource.RLIMIT_FSIZE: self.file_bytes,
+            resource.RLIMIT_AS: self.memory_bytes,
+            resource.RLIMIT_CORE: self.core_bytes,
+        }
+        return [(kind, most) for kind, most in limits.items() if most is not None]
+
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
@@ -64,7 +76,7 @@ class Confinement:
     writable: tuple[str, ...]
     """Trees to read and write."""
     readable: tuple[str, ...] = ("/",)
-    """Trees to read and run programs from."""
+    """Trees to read and run programs from: all, and those that would otherwise be covered."""
     hidden: tuple[str, ...] = ()
     """Not to be read, though inside a readable tree."""
     protected: tuple[str, ...] = ()
@@ -83,11 +95,11 @@ class Confinement:
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     drafts: str = ""
     """The directory with the layers of drafts; empty if commands run in none."""
+    home: str = ""
+    """A private directory that commands find in the place of the home directory; empty for none."""
     in_draft: bool = False
     """Whether this process itself sees a named draft in the place of the workspace."""
     network: Network = "off"
-    shared_memory: bool = False
-    """Whether commands may use `/dev/shm` where it is shared with other programs (in namespaces it is private)."""
     limits: ResourceLimits = ResourceLimits()
     services: LocalServices = field(default_factory=LocalServices)
     """What commands reach on this machine beyond their own network, where `network` is "loopback"."""
@@ -117,6 +129,13 @@ class Confinement:
         if self.guarded and protection == "everything":
             paths += self.guarded()
         return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
+
+
+def find_above(directory: str, name: str) -> str:
+    """The nearest directory with an entry of this name, from here upwards; `/` if there is none."""
+    while directory != "/" and not os.path.lexists(f"{directory}/{name}"):
+        directory = os.path.dirname(directory)
+    return directory
 
 
 def is_inside(path: str, tree: str) -> bool:

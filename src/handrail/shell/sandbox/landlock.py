@@ -136,9 +136,6 @@ class RulesetCache:
             ("/proc", READ_FILE | READ_DIR, False),
             *((f"/dev/{device}", _DEVICE, False) for device in _DEVICES),
         ]
-        if confinement.shared_memory:
-            rights = READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
-            self._places.append(("/dev/shm", rights, False))  # noqa: S108
         for tree in (*confinement.writable, tmp, *(confinement.own if tools else ())):
             self._held[tree] = _open_path(tree)
 

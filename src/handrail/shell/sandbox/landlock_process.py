@@ -22,7 +22,7 @@ from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_aliases import find_all_names
-from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -109,9 +109,8 @@ class LandlockBoundary:
         require_program(args[0], given)
         outputs = map(_number, (how.get("stdout"), how.get("stderr")))
         written = [file for file in outputs if file is not None and file >= 0]
-        waits = has_gate(args, given, pass_fds)
         gate = StartGate()
-        how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
+        how |= {"env": given, "pass_fds": (*pass_fds, gate.entry)}
 
         level: Network = network or self.confinement.network
         reach: Reach | None = "shared" if level == "loopback" and self.supervises else None
@@ -132,7 +131,7 @@ class LandlockBoundary:
                     listeners.append(seccomp.install_listener(self._filter(level)))
                 else:
                     seccomp.install(self._filter(level))
-                outcome.set_result(start_process(args if waits else gate.before(args, self._shell or "bash"), **how))
+                outcome.set_result(start_process(gate.before(args, self._shell or "bash"), **how))
             except BaseException as error:  # noqa: BLE001 - handed to who waits
                 outcome.set_exception(error)
 
@@ -188,7 +187,12 @@ def _wait_for_end(thread: int) -> None:
 
 
 def _describe(confinement: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
-    holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
+    holds = [
+        "writes outside the workspace and a private temporary directory",
+        "other processes",
+        "mounts",
+        "shared memory by name",
+    ]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
     if confinement.network == "on":
         lacks.append("the network is open, also to sockets of other programs")
@@ -217,6 +221,4 @@ def _describe(confinement: Confinement, version: int, hides_own: bool, supervise
         )
     if version < 6:
         lacks.append("signals reach other processes")
-    if not confinement.shared_memory:
-        holds.append("shared memory by name")
     return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."

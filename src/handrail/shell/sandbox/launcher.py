@@ -212,8 +212,12 @@ def _pin(target: str, read_only: bool) -> None:
             raise
 
 
-def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> None:
-    """Cover every directory at the top with an empty one, in which only the visible paths are."""
+def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...], home: str) -> None:
+    """Cover every directory at the top with an empty one, in which only the visible paths are.
+
+    ``home``: where the private home directory is mounted.
+    """
+    private = [(home, True, _open_tree("/.handrail-home"))] if home else []
     for name in os.listdir("/"):
         top = "/" + name
         if top in visible or os.path.islink(top):
@@ -222,7 +226,8 @@ def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> Non
             _hide(top)
             continue
         kept = [path for path in visible if path.startswith(top + "/") and os.path.lexists(path)]
-        trees = [(path, os.path.isdir(path), _open_tree(path)) for path in kept]
+        trees = [one for one in private if home == top or home.startswith(top + "/")]
+        trees += [(path, os.path.isdir(path), _open_tree(path)) for path in kept]
         _mount("tmpfs", top, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755", "hide")
         for path, directory, fd in trees:
             _make_place(path, directory)
@@ -232,7 +237,8 @@ def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> Non
             if path.startswith(top + "/") and not os.path.lexists(path):
                 _make_place(os.path.dirname(path), True)
                 os.symlink(text, path)
-        _set_attributes(_HERE, top, _ATTR_RDONLY, 0)
+        if top != home:
+            _set_attributes(_HERE, top, _ATTR_RDONLY, 0)
 
 
 _MOUNTS = {

@@ -19,6 +19,8 @@ _MOST_LINKS = 40
 """As many links as the kernel follows on the way to one path."""
 DRAFTS = "/.handrail-drafts"
 """Where a view has the directory of drafts. It is covered before a command begins."""
+HOME = "/.handrail-home"
+"""Where a view has the private home directory; as a visible tree it stands for the home directory itself."""
 KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
     "/run/current-system",
     "/run/booted-system",
@@ -119,6 +121,8 @@ class Narrow:
     """Real paths, none inside another."""
     links: tuple[tuple[str, str], ...]
     """Links on the way to them: the path and the text of each."""
+    home: str = ""
+    """Where the private home directory is mounted, with the visible paths in it; empty for nowhere."""
 
 
 Mount = Bind | Tmpfs | Symlink | Proc | Dev | Overlay | Hide | Pin
@@ -132,19 +136,19 @@ def as_data(mounts: Iterable[CommandMount]) -> list[tuple[object, ...]]:
     ]
 
 
-def plan_base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
-    """The view of a confinement, the same for all its commands.
-
-    ``roots`` takes the place of the writable trees: a draft mounts an overlay there.
-    """
-    drafts = [Bind(confinement.drafts, DRAFTS, read_only=False)] if confinement.drafts else []
+def plan_base_view(confinement: Confinement, tmp: str) -> list[Mount]:
+    """The view of a confinement, the same for all its commands."""
     return [
         *_plan_system(confinement),
         *_plan_private(tmp),
-        *_plan_trees(confinement, tmp, roots),
+        *_plan_trees(confinement, tmp),
         *_plan_hidden(confinement),
         *_plan_aliases(confinement),
-        *drafts,
+        *(
+            Bind(path, place, read_only=False)
+            for path, place in ((confinement.drafts, DRAFTS), (confinement.home, HOME))
+            if path
+        ),
     ]
 
 
@@ -163,13 +167,14 @@ def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[
             yield Pin(path)
 
 
-def plan_narrow_view(confinement: Confinement, tmp: str, visible: Iterable[str]) -> Narrow | None:
+def plan_narrow_view(confinement: Confinement, tmp: str, visible: Sequence[str]) -> Narrow | None:
     """The part of a view that a command sees which may not read everything: ``visible``, and what is the command's own.
 
     A visible path that is reached through links is seen by that name as well. None if all of the view is visible.
     """
     links: dict[str, str] = {}
     trees = [*OVERLAID, DRAFTS, tmp, *confinement.writable, *(alias for alias, _ in confinement.aliases)]
+    home = os.path.realpath(os.path.expanduser("~")) if confinement.home and HOME in visible else ""
     for path in visible:
         passed, real = trace_links(path)
         links |= passed
@@ -178,7 +183,7 @@ def plan_narrow_view(confinement: Confinement, tmp: str, visible: Iterable[str])
     if "/" in shown:
         return None
     outside = {path: text for path, text in links.items() if not any(is_inside(path, tree) for tree in shown)}
-    return Narrow(tuple(shown), tuple(outside.items()))
+    return Narrow(tuple(shown), tuple(outside.items()), "" if any(is_inside(home, tree) for tree in shown) else home)
 
 
 def trace_links(path: str) -> tuple[dict[str, str], str]:
@@ -205,14 +210,12 @@ def trace_links(path: str) -> tuple[dict[str, str], str]:
 
 def _plan_system(confinement: Confinement) -> Iterator[Mount]:
     """The trees of the system, one by one, so that a name at the top can be added."""
-    whole = "/" in (*confinement.readable, *confinement.writable)
     with os.scandir("/") as listing:
         entries = sorted((entry.path, entry.is_symlink()) for entry in listing)
     for path, is_link in entries:
         if is_link:
-            if whole or any(is_inside(os.path.realpath(path), tree) for tree in confinement.readable):
-                yield Symlink(os.readlink(path), path)
-        elif whole and path not in OVERLAID:
+            yield Symlink(os.readlink(path), path)
+        elif path not in OVERLAID:
             yield Bind(path, path, read_only="/" not in confinement.writable, optional=True)
     yield from (Dev(), Proc(), Tmpfs("/run"))
     for path in KEPT_IN_RUN:
@@ -225,11 +228,9 @@ def _plan_private(tmp: str) -> Iterator[Mount]:
     yield Bind(tmp, tmp, read_only=False)
 
 
-def _plan_trees(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
-    writable: dict[str, Mount] = {path: Bind(path, path, read_only=False) for path in confinement.writable}
-    if roots is not None:
-        writable = {mount.target: mount for mount in roots}
-    trees: dict[str, Mount] = {path: Bind(path, path) for path in confinement.readable} | writable
+def _plan_trees(confinement: Confinement, tmp: str) -> Iterator[Mount]:
+    trees = {path: Bind(path, path) for path in confinement.readable}
+    trees |= {path: Bind(path, path, read_only=False) for path in confinement.writable}
     for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
         real = os.path.realpath(prefix)
         if os.path.isdir(real) and is_inside(real, os.path.realpath("/tmp")):  # noqa: S108
@@ -245,7 +246,7 @@ def _plan_hidden(confinement: Confinement) -> Iterator[Mount]:
 
 
 def _plan_aliases(confinement: Confinement) -> Iterator[Mount]:
-    if "/" in confinement.readable and "/" not in confinement.writable:
+    if "/" not in confinement.writable:
         for alias, real in confinement.aliases:
             yield Bind(real, alias, optional=True)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import stat
 import subprocess
 import threading
@@ -25,7 +24,6 @@ from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
     Confinement,
     Protection,
-    ResourceLimits,
     TooWide,
     choose_maskable,
 )
@@ -37,10 +35,10 @@ from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import (
     DRAFTS,
+    HOME,
     CommandMount,
     DraftLayers,
     Hide,
-    Mount,
     plan_base_view,
     plan_draft_mounts,
     plan_narrow_view,
@@ -62,13 +60,11 @@ class NamespaceBoundary:
     namespaced = True
     hides_own = True
 
-    def __init__(self, confinement: Confinement, roots: Sequence[Mount] | None = None) -> None:
-        """``roots``: mounts in the place of the writable trees, as a draft has them."""
+    def __init__(self, confinement: Confinement) -> None:
         self._filtered = seccomp.is_supported()
         if not self._filtered:
             raise NoNamespaces("there is no table of system calls for this kind of machine", "x86_64 or arm64")
         self.confinement = confinement
-        self._roots = roots
         self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
         self._lock = threading.Lock()
         self._launchers: dict[tuple[bool, str], tuple[Launcher, list[tuple[int, int]]]] = {}
@@ -128,6 +124,8 @@ class NamespaceBoundary:
     ) -> subprocess.Popen[bytes]:
         """``draft``: the draft that the command sees in the place of the workspace."""
         given = redirect_temporary_files(how.get("env"), self.tmp)
+        if visible and HOME in visible and self.confinement.home:
+            given["XDG_CACHE_HOME"] = os.path.expanduser("~/.cache")
         require_program(args[0], given)
         level: Network = network or self.confinement.network
         agent = logins.agent if level == "on" and self._listens else ""
@@ -135,7 +133,7 @@ class NamespaceBoundary:
             given[AGENT] = agent
         start = Start(
             mounts=list(self._list_mounts(protection, logins, visible, draft)),
-            limits=_list_limits(self.confinement.limits),
+            limits=self.confinement.limits.list_set(),
             capabilities=self._capabilities,
             filter=self._filter(level, bool(agent)),
         )
@@ -167,7 +165,7 @@ class NamespaceBoundary:
             self._make_aliases()
             self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
             listen = self._make_listening_filter(own_network, agent)
-            view = plan_base_view(self.confinement, self.tmp, self._roots)
+            view = plan_base_view(self.confinement, self.tmp)
             launcher = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
             self._past.callback(launcher.close)  # an older one stays while its commands run
             if launcher.listener >= 0:
@@ -210,8 +208,7 @@ class NamespaceBoundary:
         yield from plan_protections(confinement, protection)
         for path in choose_maskable((*self._absent, *confinement.list_hidden(logins)), confinement.writable):
             yield Hide(path)
-        if confinement.drafts:
-            yield Hide(DRAFTS)
+        yield from (Hide(DRAFTS), Hide(HOME))
 
     def close(self) -> None:
         """End every command that still runs."""
@@ -224,16 +221,6 @@ def _get_identity(path: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
-
-
-def _list_limits(limits: ResourceLimits) -> list[tuple[int, int]]:
-    wanted = {
-        resource.RLIMIT_NPROC: limits.processes,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_AS: limits.memory_bytes,
-        resource.RLIMIT_CORE: limits.core_bytes,
-    }
-    return [(kind, most) for kind, most in wanted.items() if most is not None]
 
 
 def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str:

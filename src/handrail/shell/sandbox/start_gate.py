@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from handrail.shell.sandbox.confinement import ResourceLimits
 
@@ -48,30 +47,10 @@ class StartGate:
         self._ends = None
 
 
-def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> bool:
-    """Whether a command waits at a gate of its caller's already, which opens no sooner than the start is over.
-
-    That is a bash whose `BASH_ENV` names a pipe that is handed over: bash reads it to its end before anything else.
-    """
-    plain = os.path.basename(args[0]) == "bash" and len(args) > 1 and (args[1] == "-c" or args[1][:1] != "-")
-    if not plain or "POSIXLY_CORRECT" in env or "SHELLOPTS" in env:  # which make bash leave that file alone
-        return False
-    named = [fd for fd in pass_fds if env.get("BASH_ENV") == f"/proc/self/fd/{fd}"]
-    return bool(named) and stat.S_ISFIFO(os.fstat(named[0]).st_mode)
-
-
 def set_limits(pid: int, limits: ResourceLimits) -> None:
     """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
-    wanted = {
-        resource.RLIMIT_NPROC: limits.processes,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_AS: limits.memory_bytes,
-        resource.RLIMIT_CORE: limits.core_bytes,
-    }
     with contextlib.suppress(ProcessLookupError):  # it did not even get as far as the gate
-        for kind, most in wanted.items():
-            if most is None:
-                continue
+        for kind, most in limits.list_set():
             _, hard = resource.prlimit(pid, kind)
             if hard == resource.RLIM_INFINITY or hard > most:
                 resource.prlimit(pid, kind, (most, most))

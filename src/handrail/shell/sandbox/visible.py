@@ -41,9 +41,7 @@ def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ
         return os.path.dirname(real) == "/" or is_inside(home, real) or any(is_inside(root, real) for root in roots)
 
     named = [*_expand(listed, home, environ, is_wide), *_list_git_settings(home, environ)]
-    trees = [*roots, *named]
-    for prefix in (sys.prefix, sys.base_prefix):
-        trees += [prefix] if not is_wide(prefix) else []
+    trees = [*roots, *named, *(prefix for prefix in (sys.prefix, sys.base_prefix) if not is_wide(prefix))]
     followed = 0
     for entry in dict.fromkeys(environ.get("PATH", os.defpath).split(os.pathsep)):
         real = os.path.realpath(entry)
@@ -72,6 +70,19 @@ def list_looked_at(directory: str) -> list[str]:
         return []
     further = _read(os.path.join(top, ".git", "objects", "info", "alternates")).splitlines()
     return [top, *_list_repository(top), *(path for path in further if path.startswith("/"))]
+
+
+def list_named(paths: Iterable[str]) -> list[str]:
+    """Paths that a command names, each with the directory that it is in: a script reads the files beside it.
+
+    Not the home directory, nor one above it.
+    """
+    named = [
+        one
+        for path in map(os.path.realpath, paths)
+        for one in (path, path if os.path.isdir(path) else os.path.dirname(path))
+    ]
+    return [path for path in named if path.count("/") > 1 and not is_inside(os.path.expanduser("~"), path)]
 
 
 def _expand(

@@ -6,7 +6,6 @@ Both texts of the edit are completed alike with what the file has there, so that
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -15,15 +14,12 @@ from handrail.text.matching.fold import squeeze, squeeze_with_offsets
 from handrail.text.matching.merge import are_alike
 from handrail.text.matching.places import FileLines, LineMatch
 
-_SHORTEST = 4
 _MOST_PLACES = 10
 
 
 def match_parts(file: FileLines, old: str, new: str) -> list[LineMatch]:
     """Where a text without line breaks stands inside a line, typography and runs of blanks aside."""
     target = squeeze(old)
-    if len(target) < _SHORTEST:
-        return []
     matches: list[LineMatch] = []
     at = file.joined_keys.find(target)
     while at >= 0 and len(matches) < _MOST_PLACES:
@@ -77,13 +73,11 @@ def _restore_blank_lines(
     places: Sequence[int], old: Sequence[str], new: Sequence[str], filled: Sequence[int]
 ) -> LineMatch | None:
     """Both texts with the blank lines of the file; None where the edit changes lines beside one that differs."""
-    kept = _pair_lines(old, new)
+    kept = dict(_pair_lines(old, new))
     steps = list(pairwise(zip(filled, places, strict=False)))
-    wider = sum(after - number > place_after - place for (number, place), (after, place_after) in steps)
-    fresh = {*range(len(new))} - {*kept.values()}
-    if 2 * wider >= len(steps) and any(not new[j].strip() and (j - 1 in fresh or j + 1 in fresh) for j in fresh):
-        return None  # a blank line too many after many: are those between the new lines too many as well?
-    counts = Counter(map(squeeze, old))
+    is_wider = any(after - number > place_after - place for (number, place), (after, place_after) in steps)
+    if is_wider and not all(new[j].strip() for j in {*range(len(new))} - {*kept.values()}):
+        return None  # blank lines too many: are those between the new lines too many as well?
     whole_old, whole_new = [old[0]], list[str]()
     done = 0
     for (number, place), (after, place_after) in steps:
@@ -91,8 +85,6 @@ def _restore_blank_lines(
         whole_old += [""] * blank_here + [old[after]]
         if blank == blank_here:
             continue
-        if max(counts[squeeze(old[number])], counts[squeeze(old[after])]) > 1:
-            return None  # which of the lines that are alike has the blank line beside it?
         above, below = kept.get(number), kept.get(after)
         if above is None or below is None or below - above != after - number or any(new[above + 1 : below]):
             return None
@@ -101,18 +93,9 @@ def _restore_blank_lines(
     return LineMatch(places[0], whole_old, [*whole_new, *new[done:]])
 
 
-def _pair_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """The lines of the old text that are still there in the new one, or there in another version, from above and from
-    below: of lines that repeat themselves, no others are certain."""
-    last, other = len(old) - 1, len(new) - 1
-    from_below = {(last - i, other - j) for i, j in _pair_from_above(old[::-1], new[::-1])}
-    return dict(pair for pair in _pair_from_above(old, new) if pair in from_below)
-
-
-def _pair_from_above(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _pair_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The lines of the old text that are still there in the new one, or there in another version."""
     for code, i1, i2, j1, j2 in lines.get_opcodes([squeeze(row) for row in old], [squeeze(row) for row in new]):
-        if code != "equal" and i2 - i1 != j2 - j1:
-            continue
-        for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+        for i, j in zip(range(i1, i2), range(j1, j2), strict=False) if i2 - i1 == j2 - j1 else ():
             if code == "equal" or are_alike(old[i].strip(), new[j].strip()):
                 yield i, j

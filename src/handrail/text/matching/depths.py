@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from handrail.text.matching.budget import spend
 from handrail.text.matching.indentation import Unsure, get_filled, indent_of, measure
 
-_MOST_ROWS = 20_000
-"""More new lines than these are not judged."""
+_STEPS = 4
+"""Steps for a character of the new lines."""
 _EDGE = 400
 """Of a long line only the beginning and the end are looked at."""
 _NOTE = r"(?:\s+(?:#|//|/\*).*)?\s*$"
@@ -37,71 +38,65 @@ _ITEM = re.compile(r"\s*(?:[-*+] |-$|case\b|default\b|when\b|public:|private:|pr
 _KEYED_ITEM = re.compile(r"\s*- [\"']?[\w.-]+[\"']?:(?:\s|$)")
 _KEYED = re.compile(r"\s*[\"']?[\w.-]+[\"']?:(?:\s|$)")
 _COMMENT = re.compile(r"\s*(?:#(?:[\s#!:-]|$)|//|/\*|\*(?:\s|$|/)|--\s|;|<!--|%)")
-_FREE = re.compile(r"#\s*(?:if|ifdef|ifndef|else|elif|endif|define|include|undef|pragma)\b|\{[{%]|=begin|=end|<<")
 _HERE = re.compile(r"<<[-~<]?\s*[\"'\\]?([A-Za-z_]\w*)")
-_NO_QUOTE = re.compile(r"""\\.|'"'|"'"|\w'\w""")
-"""Marks that begin and end no string: escaped, quoted themselves, or inside of a word."""
-_FIRST_WORD = re.compile(r"\s*(\W?\w+)")
+_NO_QUOTE = re.compile(r"""\\.|'"'|"'"|\w'\w|\s(?:#|//)\s.*""")
+"""Marks that begin and end no string: escaped, quoted themselves, inside of a word, or in a comment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The line that was quoted without its full indentation, and the lines near it in the file."""
+    """Lines of the file of which the first was quoted without its full indentation, and those near them."""
 
     above: Sequence[str]
-    row: str
+    rows: Sequence[str]
     below: Sequence[str]
 
     @property
     def indent(self) -> str:
-        return indent_of(self.row)
+        return indent_of(self.rows[0])
 
 
 def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     """The rows of ``new`` as they belong in the file, the first one whole; raises `Unsure`.
 
-    ``quoted`` is the indentation that the model gave the line: the end of that of the file.
+    ``quoted`` is the indentation that the model gave the first line: the end of that of the file.
     """
+    spend(_STEPS * sum(map(len, new)))
     missing = around.indent.removesuffix(quoted)
-    as_file = bool(quoted) and indent_of(new[0]) == around.indent
-    if len(new) > _MOST_ROWS or (quoted and not as_file and indent_of(new[0]) != quoted):
-        raise Unsure
-    literal = list(new) if as_file else [missing + new[0], *new[1:]]
+    first, further = new[0], [row for row in around.rows[1:] if row.strip()]
+    if any(row.strip() == first.strip() and indent_of(row) != around.indent for row in further):
+        raise Unsure  # has that line lost its indentation too, or does it move?
+    as_file = indent_of(first) == around.indent
+    literal = [*new] if as_file or not first.strip() else [missing + first, *new[1:]]
     filled = [row for row in new[1:] if row.strip()]
-    if as_file or not filled:
+    if as_file or not filled or further:
         return literal
-    if any(map(_is_free, new)) or _has_here_document(new):
-        if quoted or not min(map(measure, filled)):
+    if any(map(_spans_lines, new)) or _has_here_document(new):
+        if not min(map(measure, filled)):
             raise Unsure
         return literal
     shifted = [missing + row if row.strip() else row for row in new]
-    below = [row for row in (get_filled(around.below),) if row and not find_misfits(around.above, [around.row, row])]
+    next_row = get_filled(around.below)
+    below = [next_row] if next_row and not find_misfits(around.above, [around.rows[0], next_row]) else []
     misfits = [find_misfits(around.above, [*rows, *below]) for rows in (literal, shifted)]
     sound = [rows for rows, odd in zip((literal, shifted), misfits, strict=True) if odd <= misfits[0] & misfits[1]]
     if not sound:
         raise Unsure
-    return sound[0] if len(sound) == 1 or _is_literal(around, quoted, filled) else shifted
+    rows = sound[0] if len(sound) == 1 or _is_literal(around, new) else shifted
+    if find_misfits((), rows) and not (rows is literal and any(map(indent_of, new))):
+        raise Unsure  # a block that is opened has no lines, however its lines are indented
+    return rows
 
 
-def _is_literal(around: Around, quoted: str, further: Sequence[str]) -> bool:
+def _is_literal(around: Around, new: Sequence[str]) -> bool:
     """Whether to keep further lines as they are, where the shifted ones fit as well; raises `Unsure`."""
-    least = min(map(indent_of, further), key=len)
-    if least == quoted and (quoted or measure(get_filled(around.below)) >= measure(around.row)):
+    least = min((indent_of(row) for row in new[1:] if row.strip()), key=len)
+    if not least and measure(get_filled(around.below)) >= measure(around.rows[0]):
         return False
-    if len(least) >= len(around.indent) or (least and not quoted):
-        return True
-    # What starts there starts nothing but parts of this file.
-    word = _get_first_word(next(row for row in further if indent_of(row) == least))
-    near = [row for row in (*around.above, around.row, *around.below) if _get_first_word(row) == word]
-    if quoted or not near or any(map(indent_of, near)):
+    start = next(at for at, row in enumerate(new) if at and row.strip() and indent_of(row) == least)
+    if not least and new[start - 1].strip():
         raise Unsure
-    return True
-
-
-def _get_first_word(row: str) -> str:
-    """The word that a line begins with, and the sign before it."""
-    match = _FIRST_WORD.match(row)
-    return match[1] if match else ""
+    return True  # indented like the file, or a part of its own, below a blank line
 
 
 def find_misfits(above: Sequence[str], rows: Sequence[str]) -> set[tuple[int, int]]:
@@ -116,14 +111,10 @@ def find_misfits(above: Sequence[str], rows: Sequence[str]) -> set[tuple[int, in
     return misfits
 
 
-def _is_free(row: str) -> bool:
-    """Whether a line may be at any depth: an instruction of a preprocessor, or text inside of a string."""
-    if _COMMENT.match(row):
-        return False
-    if _FREE.match(row) or any(row.count(mark) % 2 for mark in ('"""', "'''", "`")):
-        return True
-    plain = _NO_QUOTE.sub("", row).rstrip(" \t;)")
-    return plain.count('"') % 2 == 1 or (plain.endswith("'") and plain.count("'") % 2 == 1)
+def _spans_lines(row: str) -> bool:
+    """Whether a string may go on in the next line, where blanks count."""
+    plain = "" if _COMMENT.match(row) else _NO_QUOTE.sub("", row)
+    return any(plain.count(mark) % 2 for mark in "\"'`")
 
 
 def _has_here_document(new: Sequence[str]) -> bool:
@@ -159,8 +150,6 @@ def _fits(above: str, row: str, depths: Sequence[int]) -> bool:
     if must:
         return here == last and bool(_ITEM.match(row))
     if above.endswith("\\") and here < last:
-        return False
-    if _CONTINUES.match(row) and not _CONTINUES.match(above) and not _CLOSES.match(above):
         return False
     return here < last or not (_KEYED_ITEM.match(above) and _KEYED.match(row))
 

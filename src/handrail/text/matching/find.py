@@ -5,8 +5,7 @@ Matching levels, from strict to loose; the answer names the strictest level at w
     exact            the text as it is
     line_endings     line endings taken as equal
     trailing_blanks  blanks at line ends ignored
-    indentation      one consistent shift of the indentation
-    depth            indentation ignored: tabs for spaces, lost indentation
+    indentation      indentation ignored: a shift, tabs for spaces, lost indentation
     punctuation      typographic punctuation and spaces folded
     inner_blanks     runs of blanks taken as one
     words            one other word in a comment or a line of prose that the edit keeps
@@ -33,6 +32,7 @@ the lines, and as a part of a line. No level ignores a letter, a digit or an ope
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from bisect import bisect_right
@@ -49,37 +49,30 @@ from handrail.errors import (
     ManyMatches,
     NoMatch,
     NothingToChange,
-    Repetitive,
     TooManyPlaces,
     UnsureIndent,
 )
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
 from handrail.text.matching.budget import limit_work
-from handrail.text.matching.depths import Around, choose_rows, find_misfits
+from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest, number_rows
 from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
-from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
+from handrail.text.matching.places import FileLines
 
-_END = "(?>\r\n|\n|\r)"
 MOST_PLACES = 100_000
 """More places are counted, not collected."""
 Level = Literal["exact", "line_endings"]
 _NEAR = 400_000
 """How many characters on either side of a place may tell how deep its lines belong; of several, a part each."""
-_MOST_JUDGED = 1000
-"""Where a line of more places is replaced by several, none of them is judged."""
+_WORD = re.compile(r"\w+")
 _WORD_SHOWN = 60
 _UNDECODED = "\ufffd"
 _UNDECODED_SHOWN = 20
-_CERTAIN = 3
-"""Lines that are no chance if they stand together."""
 _MOST_COMPARED = 50_000_000
 """Characters that may be compared to see whether an edit was applied before."""
-_SHORTEST_LINE = 4
-"""Characters that a line must have to count as one that the edit removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +85,8 @@ class LiteralMatch:
 
 def find_spans(text: str, old: str) -> LiteralMatch:
     """Find ``old`` in ``text`` at the first level that has any place."""
-    if "\r" in old or "\n" not in old or "\r" not in text:
+    if ("\r" in old and old[0] != "\n") or "\n" not in old or "\r" not in text:
         spans = _find_exact(text, old)
-        if old.startswith("\n") and "\r" in text:  # half of a "\r\n" is no place
-            spans = tuple(span for span in spans if not text.startswith("\r\n", span[0] - 1))
         if spans or ("\r" not in text and "\r" not in old):
             return LiteralMatch("exact", spans)
     # An `old` that does not spell out "\r" is what a model was shown, where all line endings look alike: it is not
@@ -106,8 +97,7 @@ def find_spans(text: str, old: str) -> LiteralMatch:
 
 def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
     """Whether ``old`` is there a second time that overlaps with the first: "aba" in "ababa" is two places."""
-    again = text.find(old, span[0] + 1, span[1] + len(old) - 1)
-    return again >= 0 and not (old.startswith("\n") and text.startswith("\r\n", again - 1))
+    return text.find(old, span[0] + 1, span[1] + len(old) - 1) >= 0
 
 
 def quotes_lines(text: str, old: str) -> bool:
@@ -117,11 +107,9 @@ def quotes_lines(text: str, old: str) -> bool:
         return False
     start, end = spans[0]
     rows = lines.split(text[start:end])
-    if rows and start > 0 and text[start - 1] not in "\r\n":
-        rows = rows[1:]
-    if rows and end < len(text) and text[end - 1] not in "\r\n" and text[end] not in "\r\n":
-        rows = rows[:-1]
-    return any(row.strip() for row in rows)
+    first = start != lines.start_of_line(text, start)
+    last = bool(rows) and not lines.get_ending(rows[-1]) and bool(lines.strip_ending(text[end : end + 1]))
+    return any(row.strip() for row in rows[first : len(rows) - last])
 
 
 def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
@@ -135,9 +123,6 @@ def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
 
 def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
     """Search with every line ending taken as one character, and map the spans back."""
-    if not old.startswith("\n"):  # a pattern that begins with letters is found fast
-        pattern = re.compile(_END.join(map(re.escape, old.split("\n"))))
-        return tuple(match.span() for match in islice(pattern.finditer(text), MOST_PLACES + 1))
     pairs: list[int] = []
     start = text.find("\r\n")
     while start >= 0:
@@ -197,10 +182,10 @@ def plan_literal(
                 raise InsideWord(old=old, line=_count_line(text, start), word=_get_word(text, start, end))
             inside += 1
         place = _LiteralPlace.at(text, start, end, old, new, _NEAR // len(match.spans))
-        if place.is_cut and replace_all:
+        if place.is_cut and (replace_all or "\n" not in old.rstrip()):
             return None
         try:
-            one = place.replace_text() if prose and new and not place.is_cut else place.read()
+            one = place.read(prose)
         except Unsure:
             raise UnsureIndent(old=old, line=_count_line(text, start), indent=True, cut=True) from None
         splices.append(one.splice)
@@ -256,22 +241,20 @@ class _LiteralPlace:
         first = lines.to_feeds(self.old).partition("\n")[0]
         return bool(self.missing) and indent_of(first) != "" and bool(first.strip())
 
-    def read(self) -> _LiteralEdit:
+    def read(self, prose: bool) -> _LiteralEdit:
         if not self.new and self._deletes_lines():
             return self._delete_lines()
-        if self.is_cut:
-            return self._replace_cut()
-        if self.missing and not self.old[:1].isspace():
-            old, new = self._strip_ends()
-            if "\n" not in old and "\n" in new:
-                return self._add_further(old, new)
-            if "\n" in old:
-                return self._replace_first(old, new)
-        return self.replace_text()
-
-    def replace_text(self) -> _LiteralEdit:
-        """The new text as it is."""
-        return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+        old, new = self._strip_ends()
+        is_line = self.missing and old.strip() and (self.is_cut or "\n" in old + new)
+        if not is_line or (prose and self.new and not self.is_cut):
+            return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+        rows = self._place_rows(old, new)
+        line = _count_line(self.text, self.start)
+        remark = _CUT if self.is_cut else f"new lines indented like line {line}"
+        is_literal = "\n".join(rows)[len(self.missing) :] == new
+        end = self._find_body_end(old)
+        whole = keep_endings(self.text, self.begin, end, "\n".join(rows))
+        return _LiteralEdit(minimize(self.text, self.begin, end, whole), "" if is_literal else remark)
 
     def _deletes_lines(self) -> bool:
         """Whether whole lines go, and more of them than the place covers: their last end, or their indentation."""
@@ -300,71 +283,20 @@ class _LiteralPlace:
         *above, last = lines.split(self.text[self.start : self.end])[: old.count("\n") + 1]
         return self.start + sum(map(len, above)) + len(lines.strip_ending(last))
 
-    def _replace_first(self, old: str, new: str) -> _LiteralEdit:
-        """Lines of which the first is quoted without its indentation, and that goes."""
-        first, *further = old.split("\n")
-        row = new.partition("\n")[0]
-        if not row.strip():  # nothing is left that could be indented
-            whole = keep_endings(self.text, self.begin, self.end, self.new)
-            return _LiteralEdit(minimize(self.text, self.begin, self.end, whole), "indentation removed as well")
-        olds, news = ([one.strip() for one in text.split("\n")] for text in (old, new))
-        if olds.count(news[0]) > news.count(news[0]) - (news[0] != olds[0]) and any(
-            other.strip() == news[0] and indent_of(other) != self.missing for other in further
-        ):
-            raise Unsure  # has that line lost its indentation too, or does it move?
-        if not any(olds[1:]) and any(news[1:]):
-            rows, _ = self._place_rows(first, new.rstrip("\n"))
-            if "\n".join(rows)[len(self.missing) :] != new.rstrip("\n"):
-                raise Unsure
-        return self.replace_text()
-
-    def _add_further(self, old: str, new: str) -> _LiteralEdit:
-        """One line without its indentation, and several in its place."""
-        rows, _ = self._place_rows(old, new)
-        is_literal = "\n".join(rows)[len(self.missing) :] == new
-        if find_misfits((), rows) and not (is_literal and any(map(indent_of, rows[1:]))):
-            raise Unsure
-        if is_literal:
-            return self.replace_text()
-        line = _count_line(self.text, self.start)
-        return _LiteralEdit(self._replace(old, rows), f"new lines indented like line {line}")
-
-    def _replace_cut(self) -> _LiteralEdit:
-        """Lines of which the first is quoted with a part of its indentation."""
-        old, new = self._strip_ends()
-        if "\n" not in old:
-            rows, row = self._place_rows(old, new)
-            places = FileLines(self.text).find_windows([row])
-            if len(places) > 1:
-                raise ManyLoose(old=self.old, count=len(places), lines=[at + 1 for at in places[:10]])
-            return _LiteralEdit(self._replace(old, rows), _CUT)
-        # The further lines are as the file has them, so only the first one can have lost something.
-        rows = new.split("\n")
-        first, whole = indent_of(rows[0]), self.missing + indent_of(old)
-        if not rows[0].strip() or first not in (indent_of(old), whole):
-            raise Unsure
-        rows[0] = rows[0] if first == whole else self.missing + rows[0]
-        return _LiteralEdit(self._replace(old, rows), _CUT)
-
-    def _place_rows(self, old: str, new: str) -> tuple[list[str], str]:
-        """The new rows as they belong in the file, for one line of it; and that line."""
-        if self.near < _NEAR // _MOST_JUDGED:
-            raise Unsure
+    def _place_rows(self, old: str, new: str) -> list[str]:
+        """The new rows as they belong in the file, the first one whole."""
         end = self._find_body_end(old)
         stop = lines.end_of_line(self.text, end)
         tail = lines.strip_ending(self.text[end:stop])
         above = lines.to_feeds(self.text[max(0, self.begin - self.near) : self.begin]).split("\n")
         below = lines.to_feeds(self.text[stop : stop + self.near]).split("\n")
-        around = Around(above[1 if self.begin > self.near else 0 : -1], self.missing + old + tail, below)
+        ours = (self.missing + old + tail).split("\n")
+        around = Around(above[1 if self.begin > self.near else 0 : -1], ours, below)
         rows = new.split("\n")
         rows[-1] += tail
         placed = choose_rows(around, indent_of(old), rows)
         placed[-1] = placed[-1][: len(placed[-1]) - len(tail)]
-        return placed, around.row
-
-    def _replace(self, old: str, rows: Sequence[str]) -> Splice | None:
-        end = self._find_body_end(old)
-        return minimize(self.text, self.begin, end, keep_endings(self.text, self.begin, end, "\n".join(rows)))
+        return placed
 
 
 def _cuts_word(text: str, span: tuple[int, int]) -> bool:
@@ -378,12 +310,8 @@ def _count_line(text: str, position: int) -> int:
 def _get_word(text: str, start: int, end: int) -> str:
     """The whole word that the place parts."""
     at = end if lines.cuts_word(text, end) else start
-    first = last = at
-    while first and at - first < _WORD_SHOWN and lines.is_of_word(text[first - 1]):
-        first -= 1
-    while last < len(text) and last - at < _WORD_SHOWN and lines.is_of_word(text[last]):
-        last += 1
-    return text[first:last]
+    near = max(0, at - _WORD_SHOWN)
+    return next(word[0] for word in _WORD.finditer(text, near, at + _WORD_SHOWN) if word.end() >= at)
 
 
 EXACT, TRIMMED, FORGIVING = "exact", "trimmed", "forgiving"
@@ -443,20 +371,23 @@ def _plan_edit(
     as_written = matching != FORGIVING or not old.strip()
     plan = None
     if match:
-        plan = (
-            plan_as_written(text, match, old, new)
-            if as_written
-            else plan_literal(text, match, old, new, replace_all, prose)
-        )
+        is_small = len(match.spans) == 1 and "\n" not in old + new  # nothing here can take long
+        with contextlib.nullcontext() if is_small else limit_work(cancel):
+            plan = (
+                plan_as_written(text, match, old, new)
+                if as_written
+                else plan_literal(text, match, old, new, replace_all, prose)
+            )
     file = None
     if plan is None and matching == TRIMMED:
-        plan = _plan_trimmed(text, old, new) or _plan_by_lines(text, old, new)
-    elif plan is None and matching == FORGIVING:
+        plan = _plan_trimmed(text, old, new)
+    if plan is None and matching != EXACT:
+        file = FileLines(text, known=known) if matching == FORGIVING else FileLines(text, key=str.strip)
+        search = LooseSearch(file, replace_all, prose)
         try:
             with limit_work(cancel):
-                file = FileLines(text, known=known)
-                plan = LooseSearch(file, replace_all, prose).run(old, new)
-        except (ManyLoose, Repetitive, UnsureIndent) as error:
+                plan = search.run(old, new) if matching == FORGIVING else search.run_on_lines(old, new)
+        except (ManyLoose, UnsureIndent) as error:
             error.facts.setdefault("old", old)
             raise
         if match and (plan is None or plan.places < len(match.spans)):
@@ -466,7 +397,7 @@ def _plan_edit(
         if matching == FORGIVING and (applied := find_applied_instead(text, old, new)):
             raise AlreadyApplied(line=applied)
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
-        nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file else {}
+        nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file and matching == FORGIVING else {}
         raise NoMatch(old=old, longer=longer, **nearest)
     if not plan.splices:
         raise NothingToChange(old=old)
@@ -486,23 +417,6 @@ def _plan_trimmed(text: str, old: str, new: str) -> EditPlan | None:
         return None
     splice = minimize(text, start, end, keep_endings(text, start, end, new.strip()))
     return EditPlan("trimmed", (), (splice,) if splice else ())
-
-
-def _plan_by_lines(text: str, old: str, new: str) -> EditPlan | None:
-    """Match line by line, without the blanks around each line."""
-    file = FileLines(text, key=str.strip)
-    edges = BlankEdges(*split_rows(lines.to_feeds(old), lines.to_feeds(new)))
-    places = file.find_windows(edges.old)
-    if len(places) > 1:
-        raise ManyLoose(old=old, count=len(places), lines=[at + 1 for at in places[:10]])
-    if not places:
-        return None
-    place = LineMatch(places[0], edges.old, edges.new)
-    try:
-        splice = file.splice(place)
-    except Unsure:
-        raise UnsureIndent(old=old, line=place.at + 1, indent=True) from None
-    return EditPlan(find_level(file.bodies[slice(*place.span)], edges.old), (), (splice,) if splice else ())
 
 
 def refuse_garbled(text: str, old: str, new: str) -> None:
@@ -563,11 +477,6 @@ def find_applied_instead(text: str, old: str, new: str) -> int | None:
     place = next(places, None)
     if place is None or next(places, None) is not None:
         return None
-    kept = {row.strip() for row in others if row.strip()}
-    removed = {row.strip() for row in rows} - kept
-    removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
-    if len(kept) < _CERTAIN and not removed.isdisjoint(row.strip() for row in text.split("\n")):
-        return None  # some are there still
     above, below = text[:place].rstrip().rpartition("\n")[2], text[place + len(new) :].lstrip().partition("\n")[0]
     for edge, beside in ((0, above), (-1, below)):
         if rows[edge].strip() != others[edge].strip() and rows[edge].strip() == beside.strip():

@@ -56,7 +56,6 @@ CONTROL_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f"
 """Control characters that count as blanks for Python's `str.split`."""
 _NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
 _LEAD = " \t" + ODD_BLANKS + ZERO_WIDTH
-_BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 
 
 def fold(text: str) -> str:
@@ -75,11 +74,6 @@ def drop_lead_of_no_width(text: str) -> str:
 def squeeze(text: str) -> str:
     """Folded, without blanks at the ends, and with every run of blanks as one space; a line separator is no blank."""
     return " ".join((text if text.isascii() else fold(text).translate(_NO_BLANK)).split())
-
-
-def remove_blanks(text: str) -> str:
-    """Without any blanks and characters of no width."""
-    return "".join(text.translate(_BLANKS).split())
 
 
 def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:

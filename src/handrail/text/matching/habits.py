@@ -42,6 +42,9 @@ class Habit:
     """Whether lines that the model adds may come without it."""
 
 
+_FENCES = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+
+
 def _remove(pattern: Pattern, text: str) -> str:
     return pattern.sub("", text)
 
@@ -107,8 +110,6 @@ def _read_ends(pattern: Pattern, text: str) -> str:
 
 def _show_ends(pattern: Pattern, bare: str, sent: str) -> str:
     sign = pattern.findall(sent)[0]
-    if any(map(_TAB_SIGNS.match, bare.split("\n"))):
-        return ""  # what shows line ends shows tabs as well
     return bare.replace("\n", sign + "\n").removesuffix("\n" if sent.endswith(sign) else "")
 
 
@@ -167,16 +168,12 @@ def _escape_twice(_: Pattern, bare: str, sent: str) -> str:
     return _escape(_JSON, _escape(_JSON, bare.removesuffix(close), ""), "") + close
 
 
-def _compose(_: Pattern, text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
 def _decompose(_: Pattern, text: str) -> str:
     return unicodedata.normalize("NFD", text)
 
 
-def _recompose(_: Pattern, bare: str, sent: str) -> str:
-    return sent if _decompose(_, bare) == _decompose(_, sent) else bare
+def _recompose(_: Pattern, bare: str, _sent: str) -> str:
+    return unicodedata.normalize("NFC", bare)
 
 
 def _rows(*marks: str) -> tuple[Pattern, ...]:
@@ -212,7 +209,6 @@ HABITS = (
     Habit("signs for line ends", _rows(r"(?:\^M|\\r|[␍$↵¶⏎␊])$"), _read_ends, _show_ends),
     Habit("entities", _rows(_ENTITY), _decode_entities, _spell_entities),
     Habit("code points", _rows(_POINT), _decode_points, _spell_points),
-    Habit("composed characters", _FOREIGN, _compose, _recompose),
     Habit("combining characters", _FOREIGN, _decompose, _recompose),
     Habit("escaped slashes", _rows(r"\\(/)"), _unescape, _escape),
     Habit("escapes, twice", _rows(r"\\\\[ntr]|\\\\\\\""), _unescape_twice, _escape_twice),
@@ -221,7 +217,6 @@ HABITS = (
     Habit("escaped quotes", _rows(r"\\([\"'`])"), _unescape, _escape),
 )  # fmt: skip
 
-HABIT_NAMES = frozenset(habit.name for habit in HABITS)
 OF_PARTS = frozenset(
     ["", *(habit.name for habit in HABITS if habit.undo not in (_remove, _unwrap, _read_blanks, _read_ends))]
 )
@@ -241,7 +236,7 @@ def list_variants(old: str, new: str) -> Iterator[Variant]:
             if bare == old or not bare.strip() or habit.spoil(pattern, bare, old) != old:
                 continue
             for fresh in _choose_new(habit, pattern, (old, bare), new):
-                if (bare, fresh) not in seen:
+                if bare != fresh and (bare, fresh) not in seen:
                     seen.add((bare, fresh))
                     yield Variant(habit.name, bare, fresh)
 
@@ -252,8 +247,10 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     undone = habit.undo(pattern, new)
     if new and olds[1].endswith("\n\n") and not undone.endswith("\n\n"):
         return []  # is the blank line at the end the habit's, or one that the edit removes?
+    if habit.spoil is _wrap and _FENCES.search(olds[1]) and not _FENCES.search(undone):
+        return []  # which of the two fences has the new text lost?
     if undone == new:
-        return [] if habit.spoil is _wrap and new.lstrip()[:3] == olds[0].lstrip()[:3] else [new]
+        return [] if habit.spoil is _wrap and olds[0].lstrip()[:3] in new else [new]
     rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
     untouched, mended = not rows.isdisjoint(bare - old), not bare.isdisjoint(others - rows)
     if untouched and not (mended and habit.added_lines_lack_it):
@@ -264,18 +261,9 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     sent = set(olds[0].split("\n"))
     if habit.spoil is _sign and any(row[:1] in (" ", "-") and row not in sent for row in new.split("\n")):
         return []  # what is context or removed in one text is so in both
-    if new.isascii() and olds[1].isascii() and not undone.isascii():
-        return []  # this may be spelled so in the file
     return [] if _tears_string(undone) and not _tears_string(olds[1]) else [undone]
 
 
 def _tears_string(text: str) -> bool:
     """Whether a string begins in one line and ends in another."""
     return any((row.count('"') - row.count('\\"') - row.count('"""')) % 2 for row in text.split("\n"))
-
-
-def find_spelled(text: str) -> set[str]:
-    """The characters of a text that are written as entities or code points, as they are written."""
-    return {
-        match[0] for habit in HABITS if "spell" in habit.spoil.__name__ for match in habit.patterns[0].finditer(text)
-    }

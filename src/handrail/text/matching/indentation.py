@@ -30,10 +30,6 @@ class MixedTypography(Unsure):
     """Some typographic characters of the old text stand for plain ones of the file, and some for themselves."""
 
 
-class TooRepetitive(Unsure):
-    """Texts repeat themselves so often that comparing them would take too many steps."""
-
-
 def indent_of(line: str) -> str:
     match = _INDENT.match(line)
     assert match
@@ -72,8 +68,6 @@ def map_indents(pairs: Pairs, new: Collection[str], file: Sequence[str]) -> dict
     all these lines are at one depth, only a shift that leads to levels one unit of the ``file`` apart is right.
     """
     known = dict(pairs)
-    if len(known) == 1 and any(len(a) > len(b) and b in new for a, b in pairs):
-        raise Unsure  # the one line that was quoted is too deep, and a new line is where the file has it
     results: list[dict[str, str]] = []
     for explanation in _explain(pairs):
         images = ((indent, explanation(indent)) for indent in new)

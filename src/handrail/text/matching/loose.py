@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from handrail.errors import ManyLoose, Repetitive, UnsureIndent
+from handrail.errors import ManyLoose, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
 from handrail.text.matching.fold import CONTROL_BLANKS, drop_lead_of_no_width
-from handrail.text.matching.habits import HABIT_NAMES, OF_PARTS, Variant, find_spelled, list_variants
-from handrail.text.matching.indentation import MixedTypography, TooRepetitive, Unsure
+from handrail.text.matching.habits import OF_PARTS, Variant, list_variants
+from handrail.text.matching.indentation import MixedTypography, Unsure
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
@@ -37,6 +37,8 @@ _COMMENT = re.compile(
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
+_PICTURES = frozenset(map(chr, range(0x2400, 0x2427)))
+"""Of control characters."""
 _ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
 """A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
 _NEGATIONS = {"not", "no", "never", "none", "nor", "without", "cannot"}
@@ -87,18 +89,20 @@ class LooseSearch:
         for find in finders:
             for group in groups:
                 matches = [one for variant in group if (one := find(variant))]
-                if matches and find == self._match_whole and group is not groups[0]:
-                    # What looks like a habit may be the file's own: then the text as it is stands there too.
-                    matches += [one for variant in groups[0] if (one := self._match_trimmed(variant))]
                 if any(one.fits for one in matches):
-                    return self._make_plan(matches, plain, "words" if find == self._match_but_one_word else "")
+                    return self._make_plan(matches, "words" if find == self._match_but_one_word else "")
         return None
+
+    def run_on_lines(self, old: str, new: str) -> EditPlan | None:
+        """Plan the edit by whole lines without the blank ones at its edges, and try nothing else."""
+        matches = self._match_trimmed(Variant("", lines.to_feeds(old), lines.to_feeds(new)))
+        return self._make_plan([replace(matches, names=())], "") if matches else None
 
     def _match_whole(self, variant: Variant) -> _VariantMatches | None:
         old, new = _split(variant)
-        places = self._file.find_windows(old)
-        if len(places) == 1 and not self._choose:
-            places = self._require_unique(places, old, new)
+        places, bare = self._file.find_windows(old), BlankEdges(old, new).old
+        if len(places) == 1 and not self._choose and len(others := self._file.find_windows(bare)) > 1:
+            places = others  # only blank lines at its edges make it unique
         return self._collect(variant, [[LineMatch(at, old, new)] for at in places])
 
     def _collect(
@@ -106,29 +110,16 @@ class LooseSearch:
     ) -> _VariantMatches | None:
         return _VariantMatches(tuple(filter(None, (variant.name, name))), places, fits) if places else None
 
-    def _require_unique(self, places: list[int], old: Sequence[str], new: Sequence[str]) -> list[int]:
-        """A match that only blank lines at its edges make the only one is not; a worse one does not count beside one
-        that is nearly by the letter."""
-        bare = BlankEdges(old, new).old
-        others = self._file.find_windows(bare)
-        if find_level(self._file.bodies[places[0] :][: len(old)], old) in _NEARLY:
-            others = [at for at in others if find_level(self._file.bodies[at:][: len(bare)], bare) in _NEARLY]
-        return others if len(others) > 1 else places
-
     def _match_trimmed(self, variant: Variant) -> _VariantMatches | None:
         """Without the blank lines at the edges: those between the other lines may be too many as well, then."""
         old, new = _split(variant)
         edges = BlankEdges(old, new)
         places = self._file.find_windows(edges.old)
         fits = len(places) != 1 or self._fits(edges, places[0], places[0] + len(edges.old))
-        if fits and len(places) == 1 and len(edges.old) < len(old) and not all(map(str.strip, edges.old)):
-            fits = len(match_but_blank_lines(self._file, edges.old, edges.new)) == 1
         return self._collect(variant, [[LineMatch(at, edges.old, edges.new)] for at in places], "blank edges", fits)
 
     def _fits(self, edges: BlankEdges, at: int, end: int) -> bool:
         """Whether blank lines that only one text has at an edge are nothing to the file there."""
-        if edges.unsure:
-            return False
         above, below = self._file.keys[max(0, at - 1) : at], self._file.keys[end : end + 1]
         return not (edges.head and above == [""]) and not (edges.tail and below == [""])
 
@@ -204,7 +195,7 @@ class LooseSearch:
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
         return not self._prose or fences % 2 == 0  # what is in a fence is code
 
-    def _make_plan(self, matches: Sequence[_VariantMatches], sent: Variant, level: str) -> EditPlan | None:
+    def _make_plan(self, matches: Sequence[_VariantMatches], level: str) -> EditPlan | None:
         if self._choose:
             matches = self._choose_strictest(matches, self._choose)
         starts = _list_starts(matches)
@@ -218,23 +209,20 @@ class LooseSearch:
         levels = [self._find_loosest(one.places) for one in matches]
         strictest = min(levels, key=LOOSE_LEVELS.index)
         names = sorted({name for one in matches for name in one.names})
-        if not all(one.fits for one in matches):
-            raise UnsureIndent(line=starts[0] + 1, readings=names)
         plans = {tuple(self._compute_splices(one, starts[0] + 1)) for one in matches}
         if len(plans) > 1:
             raise UnsureIndent(line=starts[0] + 1, readings=names)
         splices = plans.pop()
-        if self._brings_habit(splices, sent, matches):
+        pictures = _PICTURES.intersection("".join(one.new for one in splices))
+        if any(_adds_signs(part) for one in matches for place in one.places for part in place) or any(
+            char not in self._file.text for char in pictures
+        ):
             raise UnsureIndent(line=starts[0] + 1, readings=names, quotes=not names)
         return EditPlan(level or strictest, matches[levels.index(strictest)].names, splices, len(starts))
 
     def _choose_strictest(self, matches: Sequence[_VariantMatches], choose: Choose) -> list[_VariantMatches]:
-        """The places of a hunk at the first level that has any which can be meant; blanks inside a line count. A habit
-        is undone only where no looser place is left."""
-        everywhere = choose(_list_starts(matches))
-        if len(everywhere) > 1 and any(one.names and one.names[0] in HABIT_NAMES for one in matches):
-            raise self._report_ambiguous(everywhere)
-        for levels in (["line_endings"], ["trailing_blanks"], ["indentation", "depth"], ["punctuation"]):
+        """The places of a hunk at the first level that has any which can be meant; blanks inside a line count."""
+        for levels in (["line_endings"], ["trailing_blanks"], ["indentation"], ["punctuation"]):
             kept = [[parts for parts in one.places if self._find_loosest([parts]) in levels] for one in matches]
             there = [replace(one, places=places) for one, places in zip(matches, kept, strict=True)]
             starts = choose(_list_starts(there))
@@ -242,23 +230,6 @@ class LooseSearch:
             if starts:
                 return [replace(one, places=places) for one, places in zip(there, kept, strict=True) if places]
         return []
-
-    def _brings_habit(self, splices: Sequence[Splice], sent: Variant, matches: Sequence[_VariantMatches]) -> bool:
-        """Whether a part of what a habit strews would come into the file: a sign that the old text has and the file
-        lacks, the sign of a diff, or a fence beside one of the file's own."""
-        fresh = "".join(one.new for one in splices)
-        foreign = {char for char in sent.old if _is_odd(char)} | find_spelled(sent.old)
-        foreign |= {char for char in sent.new if "\u2400" <= char <= "\u2426"}  # pictures of control characters
-        if any(part in fresh and part not in self._file.text for part in foreign):
-            return True
-        parts = [part for one in matches for place in one.places for part in place]
-        known = {row.strip() for part in parts for row in part.old}
-        if any(_ADDED.match(row) and row.strip() not in known for part in parts for row in part.new):
-            return True
-        if any(map(_loses_fence, parts)):
-            return True
-        around = [row for part in parts for row in self._file.bodies[max(0, part.at - 1) : part.span[1] + 1]]
-        return any("code fence" in one.names for one in matches) and any(map(_FENCE.match, around))
 
     def _find_loosest(self, places: Sequence[Sequence[LineMatch]]) -> str:
         """Return the strictest level at which all of these places match."""
@@ -270,8 +241,6 @@ class LooseSearch:
         try:
             for parts in matches.places:
                 yield from filter(None, map(self._file.splice, parts))
-        except TooRepetitive:
-            raise Repetitive(line=line) from None
         except Unsure as error:
             quotes = isinstance(error, MixedTypography)
             raise UnsureIndent(line=line, indent=not quotes, quotes=quotes) from None
@@ -284,22 +253,15 @@ def _list_starts(matches: Sequence[_VariantMatches]) -> list[int]:
     return sorted({parts[0].at for one in matches for parts in one.places})
 
 
-def _loses_fence(place: LineMatch) -> bool:
-    """Whether the old text is between fences that the file has there, and the new one has none."""
-    rows = [row for row in place.old if row.strip()]
-    return bool(rows and _FENCE.match(rows[0]) and _FENCE.match(rows[-1]) and place.new) and not any(
-        map(_FENCE.match, place.new)
-    )
+def _adds_signs(place: LineMatch) -> bool:
+    """Whether a new line begins with the sign of a diff, which would come into the file."""
+    known = {row.strip() for row in place.old}
+    return any(_ADDED.match(row) and row.strip() not in known for row in place.new)
 
 
 def _split(variant: Variant) -> tuple[list[str], list[str]]:
     old, new = split_rows(variant.old, variant.new)
     return [drop_lead_of_no_width(row) for row in old], [drop_lead_of_no_width(row) for row in new]
-
-
-def _is_odd(char: str) -> bool:
-    """Whether a character is no letter, digit or blank, and not one of those on every keyboard."""
-    return not (char.isascii() and char.isprintable()) and not char.isalnum() and not char.isspace()
 
 
 def _do_overlap(places: Sequence[Sequence[LineMatch]]) -> bool:

@@ -8,10 +8,10 @@ dashes and spaces.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+
+from rapidfuzz import fuzz
 
 from handrail.text import lines
 from handrail.text.matching.depths import find_misfits
@@ -20,15 +20,12 @@ from handrail.text.matching.fold import (
     find_plain_forms,
     fold,
     fold_some,
-    remove_blanks,
     squeeze,
     squeeze_with_offsets,
 )
 from handrail.text.matching.indentation import (
     MixedTypography,
-    TooRepetitive,
     Unsure,
-    get_filled,
     get_plain_indent,
     indent_of,
     is_explained,
@@ -39,9 +36,7 @@ _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
 _RUN = re.compile(r"(?<=\S)(?: {2,}|\t)(?=[^\s#/])")
 """Blanks between words; those before a comment are no slip."""
-_ALIKE = 0.5
-_MOST_PAIRS = 60_000
-"""Pairs of equal lines or words that a comparison may have."""
+_ALIKE = 50
 _MOST_CHARS = 1000
 """Characters of two lines that are compared letter by letter."""
 _QUOTES = ("'", '"')
@@ -70,36 +65,27 @@ def merge(
     file's, if there are more than these.
     """
     file = find_block(above, ours, below)
-    kinds = [{*"".join(map(indent_of, rows))} for rows in (new, file)] if evidence else [set(), set()]
-    if kinds[1] and not kinds[0] <= kinds[1]:
-        raise Unsure  # the lines that were left out may be indented in another way
     if not evidence and any(map(str.strip, ours)):
         old, new = _complete_first_lines(ours, old, new)
-    # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     pairs = evidence or list(zip(old, ours, strict=True))
-    aligned = _align(old, new, list(ours) != list(old))
-    beside = get_filled(above[::-1]), get_filled(below)
-    ways = [_Merge(ours, old, new, file, way, pairs, beside).run() for way in aligned]
-    texts = [[ours[row.at] if row.text is None else row.text for row in rows] for rows in ways]
-    if any(other != texts[0] for other in texts[1:]):
+    # Of lines that are alike to the model, but not in the file, which are kept? Seen from above and from below, the
+    # same lines must be.
+    keys = [squeeze(row) for row in old], [squeeze(row) for row in new]
+    ways = _get_codes(*keys), _flip(_get_codes(*(side[::-1] for side in keys)), len(old), len(new))
+    rows, others = (_Merge(ours, old, new, file, way, pairs).run() for way in ways)
+    if _list_texts(rows, ours) != _list_texts(others, ours) or _is_implausible(rows, ours, pairs, above):
         raise Unsure
-    if _is_implausible(ways[0], texts[0], ours, pairs, above):
-        raise Unsure
-    return ways[0]
+    return rows
+
+
+def _list_texts(rows: Sequence[MergedRow], ours: Sequence[str]) -> list[str]:
+    return [ours[row.at] if row.text is None else row.text for row in rows]
 
 
 def _is_implausible(
-    rows: Sequence[MergedRow],
-    texts: Sequence[str],
-    ours: Sequence[str],
-    pairs: Sequence[tuple[str, str]],
-    above: Sequence[str],
+    rows: Sequence[MergedRow], ours: Sequence[str], pairs: Sequence[tuple[str, str]], above: Sequence[str]
 ) -> bool:
     """Whether a line is at a depth its neighbours rule out, and no shift of several lines shows that it is right."""
-    head = [get_filled(above[::-1])]
-    first, was = ([*head, get_filled(side)] for side in (texts, ours))
-    if first != was and find_misfits(above, first) and not find_misfits(above, was):
-        return True
     indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
     is_shown = len(indents) > 1 and any(a for a, _ in indents)
     if all(a == b for a, b in indents) or (is_shown and is_explained(indents)):
@@ -107,7 +93,8 @@ def _is_implausible(
     replaced = [row for row in rows if row.text is not None]
     if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
         return False  # each line is as deep as the one that it replaces
-    return any(rows[number].text is not None for pair in find_misfits(above, texts) for number in pair)
+    misfits = find_misfits(above, _list_texts(rows, ours))
+    return any(rows[number].text is not None for pair in misfits for number in pair)
 
 
 def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:
@@ -135,7 +122,7 @@ def _complete_first_lines(
     is_cut = there.endswith(theirs) or theirs.endswith(there)
     if not is_cut or theirs in (there, known.get(there, theirs)) or not is_explained([*pairs, (known[there], there)]):
         return old, new
-    if not new or not old[0].strip() or not new[0].strip() or not any(map(indent_of, new[1:])):
+    if not new or not new[0].strip():
         return old, new
     first = new[0].strip()
     if get_plain_indent(new[0]) != theirs or (
@@ -145,51 +132,18 @@ def _complete_first_lines(
     return [known[there] + old[0].lstrip(), *old[1:]], [known[there] + new[0].lstrip(), *new[1:]]
 
 
-def _flip(codes: Sequence[Code], old: int, new: int) -> list[Code]:
-    """The codes of texts that were turned upside down, for the texts as they are."""
-    return [(code, old - i2, old - i1, new - j2, new - j1) for code, i1, i2, j1, j2 in reversed(codes)]
-
-
-def _align(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[Code]]:
-    """The lines that stay, by the letter or without regard to blanks, seen from above or from below: what keeps most.
-    The first way is by the letter and from above, where that is as good."""
-    texts = (old, new), ([squeeze(row) for row in old], [squeeze(row) for row in new])
-    ways = [_get_codes(*pair) for pair in texts]
-    if all_ways:
-        ways += [_flip(_get_codes(a[::-1], b[::-1]), len(a), len(b)) for a, b in texts]
-    most = max(len(_pair_kept(way)) for way in ways)
-    different: dict[tuple[tuple[int, int], ...], list[Code]] = {}
-    for way in ways:
-        if len(_pair_kept(way)) == most:
-            different.setdefault(tuple(_pair_kept(way)), way)
-    return list(different.values())
-
-
 def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
-    """`SequenceMatcher`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
+    """`difflib`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
     head, tail = lines.count_equal_edges(old, new)
-    middle = _compare(old[head : len(old) - tail], new[head : len(new) - tail])
+    middle = lines.get_opcodes(old[head : len(old) - tail], new[head : len(new) - tail])
     codes = [(code, i1 + head, i2 + head, j1 + head, j2 + head) for code, i1, i2, j1, j2 in middle]
     edges = [("equal", 0, head, 0, head)], [("equal", len(old) - tail, len(old), len(new) - tail, len(new))]
     return [*edges[0], *codes, *edges[1]]
 
 
-def _compare(old: Sequence[str], new: Sequence[str]) -> list[Code]:
-    """`SequenceMatcher`'s codes, for long texts between the parts that are there once; raises `TooRepetitive`.
-
-    It visits every pair of equal parts, once for each stretch that it finds.
-    """
-    if len(old) + len(new) > lines.COMPARED:
-        codes = lines.get_opcodes(old, new)
-        for _, i1, i2, j1, j2 in codes:
-            is_long = i2 - i1 + j2 - j1 > lines.COMPARED and old[i1:i2] != new[j1:j2]
-            if is_long and not {*old[i1:i2]}.isdisjoint(new[j1:j2]):
-                raise TooRepetitive
-        return codes
-    here, there = Counter(old), Counter(new)
-    if sum(count * there[part] for part, count in here.items()) > _MOST_PAIRS:
-        raise TooRepetitive
-    return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+def _flip(codes: Sequence[Code], old: int, new: int) -> list[Code]:
+    """The codes of texts that were turned upside down, for the texts as they are."""
+    return [(code, old - i2, old - i1, new - j2, new - j1) for code, i1, i2, j1, j2 in reversed(codes)]
 
 
 def _pair_kept(codes: Sequence[Code]) -> list[tuple[int, int]]:
@@ -208,143 +162,88 @@ class _Merge:
         file: Sequence[str],
         codes: Sequence[Code],
         pairs: Sequence[tuple[str, str]],
-        beside: tuple[str, str],
     ) -> None:
-        self._rows = [beside[0], *ours, beside[1]]
-        """The lines of the file with those above and below them."""
-        self._ours, self._old, self._new, self._codes = ours, old, new, codes
+        self._ours, self._old, self._new = ours, old, new
         self._style = _ModelStyle(pairs)
         indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
         self._same = all(a == b for a, b in indents)
-        self._flat = not any(a for a, _ in indents) and len({b for _, b in indents}) > 1
-        """All indentation was lost, though the file has several depths."""
         kept = [(i, j) for i, j in _pair_kept(codes) if new[j].strip()]
-        if self._same and kept and self._moves_all(kept):
-            raise Unsure
-        leads = [{*"".join(map(indent_of, rows))} for rows in (new, old)]
-        if leads[0] - leads[1] - {*" \t"}:
-            raise Unsure  # how many blanks does an odd one stand for?
-        as_file = True if self._same else self._is_indented_as_file(indents, kept)
-        wanted = {*self._list_new_indents(all_changed=as_file is None)}
-        literal = {indent: indent for indent in wanted}
-        self._map = literal if as_file else self._map_indents(indents, wanted, file)
-        if as_file is None and self._map != literal:
-            raise Unsure
-        foreign = {*"".join(self._map.values())}.difference(*(b for _, b in indents))
-        if not self._same and foreign and foreign.difference(*map(indent_of, file)):
-            raise Unsure  # the file is indented in another way
-        self._as_file = bool(as_file)
+        if self._same and kept and all(indent_of(new[j]) != indent_of(ours[i]) for i, j in kept):
+            raise Unsure  # every kept line is at another depth, which may be a slip
+        self._as_file = self._same or self._is_indented_as_file(indents, kept)
+        self._rows = list(self._pair_rows(codes))
+        wanted = {
+            get_plain_indent(new[j])
+            for j, i, is_paired in self._rows
+            if new[j].strip() and not (is_paired and get_plain_indent(new[j]) == get_plain_indent(old[i]))
+        }
+        self._map = map_indents(indents, wanted, file) if wanted and not self._as_file else {}
 
-    def _map_indents(self, indents: Sequence[tuple[str, str]], wanted: set[str], file: Sequence[str]) -> dict[str, str]:
-        return {} if self._flat or not wanted else map_indents(indents, wanted, file)
-
-    def _moves_all(self, kept: Sequence[tuple[int, int]]) -> bool:
-        """Whether every kept line is at another depth, and lines come or go: the depth may be a slip, then."""
-        sizes = {sum(bool(row.strip()) for row in rows) for rows in (self._old, self._new)}
-        return sizes != {len(kept)} and all(indent_of(self._new[j]) != indent_of(self._ours[i]) for i, j in kept)
-
-    def _is_indented_as_file(self, indents: Sequence[tuple[str, str]], kept: Sequence[tuple[int, int]]) -> bool | None:
-        """Whether the new text is indented as the file is, although the old text is not; None if nothing tells."""
+    def _is_indented_as_file(self, indents: Sequence[tuple[str, str]], kept: Sequence[tuple[int, int]]) -> bool:
+        """Whether the new text is indented as the file is, although the old text is not."""
         new = [get_plain_indent(row) for row in self._new if row.strip()]
         leads = [
             (get_plain_indent(self._new[j]), get_plain_indent(self._old[i]), indent_of(self._ours[i])) for i, j in kept
         ]
         like_old, like_file = (any(n == (a, b)[side] for n, a, b in leads if a != b) for side in (0, 1))
-        if like_file and not like_old:
-            old, file = ({pair[side] for pair in indents} for side in (0, 1))
-            if not {*new} & old <= file or new[0] == indents[0][0] != indents[0][1]:
-                raise Unsure  # some lines are where the old text has them, and the file does not
-        if like_old != like_file or not any(new):
-            return like_file
-        sides = [[pair[side] for pair in indents] for side in (0, 1)]
-        fits_old, fits_file = ({*"".join(new)} <= {*"".join(side)} for side in sides)
-        if like_old or fits_old == fits_file:
-            fits_old, fits_file = (min(new, key=len) == min(side, key=len) for side in sides)
-        is_torn = fits_file and any(a != b and a in new for a, b in indents)
-        return None if is_torn or fits_old == fits_file else fits_file
+        torn = {a for a, b in indents if a != b}.intersection(new)
+        if like_old == like_file and any(new):
+            like_old, like_file = (_shape(new) == _shape([pair[side] for pair in indents]) for side in (0, 1))
+        else:
+            torn -= {b for _, b in indents}
+        if like_file and not like_old and torn:
+            raise Unsure  # some lines are as deep as in the old text
+        return like_file and not like_old
 
-    def _list_new_indents(self, all_changed: bool) -> Iterator[str]:
-        """Yield the indentations of lines that no line of the file stands for, or that are at another depth."""
-        for code, i1, i2, j1, j2 in self._codes:
+    def _pair_rows(self, codes: Sequence[Code]) -> Iterator[tuple[int, int, bool]]:
+        """Each new line, the line of the file that it stands for or behind, and whether it stands for it."""
+        for code, i1, i2, j1, j2 in codes:
             is_paired = i2 - i1 == j2 - j1 and (code == "equal" or self._is_line_by_line(range(i1, i2), j1))
             for j in range(j1, j2):
-                indent = get_plain_indent(self._new[j])
-                stays = is_paired and indent == get_plain_indent(self._old[i1 + j - j1])
-                if self._new[j].strip() and (not stays or (all_changed and code != "equal")):
-                    yield indent
-
-    def run(self) -> list[MergedRow]:
-        rows: list[MergedRow] = []
-        for code, i1, i2, j1, j2 in self._codes:
-            if code == "equal":
-                rows += [self._keep(i1 + k, j1 + k) for k in range(i2 - i1)]
-            elif i2 - i1 == j2 - j1 and self._is_line_by_line(range(i1, i2), j1):
-                rows += [self._replace(i1 + k, j1 + k) for k in range(i2 - i1)]
-            else:
-                rows += [self._add(j, i1, i2) for j in range(j1, j2)]
-        return rows
+                yield j, i1 + j - j1 if is_paired else max(0, i1 - (i1 == i2)), is_paired
 
     def _is_line_by_line(self, block: range, j: int) -> bool:
         """Whether each line of a changed block stands for one of the file: all are at one depth, or alike."""
-        if not self._same and any(not self._ours[i].strip() for i in block):
-            return False
         if self._same or len({indent_of(self._ours[i]) for i in block if self._ours[i].strip()}) < 2:
             return True
         return all(are_alike(self._old[i].strip(), self._new[j + k].strip()) for k, i in enumerate(block))
 
-    def _keep(self, i: int, j: int) -> MergedRow:
-        """A line with the same words in old and new: the file's, unless its white space was changed on purpose."""
-        ours, old, new = self._ours[i], self._old[i], self._new[j]
-        if new == old or not new.strip():
-            return MergedRow(i)
-        body = ours.strip()
-        if new.strip() != old.strip():
-            if ours.strip() == old.strip():
-                body = self._style.restyle(new.strip())
-            elif remove_blanks(fold(new)) != remove_blanks(fold(old)) or not self._style.sloppy:
-                raise Unsure
-        text = self._find_indent(new, i) + body + self._find_trail(i, j)
-        return MergedRow(i, None if text == ours else text)
-
-    def _find_trail(self, i: int, j: int) -> str:
-        """The blanks at the end of a line that stands for line ``i``."""
-        ours, old, new = (row[len(row.rstrip()) :] for row in (self._ours[i], self._old[i], self._new[j]))
-        return ours if old == new or old != ours else new
+    def run(self) -> list[MergedRow]:
+        return [self._replace(i, j) if is_paired else self._add(i, j) for j, i, is_paired in self._rows]
 
     def _replace(self, i: int, j: int) -> MergedRow:
-        """A line that stands for one line of the file."""
-        ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
-        if not new:
-            return MergedRow(i, "")
-        is_plain = ours == old and not self._style.sloppy
-        body = self._style.restyle(new) if is_plain else _carry_change(ours, old, new, self._style)
-        trail = "" if self._style.trims else self._new[j][len(self._new[j].rstrip()) :]
-        trail = trail if self._old[i] == self._old[i].rstrip() else self._find_trail(i, j)
-        return MergedRow(i, self._find_indent(self._new[j], i) + body + trail)
+        """A line that stands for one of the file: what the edit does not change stays as the file has it."""
+        ours, old, new = self._ours[i], self._old[i], self._new[j]
+        if new == old or not new.strip():
+            return MergedRow(i, None if new == old or not ours.strip() else "")
+        text = self._find_indent(j, i) + self._find_body(ours.strip(), old.strip(), new.strip())
+        trails = [row[len(row.rstrip()) :] for row in (ours, old, new)]
+        # Blanks at the end of a line, of which the old text has none, stay only if its words do.
+        is_kept = trails[1] or squeeze(old) == squeeze(new)
+        stays = is_kept and (trails[1] == trails[2] or trails[1] != trails[0])
+        trail = trails[0] if stays else trails[2] * (not self._style.trims)
+        return MergedRow(i, None if text + trail == ours else text + trail)
 
-    def _add(self, j: int, i1: int, i2: int) -> MergedRow:
-        """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
-        near, row = max(0, i1 - 1) if i1 == i2 else i1, self._new[j]
+    def _find_body(self, ours: str, old: str, new: str) -> str:
+        if ours == old and not self._style.sloppy:
+            return self._style.restyle(new)
+        return ours if squeeze(old) == squeeze(new) else _carry_change(ours, old, new, self._style)
+
+    def _add(self, i: int, j: int) -> MergedRow:
+        """A line with no counterpart: it stands behind line ``i``, or in its place."""
+        row = self._new[j]
         if not row.strip():
-            return MergedRow(near, "" if self._style.trims or not self._same else row)
+            return MergedRow(i, "" if self._style.trims or not self._same else row)
         body = self._style.restyle(row.lstrip())
-        body = body.rstrip() if self._style.trims else body
-        if self._flat and not self._as_file:
-            around = {indent_of(one) for one in self._rows[i1 : i2 + 2] if one.strip()}
-            if len(around) != 1 or any(map(indent_of, self._new)):
-                raise Unsure
-            return MergedRow(near, around.pop() + body)
-        return MergedRow(near, self._map[get_plain_indent(row)] + body)
+        return MergedRow(i, self._find_indent(j) + (body.rstrip() if self._style.trims else body))
 
-    def _find_indent(self, line: str, i: int) -> str:
-        """The file's indentation for a line that stands for line ``i``."""
-        indent = get_plain_indent(line)
+    def _find_indent(self, j: int, i: int | None = None) -> str:
+        """The file's indentation for a new line, which may stand for line ``i``."""
+        indent = get_plain_indent(self._new[j])
         if self._as_file:
             return indent
-        if indent == get_plain_indent(self._old[i]):
+        if i is not None and indent == get_plain_indent(self._old[i]):
             return indent_of(self._ours[i])
-        if self._flat:
-            raise Unsure
         return self._map[indent]
 
 
@@ -376,22 +275,23 @@ class _ModelStyle:
             raise MixedTypography
 
 
+def _shape(indents: Sequence[str]) -> tuple[int, set[str]]:
+    """The least of some indentations, and what they are made of."""
+    return min(map(len, indents)), {*"".join(indents)}
+
+
 def are_alike(old: str, new: str) -> bool:
     """Whether one line is another version of the other: most of it, or the key before its value."""
     keys = _KEY.match(old), _KEY.match(new)
-    if keys[0] and keys[1] and keys[0][1] == keys[1][1]:
-        return True
-    if len(old) * len(new) <= _MOST_CHARS**2:
-        return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
-    head, tail = lines.count_equal_edges(old, new)
-    return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
+    same_key = keys[0] and keys[1] and keys[0][1] == keys[1][1]
+    return bool(same_key) or fuzz.ratio(old[:_MOST_CHARS], new[:_MOST_CHARS]) >= _ALIKE
 
 
 def _carry_change(ours: str, old: str, new: str, style: _ModelStyle) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
     folded, begins_old = squeeze_with_offsets(old)
     folded_ours, begins_ours = squeeze_with_offsets(ours)
-    if folded != folded_ours or ("\t" in ours) > ("\t" in old):
+    if folded != folded_ours:
         raise Unsure
     style.refuse_mixed(new)
     place = {begin: number for number, begin in reversed(list(enumerate(begins_old)))}

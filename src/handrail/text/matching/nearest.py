@@ -6,6 +6,7 @@ is compared with every line of the file by its first characters.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TypedDict
@@ -15,6 +16,7 @@ from rapidfuzz import fuzz, process
 from handrail.text import lines
 from handrail.text.matching.fold import squeeze
 
+_BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
 _FREQUENT = 20
 _PLACES = 3
 _WIDTH = 160
@@ -108,27 +110,12 @@ def _find_alike(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
 
 
 def show_difference(theirs: str, ours: str) -> tuple[str, str]:
-    """Two lines that differ, with white space that can be seen where it may be what differs."""
-    head = 0
-    while head < min(len(theirs), len(ours)) and theirs[head] == ours[head]:
-        head += 1
+    """Two lines that differ, cut to where they do, with tabs and blanks that are easily overlooked as signs."""
+    head, _ = lines.count_equal_edges(theirs, ours)
     skip = max(0, head - _WIDTH // 2) if max(len(theirs), len(ours)) > _WIDTH else 0
-    return _mark_blanks(theirs, head, skip), _mark_blanks(ours, head, skip)
+    return _show_row(theirs, skip), _show_row(ours, skip)
 
 
-def _mark_blanks(row: str, differs: int, skip: int) -> str:
-    """Tabs as arrows; blanks at both ends and where the lines part as dots; cut to what matters."""
-    lead = len(row) - len(row.lstrip())
-    trail = len(row.rstrip())
-    stop = differs
-    while stop < len(row) and row[stop] == " ":
-        stop += 1
-    start = differs
-    while start and row[start - 1] == " ":
-        start -= 1
-    dotted = [
-        "→" if char == "\t" else "·" if char == " " and (at < lead or at >= trail or start <= at < stop) else char
-        for at, char in enumerate(row)
-    ]
-    cut = "".join(dotted)[skip : skip + _WIDTH]
-    return ("…" if skip else "") + cut + ("…" if len(row) > skip + _WIDTH else "")
+def _show_row(row: str, skip: int) -> str:
+    shown = _BLANKS.sub(lambda match: match[0].replace(" ", "·").replace("\t", "→"), row)[skip:]
+    return "…" * bool(skip) + shown[:_WIDTH] + "…" * (len(shown) > _WIDTH)

@@ -19,8 +19,9 @@ from handrail.text import lines
 from handrail.text.document import keep_endings
 
 _RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|u000[dD])")
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,\d*)?\}|.", re.DOTALL)
+_REPEAT = re.compile(r"(\)?)\{(\d+)")
 _VERBOSE = re.compile(r"\(\?[A-Za-z]*x")
+"""A comment may part a repeat from its group."""
 _MOST_STEPS = 50_000
 """Counted repeats are written out when a pattern is compiled, which cannot be stopped: more steps are refused."""
 _SHOWN = 60
@@ -147,26 +148,10 @@ def _make_expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
 
 
 def _count_steps(pattern: str) -> int:
-    """About how many steps a pattern has once its counted repeats are written out."""
-    counts = [int(match[1][:9]) for match in _TOKEN.finditer(pattern) if match[1]]
-    if _VERBOSE.search(pattern):  # a comment may part a repeat from its group: as if each repeated all the others
-        return prod(max(1, count) for count in counts)
-    sizes, last = [0], 0
-    for match in _TOKEN.finditer(pattern):
-        part = match[0]
-        if part == "(":
-            sizes.append(0)
-        elif part == ")" and len(sizes) > 1:
-            last = sizes.pop()
-            sizes[-1] += last
-        elif match[1]:
-            repeated = last * max(1, int(match[1][:9]))
-            sizes[-1] += repeated - last
-            last = repeated
-        elif part not in "?*+":
-            last = 1
-            sizes[-1] += last
-    return sum(sizes)
+    """At most so many steps has a pattern once its counted repeats are written out: those of groups multiply all."""
+    repeats = [(group, int(count[:9])) for group, count in _REPEAT.findall(pattern)]
+    multiplied = repeats if _VERBOSE.search(pattern) else [repeat for repeat in repeats if repeat[0]]
+    return (len(pattern) + sum(count for _, count in repeats)) * prod(max(1, count) for _, count in multiplied)
 
 
 def show_window(text: str, occurrence: Occurrence, width: int) -> tuple[str, str]:

@@ -25,7 +25,6 @@ _ELLIPSIS = re.compile(rf"\s*{_MARK}?\s*{_DOTS}\s*{_END}?\s*")
 _SENTENCE = re.compile(rf"\s*{_MARK}?\s*[\[(]?\s*(?:{_DOTS}.*|.*{_DOTS})\s*[\])]?\s*{_END}?\s*")
 _SPREAD = re.compile(r"\s*(?:\.\.\.[\w.$()\[\]{}]+|[\w.$()\[\]{}]*\w\.\.\.)[,;)\]}]*\s*")
 """One word that dots touch: an argument of code."""
-_OMITTED = re.compile(r"\b(existing|rest|unchanged|remain\w*|same|omitted|previous|other|snip)\b", re.IGNORECASE)
 _COMMENT = re.compile(rf"\s*(?:{_MARK}|[\[(<]).*")
 _CODE = re.compile(r"\w")
 _REST = re.compile(
@@ -75,20 +74,8 @@ _STEPS = 4
 
 
 def is_omission(row: str) -> bool:
-    """Whether a line looks like one that stands for others: it has dots, and nothing else or words of the rest."""
-    if len(row) >= _LONGEST or ("..." not in row and "…" not in row):
-        return False
-    if _SPREAD.fullmatch(row):
-        return False
-    if _ELLIPSIS.fullmatch(row):
-        return True
-    omitted = _SENTENCE.fullmatch(row) and _OMITTED.search(row)
-    return bool(omitted) and (bool(_COMMENT.match(row)) or _names_little(row))
-
-
-def get_omission_words(row: str) -> tuple[str, ...] | None:
-    """The words of a line that looks like an omission, none if it has dots alone; None if it is no such line."""
-    return tuple(_LETTERS.findall(row)) if is_omission(row) else None
+    """Whether a line has dots and is an omission, as far as its words tell."""
+    return ("..." in row or "…" in row) and _may_stand_for_others(row)
 
 
 def is_prose_file(path: str) -> bool:
@@ -147,13 +134,6 @@ def _says_nothing_else(text: str) -> bool:
     return all(
         words[number - 1] in _BEFORE_NAMES or number - 1 in others or names[number + 1] in _NOUNS for number in others
     )
-
-
-def _names_little(row: str) -> bool:
-    """Whether a comment has hardly any words but those of an omission: one that explains code has others."""
-    words = _LETTERS.findall(row.lower())
-    others = [word for word in words if word not in _PLAIN and word.isascii()]
-    return len(others) <= min(_MOST_NAMES, len(words) // 2)
 
 
 def _list_beside_vanished(before: Sequence[str], after: Sequence[str]) -> Iterator[int]:

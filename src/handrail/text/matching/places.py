@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from handrail.text import lines
 from handrail.text.document import Splice, keep_endings, minimize
 from handrail.text.matching.budget import spend
 from handrail.text.matching.fold import fold, squeeze
-from handrail.text.matching.indentation import indent_of
-from handrail.text.matching.merge import MergedRow, are_alike, merge
+from handrail.text.matching.merge import MergedRow, merge
 
 _FAST = 20
 """Steps that cost as little as one: a line that is copied or compared, a character that is folded."""
@@ -41,7 +40,7 @@ class LineMatch:
 class BlankEdges:
     """Both texts without the blank lines at their edges, and where these are not the same in both.
 
-    What ``new`` has more of them is a change, and stays. ``unsure``: whose a blank line is cannot be told.
+    What ``new`` has more of them is a change, and stays.
     """
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
@@ -50,12 +49,6 @@ class BlankEdges:
         self.old = old[above : len(old) - below]
         self.new = new[min(above, others[0]) : len(new) - min(below, others[1])]
         self.head, self.tail = above != others[0], below != others[1]
-        only_blanks = bool(new) and not any(row.strip() for row in new)
-        cut_head = bool(others[0]) and _may_end_at_blank(self.old[::-1], self.new[::-1])
-        self.unsure = only_blanks or cut_head or (bool(others[1]) and _may_end_at_blank(self.old, self.new))
-        if any(row.strip() for row in new):
-            self.unsure |= bool(above) and not others[0] and _fills_edge(self.old, self.new)
-            self.unsure |= bool(below) and not others[1] and _fills_edge(self.old[::-1], self.new[::-1])
 
 
 class FileLines:
@@ -177,10 +170,10 @@ class FileLines:
 _KEYS: dict[str, Callable[[str], str]] = {
     "line_endings": lambda row: row,
     "trailing_blanks": str.rstrip,
-    "depth": str.strip,
+    "indentation": str.strip,
     "punctuation": lambda row: fold(row).strip(),
 }
-LOOSE_LEVELS = ("line_endings", "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks")
+LOOSE_LEVELS = (*_KEYS, "inner_blanks")
 LEVELS = ("exact", *LOOSE_LEVELS, "words")
 
 
@@ -188,20 +181,8 @@ def find_level(ours: Sequence[str], theirs: Sequence[str]) -> str:
     """Return the strictest level at which these lines are equal."""
     for level, key in _KEYS.items():
         if all(key(a) == key(b) for a, b in zip(ours, theirs, strict=True)):
-            return "indentation" if level == "depth" and _is_shifted(ours, theirs) else level
+            return level
     return "inner_blanks"
-
-
-def _is_shifted(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Whether all lines differ by one and the same shift of the indentation."""
-    shifts = set()
-    for a, b in zip(ours, theirs, strict=True):
-        if a.strip():
-            ours_lead, theirs_lead = indent_of(a), indent_of(b)
-            if not ours_lead.endswith(theirs_lead) and not theirs_lead.endswith(ours_lead):
-                return False
-            shifts.add(len(ours_lead) - len(theirs_lead))
-    return len(shifts) == 1
 
 
 def split_rows(old: str, new: str) -> tuple[list[str], list[str]]:
@@ -214,18 +195,6 @@ def split_rows(old: str, new: str) -> tuple[list[str], list[str]]:
     elif not new:
         after.pop()
     return before, after
-
-
-def _may_end_at_blank(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether ``new`` may end where ``old`` has a blank line in its middle: whose blank line is behind it, then?"""
-    return any(squeeze(row) == squeeze(new[-1]) and not below.strip() for row, below in pairwise(old)) if new else False
-
-
-def _fills_edge(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether ``new`` may begin in a line that ``old`` begins behind, in the place of its blank line."""
-    if not old or squeeze(new[0]) in map(squeeze, old):
-        return False
-    return not are_alike(old[0].strip(), new[0].strip())
 
 
 def _count_blank(rows: Sequence[str]) -> int:

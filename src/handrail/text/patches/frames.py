@@ -187,8 +187,6 @@ def _name_blocks(rows: list[str]) -> list[str]:
             in_fence = not in_fence
         elif row:
             path, waiting = row.removeprefix("#").strip().strip("`*: "), number + 1
-            if " " in path:
-                return rows  # a sentence, and no name of a file
         number += 1
     if waiting or in_fence:
         why = "there is no block below this line" if waiting else "the last fence has no end"

@@ -9,13 +9,13 @@ place and merges it into the file's own lines.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 
-from handrail.errors import AmbiguousHunk, BadHunk, Garbled, ManyLoose, Placeholder, Repetitive, UnsureIndent
+from handrail.errors import AmbiguousHunk, BadHunk, Garbled, ManyLoose, Placeholder, UnsureIndent
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
@@ -76,7 +76,6 @@ def locate_hunks(
     places = _choose_places(fits)
     splices = [one for fit, at in zip(fits, places, strict=True) for one in file.splice(fit, at)]
     splices.sort(key=lambda one: (one.start, one.end))
-    file.refuse_joined_endings(fits, splices)
     level = max((fit.level for fit in fits), key=LEVELS.index, default="exact")
     if ended == text and final_newline is None:
         return Placed(splices, level)
@@ -88,11 +87,11 @@ def locate_hunks(
 def _choose_places(fits: Sequence[_Fit]) -> list[int]:
     """One place for each hunk: the only way to have them in order, or, each being unique, wherever they are."""
     # Lines of context may be shared by two hunks; what one changes may not be.
-    first, last = _place_early(fits), _place_late(fits)
+    first, last = _place_early(fits), _place_early(_mirror(fits))
     if first and last:
-        for number, (fit, low, high) in enumerate(zip(fits, first, last, strict=True), start=1):
-            if low != high and fit.changes:
-                raise _report_ambiguous([at for at in fit.places if low <= at <= high], number)
+        for number, (fit, low, end) in enumerate(zip(fits, first, reversed(last), strict=True), start=1):
+            if low != -end - fit.size and fit.changes:
+                raise _report_ambiguous([at for at in fit.places if low <= at <= -end - fit.size], number)
         return first
     for number, fit in enumerate(fits, start=1):
         if len(fit.places) > 1 and fit.changes:
@@ -110,7 +109,7 @@ def _report_ambiguous(places: Sequence[int], number: int) -> AmbiguousHunk:
 
 def _place_early(fits: Sequence[_Fit]) -> list[int] | None:
     """Each hunk as far up as those above it allow; None if they cannot be in order."""
-    placed, floor = [], 0
+    placed, floor = [], -sys.maxsize
     for fit in fits:
         number = bisect_left(fit.places, floor)
         if number == len(fit.places):
@@ -120,17 +119,9 @@ def _place_early(fits: Sequence[_Fit]) -> list[int] | None:
     return placed
 
 
-def _place_late(fits: Sequence[_Fit]) -> list[int] | None:
-    """Each hunk as far down as those below it allow."""
-    placed: list[int] = []
-    ceiling: int | None = None
-    for fit in reversed(fits):
-        number = len(fit.places) if ceiling is None else bisect_left(fit.places, ceiling - fit.size + 1)
-        if not number:
-            return None
-        ceiling = fit.places[number - 1]
-        placed.append(ceiling)
-    return placed[::-1]
+def _mirror(fits: Sequence[_Fit]) -> list[_Fit]:
+    """The hunks as they are seen from the end of the file."""
+    return [replace(fit, places=[-at - fit.size for at in reversed(fit.places)]) for fit in reversed(fits)]
 
 
 class _PatchedFile:
@@ -159,7 +150,7 @@ class _PatchedFile:
         scopes = self._find_scopes(hunk, number)
         if not hunk.old:
             return _Fit(hunk, self._find_insertion(hunk, scopes, number), 0)
-        for tried in (hunk, *self._restore_signs(hunk, number)):
+        for tried in (hunk, _restore_signs(hunk)):
             everywhere = self._file.find_exact(tried.old)
             places = self._narrow(everywhere, tried, scopes)
             opens = any(end > start + 1 for start, end in scopes)
@@ -169,32 +160,6 @@ class _PatchedFile:
                 size = sum(sign != "+" for sign, _ in tried.core)
                 return _Fit(tried, [at + tried.lead for at in places], size)
         return self._fit_loosely(hunk, scopes, number)
-
-    def _restore_signs(self, hunk: PatchHunk, number: int) -> Iterator[PatchHunk]:
-        """The hunk with the blank that marks context, if that was left out and a blank of each line's own taken for it.
-
-        The depths of the file show whether the new lines lack a blank too.
-        """
-        rows = tuple((sign, " " + text if sign == " " and text.strip() else text) for sign, text in hunk.rows)
-        added = {indent_of(text) for sign, text in hunk.rows if sign == "+" and text.strip()}
-        restored = replace(hunk, rows=rows)
-        if restored == hunk or not (places := self._file.find_exact(restored.old)):
-            return
-        if added <= self._depths:
-            if added and {" " + indent for indent in added} <= self._depths:
-                raise BadHunk(number=number, unsure=True, at=places[0] + 1, old="\n".join(hunk.old))
-            yield restored
-
-    @cached_property
-    def _depths(self) -> set[str]:
-        return {*map(indent_of, self._file.bodies)}
-
-    def _has_blank_too_many(self, hunk: PatchHunk) -> bool:
-        """Whether new lines without a number, beside numbered ones, may have a blank too many behind their signs."""
-        bare = [text for sign, text in hunk.rows if sign == "+" and text.strip() and not _NUMBERED.match(text)]
-        added = {indent_of(text) for text in bare}
-        less = {indent.removeprefix(" ") for indent in added}
-        return less != added and (less <= self._depths or not added <= self._depths)
 
     def _refuse_spoilt(self, hunk: PatchHunk, number: int) -> None:
         texts = "\n".join(hunk.old), "\n".join(hunk.new)
@@ -216,13 +181,13 @@ class _PatchedFile:
             plan = search.run(old, new) if old != new and not hunk.unended else None
         except ManyLoose as error:
             raise AmbiguousHunk(number=number, count=error.count, lines=error.lines) from None
-        except Repetitive as error:
-            raise BadHunk(number=number, repetitive=True, at=error.line) from None
         except UnsureIndent as error:
             raise BadHunk(number=number, unsure=True, at=error.line, old="\n".join(hunk.old)) from None
         if plan is None:
             raise self._explain_missing(hunk, number)
-        is_spoilt = "line numbers" in plan.variants and self._has_blank_too_many(hunk)
+        # Beside numbered lines, new ones without a number may have a blank too many behind their signs.
+        added = [text for sign, text in hunk.rows if sign == "+"]
+        is_spoilt = "line numbers" in plan.variants and any(map(_has_odd_indent, added))
         if is_spoilt or ("blank edges" in plan.variants and self._may_lack_line(hunk, search.span)):
             raise BadHunk(number=number, unsure=True, at=search.span[0] + 1, old="\n".join(hunk.old))
         start, end = search.span
@@ -331,13 +296,18 @@ class _PatchedFile:
         change = self._file.replace(at, at + fit.size, [text for sign, text in fit.hunk.core if sign != "-"])
         return [change] if change else []
 
-    def refuse_joined_endings(self, fits: Sequence[_Fit], splices: Sequence[Splice]) -> None:
-        """Raise `BadHunk` if two line endings of the file would run together."""
-        if "\r" not in self._text or any(fit.level != "exact" for fit in fits):
-            return
-        added = sum(len(fit.hunk.new) - len(fit.hunk.old) for fit in fits)
-        if lines.count(apply_splices(self._text, splices)) != len(self._file.rows) + added:
-            raise BadHunk(number=1, endings=True)
+
+def _restore_signs(hunk: PatchHunk) -> PatchHunk:
+    """The hunk with the blank that marks context, if that was left out and a blank of each line's own taken for it."""
+    rows = tuple((sign, " " + text if sign == " " and text.strip() else text) for sign, text in hunk.rows)
+    return replace(hunk, rows=rows)
+
+
+def _has_odd_indent(text: str) -> bool:
+    """Whether a line without a number is indented by an odd number of blanks, or by blanks before tabs."""
+    indent = indent_of(text)
+    is_odd = indent.startswith(" ") and (len(indent) % 2 > 0 or "\t" in indent)
+    return is_odd and not _NUMBERED.match(text)
 
 
 def _keep_inside(places: Sequence[int], scopes: Scopes) -> list[int]:

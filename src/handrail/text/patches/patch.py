@@ -14,11 +14,13 @@ text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from handrail.errors import BadPatch
 from handrail.text.patches.frames import unwrap_patch
 from handrail.text.patches.operations import CUT_OFF, END_OF_FILE, FileOp, HunkReader, OpKind, check_path
+from handrail.text.patches.unified import parse_unified
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"
@@ -27,8 +29,21 @@ _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update
 def parse_patch(text: str) -> list[FileOp]:
     """Return the operations of a patch; raises `BadPatch`."""
     patch = unwrap_patch(text)
-    reader = PatchReader(framed=patch.framed)
-    return _combine_sections([*reader.feed(patch.text), *reader.close()])
+    *rows, rest = (row.removesuffix("\r") for row in patch.text.split("\n"))
+    rows += [rest] if rest else []
+    first = next((number for number, row in enumerate(rows) if row.strip()), None)
+    if first is None:
+        raise BadPatch(line=1, why="the patch is empty")
+    if rows[first].strip() == _BEGIN:
+        operations = _Grammar().read(rows, first + 1)
+    elif rows[first].startswith("***"):
+        raise BadPatch(line=first + 1, why=f"a patch begins with {_BEGIN!r}")
+    else:
+        operations = parse_unified(rows, framed=patch.framed, unended=bool(rest))
+    for op in operations:
+        if op.move_to is not None and _normalize(op.path) == _normalize(op.move_to):
+            raise BadPatch(line=op.line, why=f"{op.path} is moved onto itself")
+    return _combine_sections(operations)
 
 
 def _combine_sections(operations: list[FileOp]) -> list[FileOp]:
@@ -53,64 +68,6 @@ def _combine_sections(operations: list[FileOp]) -> list[FileOp]:
     return combined
 
 
-class PatchReader:
-    """Parses a patch that arrives in pieces, and returns each operation as soon as it is complete."""
-
-    def __init__(self, *, framed: bool = False) -> None:
-        """``framed``: a marker showed where the patch ends, so that a unified diff is whole whatever its counts say."""
-        self._framed = framed
-        self._rest = ""
-        self._number = 0
-        self._grammar: _Grammar | None = None
-        self._unified: list[str] | None = None
-        self._given = 0
-
-    def feed(self, text: str) -> list[FileOp]:
-        """Take the next piece and return the operations that it completed."""
-        *rows, self._rest = (self._rest + text).split("\n")
-        for row in rows:
-            self._take(row)
-        return self._take_new(self._grammar.operations if self._grammar else [])
-
-    def close(self) -> list[FileOp]:
-        """Return the remaining operations; raises `BadPatch` if the patch is incomplete."""
-        unended = bool(self._rest)
-        if self._rest:
-            self._take(self._rest)
-            self._rest = ""
-        if self._unified is not None:
-            from handrail.text.patches.unified import parse_unified  # few patches are unified diffs
-
-            return self._take_new(parse_unified(self._unified, framed=self._framed, unended=unended))
-        if self._grammar is None:
-            raise BadPatch(line=1, why="the patch is empty")
-        self._grammar.close()
-        return self._take_new(self._grammar.operations)
-
-    def _take(self, row: str) -> None:
-        self._number += 1
-        row = row.removesuffix("\r")
-        if self._grammar:
-            self._grammar.take(row, self._number)
-        elif self._unified is not None:
-            self._unified.append(row)
-        elif row.strip() == _BEGIN:
-            self._grammar = _Grammar()
-        elif row.startswith("***"):
-            raise BadPatch(line=self._number, why=f"a patch begins with {_BEGIN!r}")
-        elif row.strip():
-            # Line numbers in complaints count from the first line, blank ones included.
-            self._unified = [""] * (self._number - 1) + [row]
-
-    def _take_new(self, parsed: list[FileOp]) -> list[FileOp]:
-        fresh = parsed[self._given :]
-        self._given = len(parsed)
-        for op in fresh:
-            if op.move_to is not None and _normalize(op.path) == _normalize(op.move_to):
-                raise BadPatch(line=op.line, why=f"{op.path} is moved onto itself")
-        return fresh
-
-
 def _normalize(path: str) -> str:
     return "/" * path.startswith("/") + "/".join(part for part in path.split("/") if part not in ("", "."))
 
@@ -129,15 +86,21 @@ class _Grammar:
         self._number = self._line = 1
         self._ended = False
 
-    def take(self, row: str, number: int) -> None:
-        self._number = number
+    def read(self, rows: Sequence[str], start: int) -> list[FileOp]:
+        for self._number, row in enumerate(rows[start:], start + 1):
+            self._take(row)
+        if not self._ended:
+            raise self._report_bad_patch(f"{CUT_OFF}it does not end with {_END!r}")
+        return self.operations
+
+    def _take(self, row: str) -> None:
         if self._ended:
             if row.strip():
                 raise self._report_bad_patch(f"there is text after {_END!r}")
         elif row.startswith("***"):
             self._mark(row.rstrip())
         elif self._kind == "update":
-            self._hunks.take(row, number)
+            self._hunks.take(row, self._number)
         elif self._kind == "add" and row.startswith("+"):
             self._content += [""] * self._gap
             self._gap = 0
@@ -148,10 +111,6 @@ class _Grammar:
             raise self._report_bad_patch("each line of a new file begins with '+', also an empty one")
         else:
             raise self._report_bad_patch(f"expected '{_ADD} ', '{_DELETE} ', '{_UPDATE} ' or {_END!r}")
-
-    def close(self) -> None:
-        if not self._ended:
-            raise self._report_bad_patch(f"{CUT_OFF}it does not end with {_END!r}")
 
     def _report_bad_patch(self, why: str) -> BadPatch:
         return BadPatch(line=self._number, why=why)

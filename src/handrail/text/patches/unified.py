@@ -54,22 +54,13 @@ class _Section:
         self.named = False
         self.moved: dict[str, str] = {}
         self.mark = ""
-        self.has_mode = False
-        """Whether its mode is to be changed, which is left out beside other changes."""
-        self.blobs = ""
-        """The names of the contents before and after, by the line `index` of git."""
+        self.needs_hunks = False
+        """Unless a file is only renamed, or an empty one is created or deleted."""
         self.hunks = HunkReader()
-
-    @property
-    def needs_no_hunks(self) -> bool:
-        """Whether it may be complete without hunks: a file is renamed, or an empty file is created or deleted."""
-        if self.mark:
-            return _EMPTY_BLOB in self.blobs
-        return bool(self.moved) and not self.named and not self.blobs
 
     def operation(self, line: int, *, framed: bool = True) -> FileOp:
         self.hunks.close(line)
-        if self.hunks.empty and not framed and not self.needs_no_hunks and (self.named or self.mark or self.moved):
+        if self.hunks.empty and not framed and self.needs_hunks:
             raise BadPatch(line=self.line, why=f"{CUT_OFF}there are no hunks for {self.new or self.old or 'a file'}")
         old, new = self.old, self.new
         if self.moved:
@@ -93,8 +84,7 @@ class _Section:
             return FileOp("delete", check_path(old, self.line), hunks=hunks, line=self.line)
         source, target = check_path(old, self.line), check_path(new, self.line)
         if not hunks and source == target:
-            mode = "the mode of a file cannot be changed by a patch"
-            why = mode if self.has_mode else f"there are no hunks for {source}"
+            why = f"there are no hunks for {source}, and a patch cannot change a mode"
             raise BadPatch(line=self.line, why=why)
         move_to = target if target != source else None
         return FileOp("update", source, move_to, hunks=hunks, final_newline=final, line=self.line)
@@ -153,7 +143,7 @@ class _DiffReader:
         section = self._section
         if section is None or section.named:
             section = self._open()
-        section.named = True
+        section.named = section.needs_hunks = True
         old, new = _unquote(self._rows[self._at][4:]), _unquote(self._rows[self._at + 1][4:])
         section.old, section.new = _strip_prefixes(old, new)
         self._at += 2
@@ -208,13 +198,11 @@ class _DiffReader:
         why = next((why for start, why in _REFUSED.items() if row.startswith(start)), None)
         if why:
             raise BadPatch(line=self._at + 1, why=why)
-        section.has_mode |= row.startswith("new mode ")
-        if row.startswith("index "):
-            section.blobs = row
-        if row.startswith("similarity index ") and row.rstrip() != "similarity index 100%":
-            section.blobs = row  # they differ
+        if row.startswith(("index ", "similarity index ")):
+            section.needs_hunks = _EMPTY_BLOB not in row and row.rstrip() != "similarity index 100%"
         for mark in ("new file", "deleted file"):
-            section.mark = mark if row.startswith(mark + " mode ") else section.mark
+            if row.startswith(mark + " mode "):
+                section.mark, section.needs_hunks = mark, True
         for end in ("from", "to"):
             if row.startswith(f"rename {end} "):
                 section.moved[end] = _unquote(row[len(f"rename {end} ") :])

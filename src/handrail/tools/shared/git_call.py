@@ -6,7 +6,7 @@ import os
 
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
-from handrail.shell.sandbox.git_settings import inspect
+from handrail.shell.git.settings import find_program
 
 _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
@@ -57,7 +57,7 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
     out: list[Access] = []
-    writes = any(file.action != "read" for file in effects.files)
+    writes = any(one.tier != "read_only" for one in effects.commands)
     for run in effects.git:
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
@@ -65,14 +65,9 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     return list(dict.fromkeys(out))
 
 
-def make_settings(effects: Effects, where: str) -> dict[str, str] | None:
-    """Settings with which git runs no program of a repository, for a line that only looks with git; None for others."""
-    if not effects.only_looks_with_git or all(run.verb in _TELLS_SETTINGS for run in effects.git):
-        return None
-    overrides: dict[str, str] = {}
-    for run in effects.git:
-        overrides |= inspect(_list_places(run, where), (run.verb,)).overrides
-    return overrides
+def runs_plain(effects: Effects) -> bool:
+    """Whether git runs with settings that switch off programs of a repository: the line only looks with git."""
+    return effects.only_looks_with_git and not all(run.verb in _TELLS_SETTINGS for run in effects.git)
 
 
 def writes_settings(effects: Effects) -> bool:
@@ -93,7 +88,6 @@ def _find_unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> s
     """Why a command that looks may run a program of the repository."""
     if writes and run.places != frozenset((".",)):
         return "the command changes a directory whose git settings may run programs"
-    known = inspect(_list_places(run, where), (run.verb,))
-    if known.unproven or effects.only_looks_with_git or run.verb in _TELLS_SETTINGS:
-        return known.unproven
-    return f"the repository makes git run a program: {known.fires}" if known.fires else ""
+    if run.verb in _TELLS_SETTINGS:
+        return ""
+    return find_program(_list_places(run, where), (run.verb,), plain=effects.only_looks_with_git)

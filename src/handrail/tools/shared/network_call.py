@@ -11,7 +11,7 @@ from handrail.model import Access
 from handrail.shell.effects.destinations import UNKNOWN, Destination
 from handrail.shell.effects.effects import CommandEffect, Effects, GitRun
 from handrail.shell.effects.hosts import Host
-from handrail.shell.sandbox.git_remotes import find_hosts, is_benign
+from handrail.shell.git.remotes import find_hosts, is_benign
 
 _PLAIN_GIT = (
     *("add", "branch", "checkout", "cherry-pick", "commit", "merge", "rebase", "restore", "rev-parse", "stash"),
@@ -35,6 +35,13 @@ class PortRules(Protocol):
 
     def needs_port(self, port: int) -> bool:
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
+
+
+class UnreachedHosts(PortRules, Protocol):
+    """The part of a session that remembers what commands could not reach."""
+
+    def unreached_host(self, command: str) -> str | None:
+        """The host for which this command needed the network before, and had none; None if it did not."""
 
 
 def declare(effects: Effects) -> list[Access]:
@@ -92,6 +99,20 @@ def list_needed_ports(effects: Effects, session: PortRules) -> list[Access]:
         if hosts:
             out.append(Access("network", text, by_command=True, hosts=" ".join(map(str, hosts)), proven=True))
     return out
+
+
+def list_unreached(command: str, session: UnreachedHosts) -> list[Access]:
+    """The use of the network by a command that failed without it."""
+    hosts = session.unreached_host(command)
+    if hosts is None:
+        return []
+    ports = [host for host in hosts.split() if host.startswith("localhost:")]
+    needed = [host for host in ports if session.needs_port(int(host.partition(":")[2]))]
+    local = [Access("network", command, by_command=True, hosts=" ".join(needed), proven=True)] if needed else []
+    beyond = " ".join(host for host in hosts.split() if host not in ports)
+    if not beyond and ports:
+        return local
+    return [*local, Access("network", command, by_command=True, hosts=beyond)]
 
 
 def _goes(effects: Effects, text: str) -> Destination:

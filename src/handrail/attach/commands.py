@@ -1,0 +1,151 @@
+"""The commands of an attached agent: judged by their words before they run, then run in drafts."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+from handrail.approval.ask_attached import Approvers
+from handrail.attach.agent_shell import AgentShell
+from handrail.attach.contracts import HookEvent
+from handrail.attach.conversation import AttachedConversation
+from handrail.attach.sandboxes import read_limits
+from handrail.attach.wrapped import Ended, RegisteredCommand, Started, Unwrapped, find_signal
+from handrail.errors import ToolError
+from handrail.model import Answer, Call, Question, Result
+from handrail.pipeline.call_state import CallClock, Received
+from handrail.shell.start_process import CommandStreams
+
+_NUMBERS = itertools.count(1)
+
+
+class AgentCommands:
+    """The commands of one conversation, from their registration to their end."""
+
+    def __init__(self, conversation: AttachedConversation, pid: int, calls: str) -> None:
+        """``pid``: the agent; ``calls``: the place for the channels of its commands."""
+        self._conversation = conversation
+        self._session = conversation.session
+        self._pid = pid
+        self._calls = calls
+        self._approvers = Approvers.of(self._session)
+        self._asked: set[str] = set()
+        """Calls about which the agent asks its person."""
+        self._registered: dict[str, RegisteredCommand] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_busy(self) -> bool:
+        with self._lock:
+            commands = list(self._registered.values())
+        return any(one.has_started and not one.wait(0) for one in commands)
+
+    def withdraw(self) -> None:
+        """Forget the commands that the agent has not started."""
+        with self._lock:
+            commands = list(self._registered.values())
+        for one in commands:
+            one.withdraw()
+
+    def before(self, event: HookEvent) -> bytes:
+        """Register a command, or refuse it by its words."""
+        contract, workdir = self._conversation.contract, self._conversation.locate(event.cwd)
+        if workdir is None or event.mode in contract.read_only_modes:
+            return b""
+        arguments = {"command": event.command, "workdir": workdir}
+        answer = b""
+        try:
+            judged = self._session.prepare("Bash", arguments)
+        except ToolError as error:
+            return self._conversation.deny(self._conversation.explain(error))
+        if judged.verdict.decision == "deny":
+            return self._conversation.refuse(event, "Bash", judged.call.arguments)
+        if judged.verdict.decision == "ask":
+            answer = self._conversation.ask(judged.verdict.why)
+        if contract.wraps:
+            self._register(event, arguments)
+        if answer:
+            self.note_question(event)
+        return answer
+
+    def after(self, event: HookEvent) -> None:
+        """Record a command that ran without its wrapper."""
+        if event.arguments.get("run_in_background"):
+            return  # its shell may not have begun yet
+        arguments = {"command": event.command}
+        if event.command and not self._conversation.contract.wraps:
+            self._conversation.record_unwrapped(event.call, arguments, "this agent's commands cannot be wrapped")
+            return
+        with self._lock:
+            command = self._registered.pop(event.call, None)
+        if command and command.withdraw() and event.kind == "after":
+            self._conversation.record_unwrapped(event.call, arguments, "its shell did not start Handrail")
+
+    def note_question(self, event: HookEvent) -> None:
+        """The agent asks its person about a command; if it starts, whenever that is, the person has allowed it."""
+        with self._lock:
+            asked = {call: one for call, one in self._registered.items() if one.command == event.command}
+            self._asked |= asked.keys()
+        for one in asked.values():
+            one.wait_for_person()
+
+    def approve(self, question: Question) -> Answer:
+        """The person has answered in the agent before the command ran; everything else is asked elsewhere."""
+        if question.call.id in self._asked and not question.files:
+            return Answer(True)
+        return self._approvers(question)
+
+    def _register(self, event: HookEvent, arguments: dict[str, str]) -> None:
+        is_job = bool(event.arguments.get("run_in_background"))
+
+        def run(started: Started) -> Ended | Unwrapped:
+            return self._run(event.call, arguments["command"], is_job, started)
+
+        number = next(_NUMBERS)
+        call = RegisteredCommand(self._calls, number, arguments["command"], self._pid, run)
+        with self._lock:
+            self._registered[event.call or str(number)] = call
+
+    def _run(self, call: str, command: str, is_job: bool, started: Started) -> Ended | Unwrapped:
+        """Run a registered command in a draft; its streams are those of the wrapper."""
+        home, workdir = self._session.workspace.home, self._conversation.locate(started.cwd)
+        arguments = {"command": command, "workdir": workdir or "."}
+        limits = read_limits(started.pid, home, of_mounts=self._conversation.contract.has_mounted_sandbox)
+        if limits.unknown or workdir is None:
+            return self._leave(call, arguments, limits.unknown or f"it runs outside of {home}")
+        if not limits.is_open and (is_job or not self._session.command_host().drafts.workspace):
+            return self._leave(call, arguments, "no draft can keep to the agent's sandbox now")
+        with AgentShell.open(started.text, command) as shell:
+            if shell is None:
+                return self._leave(call, arguments, "its shell is started in an unknown way")
+            numbers = started.stdin, started.stdout, started.stderr
+            streams = CommandStreams(
+                shell.script, started.env, *numbers, shell.passed, limits.read_only, limits.offline
+            )
+            given = {**arguments, **({"background": True} if is_job else {})}
+            received = Received(Call("Bash", {}, call), CallClock(), started.cancel, streams=streams)
+            result = self._session.make_call(given, received)
+            if is_job and "job" in result.data:
+                return self._wait_for_job(str(result.data["job"]), started)
+            return _describe_end(result, shell.read_directory())
+
+    def _wait_for_job(self, job: str, started: Started) -> Ended:
+        run = self._session.command_host().jobs.get(job).run
+        while not started.cancel.is_set() and run.ended is None:
+            run.wait(1.0, started.cancel, keep=True)
+        if started.cancel.is_set():
+            run.end("cancelled")
+        ended = run.ended
+        return Ended(ended.exit_code or 0, find_signal(ended.signal)) if ended else Ended(125)
+
+    def _leave(self, call: str, arguments: dict[str, str], why: str) -> Unwrapped:
+        self._conversation.record_unwrapped(call, arguments, why)
+        return Unwrapped(f"no undo for this command: {why}")
+
+
+def _describe_end(result: Result, directory: str) -> Ended:
+    """How a wrapped command ended, with one line for the model if its changes or its run were refused."""
+    if result.data.get("exit_code") is None and not result.data.get("signal"):
+        return Ended(126, 0, "", result.text)
+    remark = " ".join(note.text for note in result.notes)
+    return Ended(int(result.data["exit_code"] or 0), find_signal(result.data.get("signal")), directory, remark)

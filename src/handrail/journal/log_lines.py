@@ -1,0 +1,109 @@
+"""The lines of a journal's logs, and the heads of the logs, as they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, NamedTuple
+
+GENESIS = "0" * 64
+BLOCK = 160
+"""Bytes of the counters in the file `numbers`, and of each head behind them."""
+_MOST = 1 << 62
+"""Entries and calls have smaller numbers."""
+_LINE = re.compile(rb"([0-9a-f]{64}) (\[.*\])", re.DOTALL)
+_NAME = re.compile(r"(\d{6,})\.log")
+
+
+class ChainEntry(NamedTuple):
+    """One entry of a chain: its place and its hash."""
+
+    n: int
+    hash: str
+
+
+class Head(NamedTuple):
+    """The newest entry of a log, the size of the log with it, and the highest number of a call in it."""
+
+    n: int = 0
+    hash: str = GENESIS
+    size: int = 0
+    seq: int = 0
+
+
+class LogLine(NamedTuple):
+    """A line of a log."""
+
+    hash: str
+    text: str
+    """What the hash covers, besides the hash before it."""
+    n: int
+    seq: int
+    stage: str
+    content: Any
+
+
+def get_logs_path(path: str) -> str:
+    """Where the logs of the journal at ``path`` lie."""
+    return path + ".logs"
+
+
+def parse_line(raw: bytes) -> LogLine | None:
+    """A line without its end; None if it is none of ours."""
+    match = _LINE.fullmatch(raw)
+    if not match:
+        return None
+    try:
+        text = match[2].decode("ascii")
+        n, seq, stage, content = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    known = type(n) is type(seq) is int and max(n, seq) < _MOST and type(stage) is str and isinstance(content, list)
+    return LogLine(match[1].decode("ascii"), text, n, seq, stage, content) if known else None
+
+
+def list_logs(directory: str) -> dict[int, str]:
+    """The paths of the logs in a directory, by their numbers."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return {}
+    paths = {int(match[1]): os.path.join(directory, name) for name in names if (match := _NAME.fullmatch(name))}
+    return dict(sorted(paths.items()))
+
+
+def get_log_path(directory: str, number: int) -> str:
+    """Where the log of a number lies."""
+    return os.path.join(directory, f"{number:06d}.log")
+
+
+def parse_head(raw: bytes) -> Head:
+    """A head as it is written; zeros if it is none."""
+    words = raw.split()
+    if len(words) != 4 or not all(words[place].isdigit() for place in (0, 2, 3)) or len(words[1]) != 64:
+        return Head()
+    return Head(int(words[0]), words[1].decode("ascii", "replace"), int(words[2]), int(words[3]))
+
+
+def read_heads(directory: str) -> dict[int, Head]:
+    """The heads of all logs, as they are written down."""
+    try:
+        with open(os.path.join(directory, "numbers"), "rb") as file:
+            raw = file.read()
+    except FileNotFoundError:
+        return {}
+    heads = {place // BLOCK: parse_head(raw[place : place + BLOCK]) for place in range(BLOCK, len(raw), BLOCK)}
+    return {number: head for number, head in heads.items() if head.n}
+
+
+def scan_head(path: str) -> Head:
+    """The head of a log, from its lines."""
+    head, size = Head(), 0
+    with open(path, "rb") as file:
+        for raw in file:
+            size += len(raw)
+            line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
+            if line:
+                head = Head(line.n, line.hash, size, max(head.seq, line.seq))
+    return head

@@ -1,0 +1,507 @@
+"""The logs of a journal: append-only files with one line for each record, and one writer at a time.
+
+Each line has the hash of the line before it in its own hash, so that changed, missing and added lines are detected. A
+record is one `write` with `O_APPEND`. A writer holds a lock of its log; when it ends, the next one continues that log,
+until it has a megabyte.
+
+Beside the logs lies the file `numbers`: the counters of the journal, and the head of each log (its newest entry). Every
+record is written under its lock: the counters first, then the line, then the head. So a number is used once, a head is
+never ahead of its log unless lines were lost, and whoever holds the lock sees every record that was answered.
+
+A log begins with an entry that names the heads of the logs before it. Somebody who can write all of these files and
+recomputes every hash is not detected, because there is no secret in them.
+
+Old contents are files beside the logs, each named by its hash; equal contents are stored once. A file that a killed
+process left half written is not what its name says: it is written again when these contents come again, and never given
+out. Contents are true copies: a secret in a file is in its copy too, so they are readable by their owner only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from handrail.files.versions import hash_bytes
+from handrail.journal.log_lines import (
+    BLOCK,
+    Head,
+    get_log_path,
+    get_logs_path,
+    list_logs,
+    parse_head,
+    parse_line,
+    scan_head,
+)
+from handrail.secrets.masking import Mask
+
+FORMAT = 2
+SEGMENT = 1 << 20
+"""A log of this size is not continued."""
+_NAMED = 64
+"""How many heads the first entry of a log names."""
+_WAIT = 10.0
+_STORING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_encoder = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
+encode = _encoder.encode
+
+
+class Counters(NamedTuple):
+    """What was written to a journal so far."""
+
+    entries: int = 0
+    calls: int = 0
+    """The number of the newest call."""
+    logs: int = 0
+    log_bytes: int = 0
+    content_bytes: int = 0
+    removed: int = 0
+    """The calls up to this number were removed, because there were too many."""
+
+
+def hash_text(before: str, text: str) -> str:
+    """The hash of an entry: of the hash before it, and of its own JSON text."""
+    return hashlib.sha256(f'["{before}",{text[1:]}'.encode("ascii")).hexdigest()
+
+
+def lock_file(fd: int, seconds: float, kind: int = fcntl.LOCK_EX) -> None:
+    """Lock an open file. Raises `OSError`, which is `TimeoutError` if it takes so long."""
+    pause, until = 0.0005, 0.0
+    while True:
+        try:
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            until = until or now + seconds
+            if now > until:
+                raise TimeoutError(errno.ETIMEDOUT, "it is locked") from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        else:
+            return
+
+
+@functools.cache
+def _read_boot() -> bytes:
+    """What differs after each start of the machine: only then may the counters be older than the logs."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().strip() or b"-"
+    except OSError:
+        return b"-"
+
+
+class OldContents:
+    """The contents beside the logs of a journal."""
+
+    def __init__(self, logs: str) -> None:
+        self._directory = os.path.join(logs, "contents")
+
+    def get_path(self, digest: str) -> str:
+        """Where the contents with this hash are, if they are stored."""
+        return os.path.join(self._directory, digest[:2], digest[2:])
+
+    def store(self, digest: str, raw: bytes) -> int:
+        """Store contents; return how many bytes that adds. Raises `OSError`."""
+        path = self.get_path(digest)
+        try:
+            fd = os.open(path, _STORING | os.O_EXCL, 0o600)
+        except FileNotFoundError:
+            for place in (self._directory, os.path.dirname(path)):
+                os.makedirs(place, mode=0o700, exist_ok=True)
+            return self.store(digest, raw)
+        except FileExistsError:
+            if self._read(path) == raw:
+                os.utime(path)  # used just now: others go first
+                return 0
+            self._write(os.open(f"{path}.{os.getpid()}", _STORING | os.O_TRUNC, 0o600), f"{path}.{os.getpid()}", raw)
+            os.replace(f"{path}.{os.getpid()}", path)
+            return len(raw)
+        self._write(fd, path, raw)
+        return len(raw)
+
+    def _write(self, fd: int, path: str, raw: bytes) -> None:
+        try:
+            left = memoryview(raw)
+            while left:
+                left = left[os.write(fd, left) :]
+        except OSError:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(fd)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def load(self, digests: Iterable[str]) -> dict[str, bytes]:
+        """Load the contents that are still stored and unchanged."""
+        contents = {digest: self._read(self.get_path(digest)) for digest in digests}
+        return {digest: raw for digest, raw in contents.items() if raw is not None and hash_bytes(raw) == digest}
+
+    def measure(self) -> tuple[int, int]:
+        """How many contents are stored, and their bytes."""
+        sizes = [size for _, size, _ in self._list()]
+        return len(sizes), sum(sizes)
+
+    def trim(self, most: int, needed: Collection[str] = (), *, since: float = float("inf")) -> int:
+        """Remove the contents that were not used for longest, down to ``most`` bytes; return what is left.
+
+        None that are ``needed``, or were used after ``since``, are removed.
+        """
+        stored = sorted(self._list())
+        left = sum(size for _, size, _ in stored)
+        keep = {self.get_path(digest) for digest in needed}
+        for used, size, path in stored:
+            if left <= most or used > since:
+                break
+            if path not in keep:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+                left -= size
+        return left
+
+    def _list(self) -> list[tuple[float, int, str]]:
+        """When each was used last, its size, and its path."""
+        stored: list[tuple[float, int, str]] = []
+        with contextlib.suppress(FileNotFoundError):
+            for shard in os.scandir(self._directory):
+                for one in os.scandir(shard.path):
+                    with contextlib.suppress(FileNotFoundError):
+                        status = one.stat(follow_symlinks=False)
+                        stored.append((status.st_mtime, status.st_size, one.path))
+        return stored
+
+
+class Numbers:
+    """The file with the counters and heads. What changes it is called between `lock` and `unlock`."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.path = os.path.join(directory, "numbers")
+        self.fd = -1
+
+    def lock(self) -> Counters:
+        """Keep out all other writers. Raises `OSError`."""
+        while True:
+            if self.fd < 0:
+                self.fd = os.open(self.path, _FLAGS, 0o600)
+            lock_file(self.fd, _WAIT)
+            if os.fstat(self.fd).st_nlink:
+                break
+            self.close()  # removed, together with the journal
+        try:
+            return self.read() or self._recover()
+        except BaseException:
+            self.unlock()
+            raise
+
+    def unlock(self) -> None:
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[Counters]:
+        counters = self.lock()
+        try:
+            yield counters
+        finally:
+            self.unlock()
+
+    def read(self) -> Counters | None:
+        """The counters; None if they are not those of this start of the machine."""
+        words = os.pread(self.fd, BLOCK, 0).split()
+        if len(words) != 7 or words[6] != _read_boot():
+            return None
+        try:
+            return Counters(*map(int, words[:6]))
+        except ValueError:
+            return None
+
+    def write(self, counters: Counters) -> None:
+        os.pwrite(self.fd, (b"%d %d %d %d %d %d %b\n" % (*counters, _read_boot())).ljust(BLOCK), 0)
+
+    def read_head(self, log: int) -> Head:
+        """The head of a log; zeros if it has none."""
+        return parse_head(os.pread(self.fd, BLOCK, log * BLOCK))
+
+    def write_head(self, log: int, head: Head) -> None:
+        text = f"{head.n} {head.hash} {head.size} {head.seq}\n"
+        os.pwrite(self.fd, text.encode("ascii").ljust(BLOCK), log * BLOCK)
+
+    def mark_removed(self, log: int) -> None:
+        """Write down that a log was removed, because there were too many records."""
+        head = self.read_head(log)
+        os.pwrite(self.fd, f"removed {head.n} {head.hash}\n".encode("ascii").ljust(BLOCK), log * BLOCK)
+
+    def list_removed(self, first: int, last: int) -> list[tuple[int, int, str]]:
+        """The logs between these numbers that were removed, and their heads."""
+        blocks = {log: os.pread(self.fd, BLOCK, log * BLOCK).split() for log in range(first, last + 1)}
+        return [
+            (log, int(words[1]), words[2].decode("ascii", "replace"))
+            for log, words in blocks.items()
+            if words[:1] == [b"removed"] and len(words) == 3 and words[1].isdigit()
+        ]
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _recover(self) -> Counters:
+        """Count again, from the logs: the file is new, damaged, or was not written before the machine stopped."""
+        logs, calls, entries, size = list_logs(self.directory), 0, 0, 0
+        os.ftruncate(self.fd, max(os.fstat(self.fd).st_size, BLOCK * (max(logs, default=0) + 1)))
+        for number, path in logs.items():
+            known = self.read_head(number)
+            scanned = known if os.stat(path).st_size == known.size else scan_head(path)
+            if scanned.n > known.n:
+                self.write_head(number, scanned)
+            best = max(scanned, known)
+            calls, entries, size = max(calls, best.seq), entries + best.n, size + scanned.size
+        counters = Counters(entries, calls, max(logs, default=0), size, OldContents(self.directory).measure()[1])
+        self.write(counters)
+        return counters
+
+
+@contextlib.contextmanager
+def lock_numbers(directory: str) -> Iterator[None]:
+    """No record is being written: whatever was counted is in its log."""
+    try:
+        fd = os.open(os.path.join(directory, "numbers"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        with contextlib.suppress(TimeoutError):
+            lock_file(fd, _WAIT, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
+
+
+class _OpenLog:
+    """The log that a writer writes to. It is locked: nobody else continues or removes it."""
+
+    def __init__(self, number: int, fd: int, head: Head) -> None:
+        self.number, self.fd, self.head = number, fd, head
+        self.identity = number, os.fstat(fd).st_ino
+        self.begun: set[int] = set()
+        """Calls that have begun in it, and not ended."""
+
+    def is_usable(self) -> bool:
+        status = os.fstat(self.fd)
+        intact = status.st_nlink > 0 and status.st_size == self.head.size  # no part of a line, nothing cut off
+        return intact and (self.head.size < SEGMENT or bool(self.begun))
+
+    def write(self, line: bytes) -> None:
+        """Append a line, or nothing at all."""
+        try:
+            written = os.write(self.fd, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.fd, self.head.size)
+            raise
+
+
+class LogWriter:
+    """Writes the records of a process to the logs of a journal. One thread at a time. Raises `OSError`."""
+
+    def __init__(self, path: str, first: int = 0) -> None:
+        """``first``: the number of a call before the first one in the logs."""
+        require_possible(path)
+        self.directory = get_logs_path(path)
+        for place in (os.path.dirname(path), self.directory):
+            os.makedirs(place, mode=0o700, exist_ok=True)
+        self.numbers = Numbers(self.directory)
+        self.contents = OldContents(self.directory)
+        self.counters = Counters()
+        """As they were behind the newest record of this process."""
+        self.damaged = ""
+        """A log that was not continued, because its end is not what was written."""
+        self._log: _OpenLog | None = None
+        self._first = first
+        try:
+            with self.numbers.locked():
+                self.mask = Mask(_read_salt(self.directory))
+        except BaseException:
+            self.numbers.close()
+            raise
+
+    def append(self, stage: str, content: Sequence[Any], seq: int = 0, added: int = 0) -> int:
+        """Write a record; return the number of its call: ``seq``, or the next one. ``added``: bytes of contents."""
+        text = encode(content)
+        counters = self.numbers.lock()
+        try:
+            log = self._open_log(counters)
+            counters = self.counters
+            seq = seq if seq or stage in _WITHOUT_CALL else counters.calls + 1
+            self._put(log, stage, seq, text, added)
+        finally:
+            self.numbers.unlock()
+        if stage[0] == "b":
+            log.begun.add(seq)
+        else:
+            log.begun.discard(seq)
+        return seq
+
+    def holds(self, identity: tuple[int, int] | None) -> bool:
+        """Whether this is the log of the next record."""
+        return self._log is not None and self._log.identity == identity and self._log.is_usable()
+
+    def has_log(self, identity: tuple[int, int] | None) -> bool:
+        """Whether this log still exists, whoever writes to it."""
+        if identity is None:
+            return False
+        with contextlib.suppress(OSError):
+            return os.stat(get_log_path(self.directory, identity[0])).st_ino == identity[1]
+        return False
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Which log has the newest record."""
+        return self._log.identity if self._log else None
+
+    @property
+    def number(self) -> int:
+        """The number of the log that this writer writes to; 0 if there is none yet."""
+        return self._log.number if self._log else 0
+
+    def close(self) -> None:
+        self._drop_log()
+        self.numbers.close()
+
+    def _drop_log(self) -> None:
+        if self._log:
+            os.close(self._log.fd)
+            self._log = None
+
+    def _put(self, log: _OpenLog, stage: str, seq: int, content: str, added: int = 0) -> None:
+        head, counters = log.head, self.counters
+        text = f'[{head.n + 1},{seq},"{stage}",{content}]'
+        digest = hash_text(head.hash, text)
+        line = f"{digest} {text}\n".encode("ascii")
+        self.counters = counters = Counters(
+            counters.entries + 1,
+            max(counters.calls, seq),
+            counters.logs,
+            counters.log_bytes + len(line),
+            counters.content_bytes + added,
+            counters.removed,
+        )
+        self.numbers.write(counters)
+        log.write(line)
+        log.head = Head(head.n + 1, digest, head.size + len(line), max(head.seq, seq))
+        self.numbers.write_head(log.number, log.head)
+
+    def _open_log(self, counters: Counters) -> _OpenLog:
+        """The log to write to, under the lock; ``counters``: as they are now."""
+        self.counters = counters
+        if self._log and self._log.is_usable():
+            return self._log
+        self._drop_log()
+        if counters.calls < self._first:
+            self.counters = counters = counters._replace(calls=self._first)
+        self._log = self._continue(counters.logs) or self._create(counters)
+        return self._log
+
+    def _continue(self, newest: int) -> _OpenLog | None:
+        """The newest log that nobody writes to, if it has room and its end is what was written."""
+        for number in range(newest, max(0, newest - 8), -1):
+            head = self.numbers.read_head(number)
+            if not head.n or head.size >= SEGMENT:
+                continue
+            path = get_log_path(self.directory, number)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError:
+                self.damaged = self.damaged or path
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # in use
+                os.close(fd)
+                continue
+            if _ends_with(fd, head):
+                return _OpenLog(number, fd, head)
+            size = os.fstat(fd).st_size
+            os.close(fd)
+            if size < head.size:
+                self.damaged = self.damaged or path
+        return None
+
+    def _create(self, counters: Counters) -> _OpenLog:
+        number = counters.logs + 1
+        fd = os.open(get_log_path(self.directory, number), _FLAGS | os.O_APPEND, 0o600)
+        try:
+            lock_file(fd, _WAIT)
+            os.ftruncate(self.numbers.fd, max(os.fstat(self.numbers.fd).st_size, (number + 1) * BLOCK))
+            log = _OpenLog(number, fd, scan_head(get_log_path(self.directory, number)))
+            self.counters = counters._replace(logs=number)
+            self._put(log, "start", 0, encode(self._describe_start(number)))
+        except BaseException:
+            os.close(fd)
+            raise
+        return log
+
+    def _describe_start(self, number: int) -> list[Any]:
+        """What the first entry of a log says: who writes it when, and the heads of the logs before it."""
+        before = range(max(1, number - _NAMED), number)
+        heads = [(one, *self.numbers.read_head(one)[:2]) for one in before]
+        return [[FORMAT, os.urandom(16).hex(), time.time_ns()], [head for head in heads if head[1]]]
+
+
+_WITHOUT_CALL = frozenset(("start", "source", "removed"))
+"""The stages of entries that belong to no call."""
+
+
+def _ends_with(fd: int, head: Head) -> bool:
+    """Whether a log ends with its head."""
+    if os.fstat(fd).st_size != head.size:
+        return False
+    length = min(head.size, 1 << 16)
+    while True:
+        raw = os.pread(fd, length, head.size - length)
+        start = raw.rfind(b"\n", 0, -1)
+        if start >= 0 or length == head.size:
+            break
+        length = min(head.size, 16 * length)
+    line = parse_line(raw[start + 1 : -1])
+    return raw.endswith(b"\n") and line is not None and (line.n, line.hash) == head[:2]
+
+
+def _read_salt(directory: str) -> bytes:
+    """The salt of the placeholders of secrets: made once for each journal, under the lock of the numbers."""
+    fd = os.open(os.path.join(directory, "salt"), _FLAGS, 0o600)
+    try:
+        salt = os.pread(fd, 32, 0)
+        if len(salt) != 16:
+            salt = os.urandom(16)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, salt, 0)
+        return salt
+    finally:
+        os.close(fd)
+
+
+def require_possible(path: str) -> None:
+    """A name that no file can have is a failure of the journal like any other."""
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)

@@ -1,0 +1,95 @@
+"""Repair a journal: damaged logs are set aside, and what can be read of them is written to another log."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+
+from handrail.frozen import frozen
+from handrail.journal.index import ChainWalk, set_aside
+from handrail.journal.log_lines import (
+    GENESIS,
+    ChainEntry,
+    Head,
+    LogLine,
+    get_logs_path,
+    list_logs,
+    parse_line,
+    read_heads,
+)
+from handrail.journal.logs import LogWriter
+
+DAMAGED = ".damaged-"
+"""Behind the name of a log that was set aside; the time follows."""
+
+
+@frozen
+class RepairedLog:
+    """A damaged log."""
+
+    log: str
+    set_aside: str
+    """Where it lies now; empty if somebody writes to it, so that it was left alone."""
+    saved: int
+    """How many of its entries are in another log now."""
+
+
+def list_damaged(path: str) -> list[str]:
+    """The damaged logs of the journal at ``path`` that were set aside, the oldest first."""
+    directory = get_logs_path(path)
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(os.path.join(directory, name) for name in os.listdir(directory) if DAMAGED in name)
+    return []
+
+
+def repair_logs(path: str) -> Iterator[RepairedLog]:
+    """Repair the damaged logs of the journal at ``path``. Raises `OSError`."""
+    heads = read_heads(get_logs_path(path))
+    repaired = False
+    for number, log in list_logs(get_logs_path(path)).items():
+        with open(log, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                in_use = False
+            except BlockingIOError:
+                in_use = True
+            lines, damaged = _read_lines(file.read(), heads.get(number, Head()))
+            if damaged and in_use:
+                yield RepairedLog(log, "", 0)
+            elif damaged:
+                _copy(path, number, lines)
+                name = f"{log}{DAMAGED}{time.time_ns()}"
+                os.rename(log, name)
+                repaired = True
+                yield RepairedLog(log, name, len(lines))
+    if repaired:
+        set_aside(path, keep=False)  # the next reader makes a new index
+
+
+def _read_lines(raw: bytes, head: Head) -> tuple[list[LogLine], bool]:
+    """The lines that can be read, and whether others are missing or changed."""
+    whole, _, _ = raw.rpartition(b"\n")
+    parts = whole.split(b"\n") if whole else []
+    lines = [line for line in map(parse_line, parts) if line]
+    walk = ChainWalk(ChainEntry(0, GENESIS))
+    checked = [walk.check(line.n, line.seq, line.hash, line.text) for line in lines]
+    return lines, len(lines) < len(parts) or any(checked) or walk.n < head.n
+
+
+def _copy(path: str, number: int, lines: list[LogLine]) -> None:
+    """Write these entries to another log, with the numbers of their calls, and that their own log is gone."""
+    writer = LogWriter(path)
+    try:
+        for line in lines:
+            if line.stage != "start":
+                writer.append(line.stage, json.loads(line.text)[3], line.seq)
+        head = writer.numbers.read_head(number)
+        writer.append("removed", ([writer.counters.removed, 0], [(number, head.n, head.hash)]))
+        with writer.numbers.locked():
+            writer.numbers.mark_removed(number)
+    finally:
+        writer.close()

@@ -1,0 +1,360 @@
+"""The listing of one root: its directories with their entries, shared by all that goes through the tree in a session.
+
+A directory is listed once. Later its inode, modification and change time prove that it is unchanged, or, in a large
+tree, the kernel reports what has changed (`watch.py`), and nothing else is looked at. A directory is opened below the
+root's descriptor without following a link, so that nothing outside is listed even if directories are swapped meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from handrail import system_calls
+from handrail.search.ignores import NAMES, POLICY_NAMES, IgnoreFile, read_lines
+from handrail.search.index.watch import CannotWatch, Changes, Watch
+
+MOST_NAMES = 400_000
+"""Names that are kept at the most."""
+WATCHED_FROM = 400
+"""A tree with fewer directories is compared: the number of watches is limited for each user."""
+TRUSTED_FOR = 60.0
+"""Seconds for which reports are trusted about the times of files: stores to mapped memory are not reported."""
+_MOST_TOUCHED = 100_000
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_RULES = (None,) * len(NAMES)
+_NO_STAMPS = ((),) * len(NAMES)
+_RULE_NAMES = frozenset(NAMES)
+_GUARD_NAMES = frozenset(POLICY_NAMES)
+
+FileStamp = tuple[int, ...]
+"""Inode, modification time and change time; empty: there is no such file."""
+
+
+Mark = tuple[str, int, int]
+"""A path below the root, which is empty itself; inode and change time."""
+CHANGING = (0, 0)
+"""Equals no inode and change time: of what changed so recently that another change may leave no trace."""
+
+
+class Entries(NamedTuple):
+    """The entries of one directory by kind, each in the order of the names. The same object as long as they are."""
+
+    dirs: tuple[str, ...]
+    files: tuple[str, ...]
+    links: tuple[str, ...]
+    others: tuple[str, ...]
+    """Pipes, sockets, devices."""
+    rules: tuple[IgnoreFile | None, ...]
+    rule_stamps: tuple[FileStamp, ...]
+    guarded: bool
+    """Whether one of `POLICY_NAMES` is among the entries."""
+    repository: bool
+    """Whether a repository begins here: git's ignore files from above do not hold in it."""
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
+
+
+class _Directory(NamedTuple):
+    """A directory as it was listed."""
+
+    stamp: FileStamp
+    entries: Entries
+    proven: bool
+    """Whether any later change would show in the stamps."""
+
+
+class Position(NamedTuple):
+    """A moment in the life of a watched tree: as long as it is the present one, no change was reported."""
+
+    epoch: object
+    version: int
+    events: int
+
+
+class Listing:
+    """The directories below one root, as far as somebody has asked for them."""
+
+    def __init__(self, root: int, most_names: int = MOST_NAMES) -> None:
+        self.root = root
+        self._most_names = most_names
+        self._lock = threading.RLock()
+        self._uses = 0
+        self._can_watch = True
+        self._names = 0
+        self._watch: Watch | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Know nothing."""
+        self.epoch = object()
+        """Another one when changes may have been missed."""
+        self.version = 0
+        """Grows with every change of the entries of a directory that is known."""
+        self.events = 0
+        """Grows with every report, also of files whose contents or times have changed."""
+        self.touched: list[bytes] = []
+        """The files that were reported, in their order. Every reader remembers how many of them it knows."""
+        self._current: dict[str, _Directory] = {}
+        """Directories whose changes the kernel reports, and has not reported."""
+        self._known: dict[str, _Directory] = {}
+        """Directories that must be compared first."""
+        self._times: dict[str, dict[str, int]] = {}
+        self._timed_since = time.monotonic()
+        self._names = 0
+        self.kinds: OrderedDict[Hashable, Any] = OrderedDict()
+        """What walks of some kinds have shown."""
+        if self._watch:
+            self._watch.close()
+        self._watch = None
+
+    def close(self) -> None:
+        """Stop watching."""
+        with self._lock:
+            self._forget()
+            self._can_watch = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the kernel reports changes."""
+        return self._watch is not None
+
+    @property
+    def position(self) -> Position | None:
+        """The position of the last `refresh`; None: the tree is not watched."""
+        return Position(self.epoch, self.version, self.events) if self._watch else None
+
+    def refresh(self, *, watch: bool = False) -> None:
+        """Take note of all that has changed until now. ``watch``: also watch a small tree from now on."""
+        with self._lock:
+            self._uses += 1
+            if self._watch:
+                self._apply(self._watch.read())
+            elif self._can_watch and (watch or (self._uses > 1 and len(self._known) >= WATCHED_FROM)):
+                self._begin_watch()
+
+    def _begin_watch(self) -> None:
+        try:
+            self._watch = None if system_calls.is_remote(self.root) else Watch(self.root)
+        except CannotWatch:
+            self._watch = None
+        self._can_watch = self._watch is not None
+        if self._watch:
+            self.epoch = object()
+            self._renew(list(self._known))
+
+    def _apply(self, changes: Changes) -> None:
+        if changes.everything or len(self.touched) + len(changes.files) > _MOST_TOUCHED:
+            self._forget()
+            return
+        self.events += bool(changes)
+        for path in changes.files:
+            above, _, name = path.rpartition(b"/")
+            times = self._times.get(os.fsdecode(above) or ".")
+            if times:
+                times.pop(os.fsdecode(name), None)
+        self.touched += changes.files
+        for path in changes.moved:
+            self._drop(os.fsdecode(path))
+        stale = [os.fsdecode(path) or "." for path in changes.directories]
+        for one in stale:
+            if known := self._current.pop(one, None):
+                self._known[one] = known
+        self._renew(stale)
+        if time.monotonic() - self._timed_since > TRUSTED_FOR:
+            self._times, self._timed_since = {}, time.monotonic()
+
+    def _renew(self, paths: Iterable[str]) -> None:
+        """List these directories again, if they are known and have changed."""
+        for path in sorted(paths):
+            if path not in self._known:  # it could not be read, or is new
+                self.version += 1
+                continue
+            with contextlib.suppress(OSError):
+                self.entries(path)
+
+    def entries(self, path: str) -> Entries:
+        """The entries of a directory, given by its path below the root; raises `OSError`."""
+        known = self._current.get(path)
+        if known:
+            return known.entries
+        with self._lock:
+            before = self._known.get(path)
+            if before and not self._watch and before.proven and self._is_same(path, before):
+                return before.entries
+            return self._list(path, before)
+
+    def _is_same(self, path: str, known: _Directory) -> bool:
+        rules = zip(NAMES, known.entries.rule_stamps, strict=True)
+        return _stamp(self.root, path) == known.stamp and all(
+            _stamp(self.root, f"{path}/{name}") == stamp for name, stamp in rules if stamp
+        )
+
+    def _list(self, path: str, before: _Directory | None) -> Entries:
+        if self._watch and path != ".":
+            self.entries(os.path.dirname(path) or ".")  # a directory above that moves away is reported there
+        try:
+            fd = system_calls.open_beneath(self.root, path, _OPEN)
+        except OSError:
+            self._drop(path)
+            raise
+        try:
+            is_watched = self._add_watch(fd, path)  # before it is read, so that no change is missed
+            before = self._known.get(path)
+            status = os.fstat(fd)
+            stamp = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+            if before and before.proven and before.stamp == stamp and self._is_same(path, before):
+                here = before
+            else:
+                here = _list_directory(fd, stamp)
+        except OSError:
+            self._drop(path)
+            raise
+        finally:
+            os.close(fd)
+        self._keep(path, before, here, is_watched)
+        return here.entries if before is None or here.entries != before.entries else before.entries
+
+    def _keep(self, path: str, before: _Directory | None, here: _Directory, is_watched: bool) -> None:
+        if before and here.entries == before.entries:
+            here = here._replace(entries=before.entries)
+        else:
+            self.version += before is not None
+            for name in set(before.entries.dirs).difference(here.entries.dirs) if before else ():
+                self._drop(_join(path, name))
+            self._names += here.entries.size - (before.entries.size if before else 0)
+        self._known.pop(path, None)
+        if self._names > self._most_names:
+            self._names -= here.entries.size
+            self._times.pop(path, None)
+        elif is_watched:
+            self._current[path] = here
+        else:
+            self._known[path] = here
+
+    def _add_watch(self, fd: int, path: str) -> bool:
+        """Whether the kernel reports changes of an open directory from now on."""
+        if self._watch is None or self._names > self._most_names:
+            return False
+        try:
+            self._watch.add(fd, os.fsencode("" if path == "." else path))
+        except CannotWatch:  # there are no more: from now on the directories are compared
+            self._forget()
+            self._can_watch = False
+            return False
+        return True
+
+    def _drop(self, path: str) -> None:
+        """Forget a directory and those in it."""
+        waiting = [path]
+        while waiting:
+            here = waiting.pop()
+            known = self._current.pop(here, None) or self._known.pop(here, None)
+            self._times.pop(here, None)
+            if known:
+                self.version += 1
+                self._names -= known.entries.size
+                waiting += [_join(here, name) for name in known.entries.dirs]
+                if self._watch:
+                    self._watch.remove(os.fsencode("" if here == "." else here))
+
+    def covers(self, paths: Iterable[str]) -> bool:
+        """Whether the kernel reports changes of all these directories."""
+        return all(path in self._current for path in paths)
+
+    def list_marks(self, paths: Iterable[str]) -> tuple[list[Mark], list[Mark]]:
+        """The marks of these directories and of the ignore files in them, as they were listed."""
+        directories: list[Mark] = []
+        rules: list[Mark] = []
+        for path in paths:
+            known = self._current.get(path) or self._known.get(path)
+            inner = "" if path == "." else path
+            if known is None or not known.proven:
+                directories.append((inner, *CHANGING))
+                continue
+            directories.append((inner, known.stamp[0], known.stamp[2]))
+            stamps = zip(NAMES, known.entries.rule_stamps, strict=True)
+            rules += [(_join(path, name), stamp[0], stamp[2]) for name, stamp in stamps if stamp]
+        return directories, rules
+
+    def mtimes(self, path: str, names: Sequence[str]) -> list[int]:
+        """When these files in a directory were changed last; 0 for what is gone since it was listed."""
+        above = "" if path == "." else f"{path}/"
+        if path not in self._current:
+            return [_stamp(self.root, above + name)[1] for name in names]
+        times: list[int] = []
+        with self._lock:
+            known = self._times.setdefault(path, {})
+            for name in names:
+                mtime = known.get(name)
+                if mtime is None:
+                    mtime, is_certain = self._read_time(above + name)
+                    if is_certain:
+                        known[name] = mtime
+                times.append(mtime)
+        return times
+
+    def _read_time(self, path: str) -> tuple[int, bool]:
+        """The modification time, and whether every change would be reported: not of a file with several names."""
+        try:
+            status = os.stat(path, dir_fd=self.root, follow_symlinks=False)
+        except OSError:
+            return 0, False
+        return status.st_mtime_ns, status.st_nlink == 1
+
+
+def _join(above: str, name: str) -> str:
+    return name if above == "." else f"{above}/{name}"
+
+
+def _list_directory(fd: int, stamp: FileStamp) -> _Directory:
+    now = time.time_ns()
+    dirs: list[str] = []
+    files: list[str] = []
+    links: list[str] = []
+    others: list[str] = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):  # most of them
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                dirs.append(entry.name)
+            elif entry.is_symlink():
+                links.append(entry.name)
+            else:
+                others.append(entry.name)
+    stamps: tuple[FileStamp, ...] = _NO_STAMPS
+    rules: tuple[IgnoreFile | None, ...] = _NO_RULES
+    if not _RULE_NAMES.isdisjoint(files):
+        own = [name if name in files else "" for name in NAMES]
+        stamps = tuple(_stamp(fd, name) if name else () for name in own)
+        rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
+    # What was changed just now can be changed again without a trace in its times.
+    proven = now - max(stamp[1], stamp[2], *(max(was[1:]) for was in stamps if was)) > system_calls.TICK
+    guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
+    repository = any(".git" in names for names in (dirs, files, links))
+    for names in (dirs, files, links, others):
+        names.sort()
+    kinds = tuple(dirs), tuple(files), tuple(links), tuple(others)
+    return _Directory(stamp, Entries(*kinds, rules, stamps, guarded, repository), proven)
+
+
+def _lines(fd: int, name: str) -> tuple[str, ...]:
+    return read_lines(name, lambda: os.open(name, _REGULAR, dir_fd=fd))
+
+
+def _stamp(fd: int, name: str) -> FileStamp:
+    try:
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)

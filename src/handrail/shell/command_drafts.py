@@ -1,0 +1,147 @@
+"""The drafts that the commands of a session run in."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from typing import Unpack
+
+from handrail.drafts.hidden_paths import HidingLayer, remove_copies
+from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.errors import BadCommand
+from handrail.shell.draft_trial import try_draft
+from handrail.shell.sandbox import Network
+from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.logins import Logins
+from handrail.shell.sandbox.mount_plan import DraftLayers
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
+from handrail.shell.session_sandbox import SessionSandbox
+from handrail.shell.start_process import ProcessOptions
+
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""Reasons for which a draft cannot be created now, and perhaps later."""
+_PAUSE = 30.0
+"""Seconds until that is tried again."""
+
+
+class CommandDrafts:
+    """Creates and drops drafts of the workspace, and hides files in them."""
+
+    def __init__(self, sandbox: SessionSandbox, keep_env: tuple[str, ...]) -> None:
+        self._sandbox = sandbox
+        self._keep_env = keep_env
+        self._lock = threading.Lock()
+        self._has_tried = False
+        self._stopped = ""
+        """Why no more drafts are created."""
+        self._stopped_until: float | None = None
+        self._dropping: list[threading.Thread] = []
+        self._hiding: HidingLayer | None = None
+        self._old_hiding: list[HidingLayer] = []
+        """Layers that commands may still use."""
+
+    @property
+    def why_none(self) -> str:
+        """Why commands run in no draft; known once one was wanted."""
+        return self._stopped or self._sandbox.why_no_store
+
+    @property
+    def workspace(self) -> str:
+        """The real path of the directory of which commands run in drafts; empty if they do not."""
+        store = self._try_store()
+        return store.workspace if store else ""
+
+    def _try_store(self) -> DraftStore | None:
+        """The store, if a command can run in a draft of this very workspace; else None, and `why_none` says why.
+
+        That is tried when the first command may change files: a look at all files of a workspace takes its time.
+        """
+        boundary, store = self._sandbox.boundary, self._sandbox.store
+        with self._lock:
+            if self._stopped_until is not None and time.monotonic() >= self._stopped_until:
+                self._stopped, self._stopped_until = "", None
+            if store and not self._stopped and not self._has_tried:
+                assert isinstance(boundary, NamespaceBoundary)
+                try:
+                    store.look_at_owners()
+                    try_draft(store, boundary)
+                    self._has_tried = True
+                except OSError as error:
+                    self._stop(error, error.strerror or str(error))
+            return None if self._stopped else store
+
+    def _stop(self, error: OSError, reason: str) -> None:
+        """Create no more drafts, or none for some time if they only lack space or the like."""
+        self._stopped = reason
+        self._stopped_until = time.monotonic() + _PAUSE if error.errno in _PASSING else None
+
+    def create(self) -> OpenDraft | None:
+        """A new draft of the workspace; None if there can be none, and `why_none` says why."""
+        store = self._try_store()
+        if store is None:
+            return None
+        try:
+            return store.create()
+        except OSError as error:
+            with self._lock:
+                self._stop(error, f"a draft cannot be created: {error.strerror}")
+            return None
+
+    def drop(self, draft: OpenDraft) -> None:
+        """Delete a draft without waiting for it: to free the blocks of its directories takes some disks long."""
+        thread = threading.Thread(target=_drop, args=(OpenDraft(draft.directory, draft.lock),))
+        draft.lock = -1
+        with self._lock:
+            self._dropping = [*(one for one in self._dropping if one.is_alive()), thread]
+            thread.start()
+
+    def start(
+        self, args: Sequence[str], draft: OpenDraft, network: Network | None = None, **how: Unpack[ProcessOptions]
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a draft, in the words of `subprocess.Popen`. No file is protected from it."""
+        boundary = self._sandbox.boundary
+        assert isinstance(boundary, NamespaceBoundary)
+        how.setdefault("env", scrub_environment(keep=self._keep_env))
+        logins = Logins(all_files=network == "on")
+        layers = DraftLayers(draft.directory.info.workspace, draft.name)
+        return boundary.spawn(args, network=network, protection="nothing", logins=logins, draft=layers, **how)
+
+    def make_layers(self, draft: OpenDraft) -> DraftLayers:
+        """The layers of a draft, with one in which the hidden paths are absent."""
+        workspace = draft.directory.info.workspace
+        paths = tuple(os.path.relpath(path, workspace) for path in self._sandbox.hidden_files.list_inside(workspace))
+        with self._lock:
+            if self._hiding is None or self._hiding.paths != paths:
+                if self._hiding:
+                    self._old_hiding.append(self._hiding)
+                    self._hiding = None
+                if paths and self._sandbox.store and not self._stopped:
+                    self._hiding = HidingLayer.create(self._sandbox.store, paths)
+            hiding = self._hiding
+        if paths and hiding is None:
+            raise BadCommand(why="there can be no draft any more", line=None, near=None)
+        if draft.hidden is None:
+            remove_copies(draft.directory, paths)
+            draft.hidden = paths
+        return DraftLayers(workspace, draft.name, hiding.holder.name if hiding else "")
+
+    def wait(self) -> None:
+        """Wait until the dropped drafts are deleted."""
+        with self._lock:
+            for thread in self._dropping:
+                thread.join()
+
+    def close(self) -> None:
+        """Delete the layers of hidden paths. No command runs any more."""
+        for layer in (*self._old_hiding, *([self._hiding] if self._hiding else [])):
+            _drop(layer.holder)
+
+
+def _drop(draft: OpenDraft) -> None:
+    with contextlib.suppress(OSError):  # the next sweep of all drafts deletes the rest
+        draft.drop()

@@ -1,0 +1,112 @@
+"""An older change is undone although the file changed later, if nobody touched its lines since."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.journal.undo_merge import Overlap, apply_diff, take_back
+from handrail.programs import find_program
+from tests.journal.wired import Wired
+from tests.sizes import pick
+
+LINES = "".join(f"line {number}\n" for number in range(20))
+
+
+def edit(session: Wired, old: str, new: str) -> int:
+    assert session.call("Edit", {"file_path": "f", "old_string": old, "new_string": new}).ok
+    return session.rows()[-1].seq
+
+
+@pytest.fixture
+def session(wired: Callable[..., Wired], project: Path) -> Wired:
+    (project / "f").write_text(LINES, encoding="utf-8")
+    session = wired()
+    session.call("Read", {"file_path": "f"})
+    return session
+
+
+def test_an_older_change_in_other_lines_is_undone_and_redone(session: Wired, project: Path) -> None:
+    older = edit(session, "line 3\n", "three\nand more\n")
+    edit(session, "line 15", "fifteen")
+    both = (project / "f").read_text(encoding="utf-8")
+    preview = session.undo(call=older, dry_run=True)
+    assert [one.how for one in preview.restored] == ["changed"] and not preview.conflicts
+    assert (project / "f").read_text(encoding="utf-8") == both
+    assert not session.undo(call=older).conflicts
+    assert (project / "f").read_text(encoding="utf-8") == LINES.replace("line 15", "fifteen")
+    assert session.undo(redo=True).restored
+    assert (project / "f").read_text(encoding="utf-8") == both
+
+
+def test_every_change_is_undone_in_any_order(session: Wired, project: Path) -> None:
+    calls = [edit(session, f"line {number}\n", f"{number}\n") for number in (1, 5, 9, 13, 17)]
+    random.Random(3).shuffle(calls)
+    for call in calls:
+        assert not session.undo(call=call).conflicts
+    assert (project / "f").read_text(encoding="utf-8") == LINES
+
+
+def test_an_overlap_is_left_alone_and_both_sides_are_shown(session: Wired, project: Path) -> None:
+    older = edit(session, "line 3\n", "three\n")
+    later = edit(session, "three\nline 4\n", "3\n4\n")
+    before = (project / "f").read_bytes()
+    (conflict,) = session.undo(call=older).conflicts
+    assert f"changed since call {older}, by call {later}" in conflict.why
+    assert "now: 3" in conflict.why and "before: line 3" in conflict.why
+    assert (project / "f").read_bytes() == before
+
+
+def test_a_change_by_another_program_in_other_lines_stays(session: Wired, project: Path) -> None:
+    older = edit(session, "line 3", "three")
+    later = edit(session, "line 15", "fifteen")
+    with (project / "f").open("a", encoding="utf-8") as file:
+        file.write("foreign\n")
+    assert not session.undo(call=older).conflicts
+    assert (project / "f").read_text(encoding="utf-8") == LINES.replace("line 15", "fifteen") + "foreign\n"
+    assert not session.undo(call=later).conflicts
+    assert (project / "f").read_text(encoding="utf-8") == LINES + "foreign\n"
+
+
+def test_what_is_merged_is_what_git_merges(tmp_path: Path) -> None:
+    git = find_program("git")
+    if not git:
+        pytest.skip("git is not installed")
+    choose, merged = random.Random(11), 0
+    for _ in range(pick(60, 2_000)):
+        texts = [_vary([f"{choose.randrange(4)} {number}\n" for number in range(12)], choose, 0)]
+        texts += [_vary(texts[0].splitlines(keepends=True), choose, choose.randrange(3)) for _ in range(2)]
+        after, before, now = [text.encode() for text in texts]
+        result = take_back(after, before, now)
+        if isinstance(result, Overlap):
+            continue
+        for name, raw in (("now", now), ("after", after), ("before", before)):
+            (tmp_path / name).write_bytes(raw)
+        words = [git, "merge-file", "-p", "now", "after", "before"]
+        done = subprocess.run(words, cwd=tmp_path, stdout=subprocess.PIPE, check=False)
+        assert (done.returncode, done.stdout) == (0, result)
+        merged += 1
+    assert merged > 20
+
+
+@pytest.mark.parametrize("before", ["", "a", "a\n", "a\r\nb\r\n", "\u00e4\n" * 30, "a\x0cb\n" * 12])
+def test_the_contents_after_a_change_are_in_its_diff(before: str, wired: Callable[..., Wired], project: Path) -> None:
+    (project / "f").write_bytes(before.encode())
+    session = wired()
+    session.call("Read", {"file_path": "f"})
+    for after in (before + "end", "start\n" + before, f"{before}x\n", before.replace("b", "c")):
+        raw = (project / "f").read_bytes()
+        session.call("Write", {"file_path": "f", "content": after})
+        diff = session.rows()[-1].diff
+        assert apply_diff(raw, diff or "") == (project / "f").read_bytes()
+
+
+def _vary(rows: list[str], choose: random.Random, edits: int) -> str:
+    for _ in range(edits):
+        place = choose.randrange(len(rows) + 1)
+        rows[place : place + choose.randrange(3)] = [f"new {choose.randrange(9)}\n"] * choose.randrange(3)
+    return "".join(rows)

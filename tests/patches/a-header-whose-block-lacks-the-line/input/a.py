@@ -1,0 +1,10 @@
+def a():
+    go()
+
+
+def b():
+    stop()
+
+
+def c():
+    go()

@@ -1,0 +1,243 @@
+"""What commands see of the home directory: toolchains and git's settings, in a private directory of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import Answer, Question, Session, Settings
+from handrail.policy.modes import Mode
+from tests.drafts.machine import require_drafts
+
+pytestmark = pytest.mark.slow  # starts many processes
+CANARY = "canary-of-the-home"
+TOOLCHAINS = {
+    # By the directory on PATH: the files of a toolchain, of which the first is the program and the last is its data.
+    ".pyenv/shims": (".pyenv/shims/{0}", ".pyenv/versions/3.9/lib/data"),
+    ".nvm/versions/node/v20/bin": (".nvm/versions/node/v20/bin/{0}", ".nvm/versions/node/v20/lib/data"),
+    ".cargo/bin": (".cargo/bin/{0}", ".rustup/toolchains/stable/lib/data"),
+    ".bun/bin": (".bun/bin/{0}", ".bun/install/cache/data"),
+    ".sdkman/candidates/java/current/bin": (
+        ".sdkman/candidates/java/current/bin/{0}",
+        ".sdkman/candidates/java/21/data",
+    ),
+    ".local/bin": (".local/bin/{0}", ".local/share/uv/tools/data"),
+    "opt/node/bin": ("opt/node/bin/{0}", "opt/node/lib/data"),
+}
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    require_drafts()
+    # Not in /tmp: a sandbox gives commands a directory of their own there.
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as folder:
+        home = Path(os.path.realpath(folder)) / "home"
+        (home / "project").mkdir(parents=True)
+        (home / "data").mkdir()
+        (home / "data/note.txt").write_text(f"{CANARY}\n", encoding="utf-8")
+        (home / ".gitconfig").write_text("[user]\nname = Ada\nemail = ada@example.org\n", encoding="utf-8")
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(home))
+        yield home
+
+
+def _open(home: Path, mode: Mode = "accept-edits", project: str = "project", **rest: object) -> Session:
+    settings = Settings(state=str(home.parent / "state"))
+    return Session(home / project, mode=mode, settings=settings, **rest)  # type: ignore[arg-type]
+
+
+def _run(session: Session, command: str, **arguments: object) -> str:
+    return session.call("Bash", {"command": command, **arguments}).text
+
+
+@pytest.mark.parametrize("mode", ["accept-edits", "ask"])
+def test_the_home_is_writable_and_private(home: Path, mode: Mode) -> None:
+    before = sorted(os.listdir(home))
+    with _open(home, mode, approve=lambda _: True) as session:
+        text = _run(session, "mkdir -p ~/.npm ~/.cache && echo left > ~/.npm/left && echo x > ~/.bashrc && ls -A ~")
+    assert ".npm" in text and "data" not in text.split()
+    assert sorted(os.listdir(home)) == before
+    with _open(home, mode, approve=lambda _: True) as later:  # what a tool has fetched stays for this workspace
+        assert _run(later, "cat ~/.npm/left; touch x").startswith("left")
+    (home / "other").mkdir()
+    with _open(home, mode, project="other", approve=lambda _: True) as other:
+        assert "No such file" in _run(other, "cat ~/.npm/left; touch x")
+
+
+def test_nothing_else_of_the_home_is_seen_by_any_command(home: Path) -> None:
+    (home / "project/look.py").write_text(
+        "import os\nhome = os.path.expanduser('~')\n"
+        "print([p for here, _, names in os.walk(home) for p in names if p == 'note.txt'], os.listdir(home))\n",
+        encoding="utf-8",
+    )
+    with _open(home) as session:
+        assert "note.txt" not in _run(session, "python3 look.py")
+        started = session.call("Bash", {"command": "python3 look.py; echo end > ~/job", "background": True})
+        text = ""
+        while "exit" not in text:
+            text += session.call("BashOutput", {"job": started.data["job"]}).text
+        assert "note.txt" not in text and "[]" in text
+    assert not (home / "job").exists()
+
+
+def test_what_an_earlier_command_left_steers_no_command_that_only_reads(home: Path) -> None:
+    (home / ".gitconfig").unlink()
+    with _open(home) as session:
+        script = "printf '[core]\\nfsmonitor = touch ran; false\\n' > ~/.gitconfig; git init -q; git add -A"
+        _run(session, script)
+        (home / "project/ran").unlink(missing_ok=True)
+        _run(session, "cat ~/.gitconfig; git status")
+    assert not (home / "project/ran").exists()
+
+
+def test_git_commits_as_the_user(home: Path) -> None:
+    with _open(home) as session:
+        text = _run(
+            session, "git init -q && echo 1 > a && git add a && git commit -qm one && git log --format='%an %ae'"
+        )
+    assert text.startswith("Ada ada@example.org")
+
+
+@pytest.mark.parametrize("kind", ["openpgp", "ssh"])
+def test_a_commit_that_must_be_signed_is_never_made_unsigned(home: Path, kind: str) -> None:
+    program = {"openpgp": "gpg", "ssh": "ssh-keygen"}[kind]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    keys = home / ".ssh"
+    keys.mkdir(mode=0o700)
+    key = "Ada"
+    if kind == "ssh":
+        key = str(keys / "id_ed25519")
+        subprocess.run(["ssh-keygen", "-qN", "", "-t", "ed25519", "-f", key], check=True)
+    settings = f"[commit]\ngpgsign = true\n[gpg]\nformat = {kind}\n[user]\nsigningkey = {key}\n"
+    with open(home / ".gitconfig", "a", encoding="utf-8") as file:
+        file.write(settings)
+    with _open(home) as session:
+        text = _run(session, "git init -q && echo 1 > a && git add a && git commit -qm one; git log --oneline")
+        assert "fatal" in text and "failed to write commit object" in text
+        assert "one" not in _run(session, "git log --all --format=%s")
+
+
+def test_toolchains_in_the_home_work(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+    for number, (place, files) in enumerate(TOOLCHAINS.items()):
+        name = f"tool-{number}"
+        program, data = (home / file.format(name) for file in files)
+        if "current" in place:
+            (home / ".sdkman/candidates/java/21/bin").mkdir(parents=True)
+            (home / ".sdkman/candidates/java/current").symlink_to("21")
+        for path in (program, data):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        data.write_text(f"{name} works\n", encoding="utf-8")
+        program.write_text(f"#!/bin/sh\ncat {data}\n", encoding="utf-8")
+        program.chmod(0o755)
+        names.append(name)
+        monkeypatch.setenv("PATH", f"{home / place}:{os.environ['PATH']}")
+    with _open(home) as session:
+        text = _run(session, "; ".join(names))
+        assert [name for name in names if f"{name} works" not in text] == []
+
+
+def test_a_program_in_a_hidden_tree_is_named_with_the_rule_that_shows_it(home: Path) -> None:
+    tools = home / "tools/py/bin"
+    tools.mkdir(parents=True)
+    (tools / "python").symlink_to(shutil.which("python3") or "")
+    (tools / "run").write_text("#!/bin/sh\necho it runs\n", encoding="utf-8")
+    (tools / "run").chmod(0o755)
+    (home / "project/run").symlink_to(tools / "run")
+    asked: list[Question] = []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question)
+        return Answer(True, lasting="always")
+
+    (home / "project/script.sh").write_text("./run\n", encoding="utf-8")
+    with _open(home, approve=answer) as session:
+        hidden = session.call("Bash", {"command": "sh script.sh"})
+        assert "it runs" not in hidden.text and asked == []
+        (note,) = hidden.notes
+        assert f"{tools}/run" in note.text and f"allow Read(/{tools}/**)" in note.text
+        assert "it runs" in _run(session, f"{tools}/run; touch x")
+        assert [f"allow Read(/{tools}/**)"] == [line for one in asked for line in one.verdict.allow.split("\n")]
+    with _open(home, approve=answer) as later:  # "always" has added the tree
+        assert "it runs" in _run(later, "./run; touch y") and len(asked) == 1
+
+
+def test_an_approved_command_sees_what_it_names_and_no_more(home: Path) -> None:
+    (home / "more").mkdir()
+    (home / "more/x").write_text(CANARY, encoding="utf-8")
+    code = "import os,sys; print(open(sys.argv[1]).read(), os.listdir(os.path.expanduser('~')))"
+    with _open(home, approve=lambda _: True) as session:
+        text = _run(session, f'python3 -c "{code}" ~/data/note.txt; touch x')
+    assert CANARY in text and "more" not in text
+
+
+# Everyday tools, each in a new home. Packages come from folders.
+
+
+def _require(*names: str) -> None:
+    for name in names:
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+def test_pip_installs_from_a_folder(home: Path) -> None:
+    package = home / "project/dist"
+    package.mkdir()
+    with _open(home, approve=lambda _: True) as session:  # it may use the network
+        script = "python3 -m venv env && env/bin/python -m pip --version"
+        text = _run(session, script, timeout=300)
+        if "pip" not in text:
+            pytest.skip(f"venv has no pip here: {text}")
+        code = (
+            "import zipfile\nz = zipfile.ZipFile('dist/tiny-1.0-py3-none-any.whl', 'w')\n"
+            "z.writestr('tiny.py', 'print(4711)\\n')\nm = 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n'\n"
+            "z.writestr('tiny-1.0.dist-info/METADATA', m)\n"
+            "w = 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'\n"
+            "z.writestr('tiny-1.0.dist-info/WHEEL', w)\n"
+            "z.writestr('tiny-1.0.dist-info/RECORD', '')\nz.close()\n"
+        )
+        (home / "project/build.py").write_text(code, encoding="utf-8")
+        install = "python3 build.py && env/bin/python -m pip install -q --no-index --find-links dist tiny"
+        assert "4711" in _run(session, f"{install} && env/bin/python -c 'import tiny'", timeout=300)
+
+
+def test_npm_installs_from_a_folder(home: Path) -> None:
+    _require("npm", "node")
+    (home / ".npm/_cacache").mkdir(parents=True)
+    tiny = home / "project/tiny"
+    tiny.mkdir()
+    (tiny / "package.json").write_text('{"name": "tiny", "version": "1.0.0", "main": "main.js"}', encoding="utf-8")
+    (tiny / "main.js").write_text("console.log(4711)\n", encoding="utf-8")
+    (home / "project/package.json").write_text('{"name": "app", "version": "1.0.0"}', encoding="utf-8")
+    with _open(home, approve=lambda _: True) as session:  # it may use the network
+        install = "npm pack ./tiny && npm install --offline --no-audit --no-fund ./tiny-1.0.0.tgz"
+        packed = f"{install} && node -e 'require(\"tiny\")'"
+        assert "4711" in _run(session, packed, timeout=300)
+    assert os.listdir(home / ".npm/_cacache") == []
+
+
+def test_make_works(home: Path) -> None:
+    _require("make")
+    (home / "project/Makefile").write_text("all:\n\tpython3 -m compileall -q . && echo 4711 > out\n", encoding="utf-8")
+    with _open(home) as session:
+        assert "4711" in _run(session, "make && cat out")
+
+
+def test_gh_is_asked_about(home: Path) -> None:
+    asked: list[Question] = []
+
+    def answer(question: Question) -> bool:
+        asked.append(question)
+        return False
+
+    with _open(home, approve=answer) as session:
+        assert session.call("Bash", {"command": "gh pr create --title x --body y"}).status == "denied"
+    assert len(asked) == 1
