@@ -282,8 +282,11 @@ def test_a_plain_write_is_torn_by_the_same_faults(
     assert torn > 0
 
 
-def test_a_call_killed_while_it_mends_is_mended_by_the_next(tmp_path: Path, figure: Callable[..., None]) -> None:
-    scene, driver, read = SCENES["edit_grow"], Driver(tmp_path / "locks"), ("Read", {"file_path": "other.txt"})
+def test_a_call_killed_while_it_mends_is_mended_by_the_next(
+    drivers: list[Driver], tmp_path: Path, figure: Callable[..., None]
+) -> None:
+    scene, read = SCENES["edit_grow"], ("Read", {"file_path": "other.txt"})
+    driver = drivers[0]
     root = tmp_path / "root"  # always the same, so that there is one lock file, and the trace stays the same
     killed = ["-e", "trace=fsync", "-e", "inject=fsync:signal=KILL:when=2", "-o", "/dev/null"]  # after the exchange
 
@@ -294,8 +297,9 @@ def test_a_call_killed_while_it_mends_is_mended_by_the_next(tmp_path: Path, figu
         assert len(strays(root)) == 1 and target.read_bytes() == scene.after
 
     log = tmp_path / "mending.strace"
-    broken()
-    driver.ask(root, read, ["-o", str(log)])
+    for _ in range(2):  # the first round creates what later rounds find
+        broken()
+        driver.ask(root, read, ["-o", str(log)])
     assert not strays(root)
     steps = steps_of(log)
     assert any(step.name in tracing.UNLINK for step in steps)
@@ -308,7 +312,6 @@ def test_a_call_killed_while_it_mends_is_mended_by_the_next(tmp_path: Path, figu
         assert driver.ask(root, read, [])["result"]["status"] == "ok"
         assert not strays(root) and (root / "a.txt").read_bytes() == scene.after, step.line
     figure(points=len(steps))
-    driver.close()
 
 
 @pytest.mark.parametrize("name", ["write_new", "write_shrink", "edit_grow"])

@@ -422,10 +422,7 @@ class CommandHost:
         return run
 
     def _make_environment(self, given: CommandOptions, proxy: FilterProxy | None) -> Mapping[str, str]:
-        if given.streams:
-            env = keep_harmless(given.streams.env)
-        else:
-            env = make_unattended(scrub_environment(keep=self._options.keep_env))
+        env = keep_harmless(given.streams.env) if given.streams else self._make_own_environment()
         if given.plain_git:
             env = with_plain_settings(env)
             # Git runs grep, gpg and others in turn: those of the workspace come last.
@@ -433,6 +430,11 @@ class CommandHost:
         if given.network and given.approved:
             env |= find_variables(given.programs)
         return env | proxy.environment() if proxy else env
+
+    def _make_own_environment(self) -> dict[str, str]:
+        env = make_unattended(scrub_environment(keep=self._options.keep_env))
+        env.setdefault("SHELL", self._find_shell())  # without it, every bash looks up the user's
+        return env
 
     def _make_spawn(self, given: CommandOptions, protection: Protection, layers: DraftLayers | None) -> Spawn:
         offline = given.streams is not None and given.streams.offline
@@ -502,7 +504,7 @@ class CommandHost:
         boundary = self.boundary
         order = replace(
             order,
-            env=make_unattended(scrub_environment(keep=self._options.keep_env)),
+            env=self._make_own_environment(),
             namespaced=boundary.namespaced,
         )
         with self._hiding(draft) as layers, contextlib.nullcontext() if draft else self.changes.following_own():
