@@ -15,8 +15,8 @@ def answer(name: str, arguments: str) -> str:
         text = json.loads(arguments)["text"]
     except ValueError as error:
         return f"Error: the arguments are not JSON ({error}). Send them again."
-    except KeyError:
-        return "Error: the argument `text` is missing."
+    except (KeyError, TypeError):
+        return "Error: send an object with the argument `text`."
     return str(text).upper()
 
 

@@ -17,6 +17,14 @@ def guess(command: str) -> str:
 
 VERDICTS = {"read": "allow", "write": "ask", "delete": "refuse"}
 
+
+def judge(session: Session, tool: str, arguments: dict[str, str]) -> None:
+    """Decides from what the call declares. A file has to be read before it may be changed."""
+    session.call("Read", {"file_path": next(iter(arguments.values()))})
+    for access in session.prepare(tool, arguments).accesses:
+        print(f"{VERDICTS[access.action]:7} {tool}: {access.action} {Path(access.path).name}")
+
+
 if __name__ == "__main__":
     for command in (
         "cat a.txt && sed -i s/a/b/ b.txt && rm c.txt",  # three intents, one answer
@@ -29,11 +37,6 @@ if __name__ == "__main__":
         for name in ("a.txt", "b.txt", "c.txt"):
             Path(folder, name).write_text("a\n", encoding="utf-8")
         with Session(folder, mode="full") as session:
-            for tool, arguments in (
-                ("Read", {"file_path": "a.txt"}),
-                ("Edit", {"file_path": "b.txt", "old_string": "a", "new_string": "b"}),
-                ("Trash", {"path": "c.txt"}),
-            ):
-                session.call("Read", {"file_path": next(iter(arguments.values()))})
-                for access in session.prepare(tool, arguments).accesses:
-                    print(f"{VERDICTS[access.action]:7} {tool}: {access.action} {Path(access.path).name}")
+            judge(session, "Read", {"file_path": "a.txt"})
+            judge(session, "Edit", {"file_path": "b.txt", "old_string": "a", "new_string": "b"})
+            judge(session, "Trash", {"path": "c.txt"})
