@@ -45,12 +45,20 @@ class Installer:
 
 
 INSTALLERS = {
-    "pip": Installer("", "python -m pip install .", "tools/bin/python", "python -m pip install pytest hypothesis"),
+    "pip": Installer(
+        "", "python -m pip install .", "tools/bin/python", "python -m pip install pytest pytest-timeout hypothesis"
+    ),
     "pipx": Installer(
-        "pipx", "pipx install .", "pipx/venvs/handrail/bin/python", "pipx inject handrail pytest hypothesis"
+        "pipx",
+        "pipx install .",
+        "pipx/venvs/handrail/bin/python",
+        "pipx inject handrail pytest pytest-timeout hypothesis",
     ),
     "uv": Installer(
-        "uv", "uv tool install .", "uv/handrail/bin/python", "uv tool install . --with pytest --with hypothesis"
+        "uv",
+        "uv tool install .",
+        "uv/handrail/bin/python",
+        "uv tool install . --with pytest --with pytest-timeout --with hypothesis",
     ),
 }
 
