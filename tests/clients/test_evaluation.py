@@ -23,10 +23,13 @@ def test_another_agent_does_the_same_tasks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / name).symlink_to(program(name)[0])
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    programs, here = tmp_path / "programs", tmp_path / "here"  # programs below the current directory are not trusted
+    programs.mkdir()
+    here.mkdir()
+    (programs / name).symlink_to(program(name)[0])
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("IS_SANDBOX", "1")  # as root, too
-    done = handrail("eval", "--agent", name, "--json", cwd=tmp_path)
+    done = handrail("eval", "--agent", name, "--json", cwd=here)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 20, done.stderr
     assert {line["task"] for line in lines if not line["passed"]} == failures
