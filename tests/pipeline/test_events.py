@@ -1,4 +1,4 @@
-"""Callbacks around each call, events with progress and live output, and log records."""
+"""Events of calls, with progress and live output, and log records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail import (
-    Call,
     Question,
-    Result,
     Session,
     SessionEvent,
     Settings,
@@ -26,38 +24,6 @@ from handrail.pipeline import live_output
 from tests.command import TIMEOUT
 
 
-def test_callbacks_get_each_call_and_its_result(tmp_path: Path) -> None:
-    events: list[tuple[str, str, str]] = []
-
-    def before(call: Call) -> None:
-        events.append(("before", call.id, str(call.arguments["file_path"])))
-
-    def after(call: Call, result: Result) -> None:
-        events.append(("after", call.id, result.status))
-
-    with Session(tmp_path, journal=None, before_call=before, after_call=after) as session:
-        session.call("Write", {"file_path": "a.txt", "content": "one\n"}, id="1")
-        session.call("Read", {"file_path": "missing.txt"}, id="2")
-    assert events == [
-        ("before", "1", "a.txt"),
-        ("after", "1", "ok"),
-        ("before", "2", "missing.txt"),
-        ("after", "2", "error"),
-    ]
-
-
-def test_a_callback_that_raises_before_a_call_stops_it(tmp_path: Path) -> None:
-    def refuse(call: Call) -> None:
-        raise RuntimeError(f"not {call.tool}")
-
-    settings = Settings(raise_bugs=False)
-    with Session(tmp_path, journal=None, settings=settings, before_call=refuse) as session:
-        result = session.call("Write", {"file_path": "a.txt", "content": "one\n"})
-    assert result.error and result.error.code == "callback_failed"
-    assert "before_call, a callback of the host program, failed: RuntimeError: not Write" in result.text
-    assert not (tmp_path / "a.txt").exists()
-
-
 def test_an_approval_that_raises_is_reported_under_its_name(tmp_path: Path) -> None:
     def approve(question: Question) -> bool:
         raise LookupError(f"nobody for {question.call.tool}")
@@ -67,18 +33,6 @@ def test_an_approval_that_raises_is_reported_under_its_name(tmp_path: Path) -> N
     assert result.error and result.error.code == "callback_failed"
     assert "approve, a callback of the host program, failed: LookupError: nobody for Write" in result.text
     assert not (tmp_path / "a.txt").exists()
-
-
-def test_a_callback_that_raises_after_a_call_is_named_in_the_exception(tmp_path: Path) -> None:
-    def after(call: Call, result: Result) -> None:
-        raise LookupError(f"{call.tool} {result.status}")
-
-    with (
-        Session(tmp_path, journal=None, after_call=after) as session,
-        pytest.raises(LookupError, match="LS ok") as actual,
-    ):
-        session.call("LS", {"path": "."})
-    assert "raised by after_call" in actual.value.__notes__[0]
 
 
 def test_a_listener_that_raises_stops_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -38,10 +38,9 @@ OPTIONS = (
     "approve",
     "journal",
     "settings",
-    "before_call",
-    "after_call",
+    "on_event",
 )
-ALSO_RIGHT = {("approve", AllowAll), ("before_call", AllowAll), ("after_call", AllowAll)}
+ALSO_RIGHT = {("approve", AllowAll), ("on_event", AllowAll)}
 """A class can be called, so that it may serve as a function."""
 
 

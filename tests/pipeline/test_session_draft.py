@@ -169,7 +169,6 @@ def test_a_conflict_is_raised_and_nothing_is_kept(session: Session, project: Pat
         ({"draft": "a/b"}, "a name has letters"),
         ({"draft": 1}, "draft must be"),
         ({"draft": "a", "tools": [print]}, "takes no tools"),
-        ({"draft": "a", "before_call": print}, "takes no before_call"),
     ],
 )
 def test_options_that_cannot_go_together_are_refused(project: Path, options: dict[str, object], message: str) -> None:

@@ -163,17 +163,6 @@ def test_a_task_is_done_on_another_machine(stand_ins: Path, tmp_path: Path) -> N
     assert (tmp_path / "work" / "a.txt").read_text() == "1\n"
 
 
-def test_hooks_that_cannot_check_remote_calls_are_refused(stand_ins: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('[agent]\nbefore_call = ["true"]\n')
-    done = handrail(
-        *("--at", f"docker://box{tmp_path}/work", "run", "x", "--model", "scripted"),
-        cwd=tmp_path,
-        variables={"HANDRAIL_CONFIG": str(tmp_path / "config.toml"), "OPENAI_BASE_URL": "http://127.0.0.1:9"},
-    )
-    assert done.returncode == 2
-    assert b"do not work with --at" in done.stderr
-
-
 def test_a_chat_about_another_machine(stand_ins: Path, tmp_path: Path) -> None:
     words = ["--at", f"docker://box{tmp_path}/work", "chat", "--model", "scripted"]
     with ScriptedServer(in_order([Line("", [READ]), Line("", [EDIT]), Line("All done.")])) as server:

@@ -12,7 +12,19 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import pydantic
 import pytest
 
-from handrail import Call, Question, ReadFile, RunContext, Session, ToolProgress, WriteFile, parse_rules, tool
+from handrail import (
+    Question,
+    ReadFile,
+    RunContext,
+    Session,
+    SessionEvent,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    WriteFile,
+    parse_rules,
+    tool,
+)
 from handrail.integrations.common import CallOrder
 from handrail.integrations.openai import chat_tools
 from handrail.tools.functions import NoLimits
@@ -363,7 +375,10 @@ def test_the_function_itself_stays_as_it_is() -> None:
     assert greet("Ada", "cold") == "cold hello, Ada"
 
 
-def test_callbacks_get_calls_of_functions(make_session: Make) -> None:
-    seen = list[Call]()
-    make_session(tools=[greet], before_call=seen.append).call("say-hello", {"name": "Ada"})
-    assert [call.tool for call in seen] == ["say-hello"]
+def test_listeners_get_calls_of_functions(make_session: Make) -> None:
+    seen = list[SessionEvent]()
+    make_session(tools=[greet], on_event=seen.append).call("say-hello", {"name": "Ada"})
+    assert [(type(event), event.call.tool) for event in seen] == [
+        (ToolStarted, "say-hello"),
+        (ToolFinished, "say-hello"),
+    ]

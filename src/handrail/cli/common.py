@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.model import Approve
     from handrail.pipeline.any_session import AnySession
-    from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
+    from handrail.pipeline.events import OnEvent
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
     from handrail.settings.config_file import Config
@@ -163,12 +163,10 @@ def open_session(
     approve: Approve | None = None,
     *,
     on_event: OnEvent | None = None,
-    before_call: BeforeCall | None = None,
-    after_call: AfterCall | None = None,
 ) -> AnySession:
     """A session as the options and the user's configuration ask for it, here or on another machine."""
     if not getattr(options, "at", ""):
-        return open_local_session(options, approve, on_event=on_event, before_call=before_call, after_call=after_call)
+        return open_local_session(options, approve, on_event=on_event)
     from handrail.cli.remote import connect
 
     asked = approve or _ask_attached(options.workspace, open_config().settings)
@@ -181,8 +179,6 @@ def open_local_session(
     *,
     draft: bool = False,
     on_event: OnEvent | None = None,
-    before_call: BeforeCall | None = None,
-    after_call: AfterCall | None = None,
 ) -> Session:
     """A session on this machine; with ``draft`` there must be drafts."""
     from dataclasses import replace
@@ -218,8 +214,6 @@ def open_local_session(
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
             on_event=on_event,
-            before_call=before_call,
-            after_call=after_call,
         )
     except PolicyError as error:
         raise UsageError(str(error)) from None

@@ -1,6 +1,6 @@
 """Events of a session: typed objects for the host, from the start of a call to its result.
 
-One source serves all listeners: the callbacks of a session, those of a single call (`AsyncSession.stream`), and the
+One source serves all listeners: the listener of a session, that of a single call (`AsyncSession.stream`), and the
 `logging` module. Secrets are replaced by placeholders before an event is made.
 """
 
@@ -55,36 +55,21 @@ class ToolFinished:
 SessionEvent = ToolStarted | ToolProgress | ToolOutput | ToolFinished
 OnEvent = Callable[[SessionEvent], object]
 """Gets each event. Output and progress come from other threads than the call's, one event at a time for each call."""
-BeforeCall = Callable[[Call], object]
-"""Gets each call before its first step. An exception stops the call."""
-AfterCall = Callable[[Call, Result], object]
-"""Gets each call and its result, after it was recorded. An exception reaches whoever made the call."""
 
 
 @frozen
 class Events:
     """Reports the calls of one session to its host."""
 
-    before: BeforeCall | None = None
-    after: AfterCall | None = None
     on_event: OnEvent | None = None
 
     def report_start(self, call: Call, on_event: OnEvent | None) -> None:
         _log("%s %s: started", call)
-        if self.before:
-            with naming("before_call"):
-                self.before(call)
         self.send(ToolStarted(call), on_event)
 
     def report_end(self, call: Call, result: Result, on_event: OnEvent | None) -> None:
         _log("%s %s: %s in %.1f ms", call, result.status, result.time_ms)
         self.send(ToolFinished(call, result), on_event)
-        if self.after:
-            try:
-                self.after(call, result)
-            except Exception as error:
-                error.add_note(f"raised by after_call, a callback of the host program, after {call.tool} had ended")
-                raise
 
     def send(self, event: SessionEvent, on_event: OnEvent | None) -> None:
         """Give an event to the session's listener and to the call's own."""

@@ -13,7 +13,7 @@ from handrail.workspace import Root
 if TYPE_CHECKING:
     from handrail.journal import Journal
     from handrail.model import Approve
-    from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
+    from handrail.pipeline.events import OnEvent
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
@@ -72,11 +72,10 @@ def check_options(
             raise _reject_value("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
 
 
-def check_callbacks(**callbacks: object) -> None:
-    """Check that each callback is a function, if it is given; raises `ValueError`."""
-    for name, callback in callbacks.items():
-        if callback is not None and not callable(callback):
-            raise _reject_value(name, "a function", callback)
+def check_callback(name: str, callback: object) -> None:
+    """Check that a callback is a function, if it is given; raises `ValueError`."""
+    if callback is not None and not callable(callback):
+        raise _reject_value(name, "a function", callback)
 
 
 def check_draft_options(draft: object, **others: object) -> None:
@@ -122,8 +121,6 @@ class SessionOptions(TypedDict, total=False):
     rules: Sequence[PolicyFile]
     journal: Journal | str | None
     settings: Settings | None
-    before_call: BeforeCall | None
-    after_call: AfterCall | None
     on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
     draft: str | None

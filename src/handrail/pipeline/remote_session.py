@@ -83,7 +83,7 @@ class RemoteSession:
         self._restriction = Restriction(chosen, (*_load_rules(state_directory(self.settings.state)), *rules))
         self.dialect = dialects.load(options.get("dialect", "native"))
         self._approve = options.get("approve")
-        self._report = Events(None, None, options.get("on_event"))
+        self._report = Events(options.get("on_event"))
         self._link = _Link(address, chosen, self._describe_options(options.get("matching")))
         greeting = self._link.open()
         self._keys = _Keys(options.get("name", ""))

@@ -53,7 +53,7 @@ from handrail.pipeline.call_state import (
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import (
-    check_callbacks,
+    check_callback,
     check_draft_options,
     check_options,
     load_redaction,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.checks import Checks
     from handrail.pipeline.draft_process import DraftProcess
-    from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
+    from handrail.pipeline.events import Events, OnEvent
     from handrail.pipeline.hooks import RuleHooks
     from handrail.pipeline.options import UndoOptions
     from handrail.pipeline.project import ProjectFacts
@@ -92,7 +92,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_CALLBACKS = (None, None, None)
 ATTEMPTS = 20
 _OVERTAKEN = 3
 """After this many attempts the locks are taken before the run."""
@@ -110,12 +109,11 @@ class Session:
     - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
 
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
-    calls are refused. ``before_call`` gets each call before its first step, ``after_call`` the call and its result; the
-    logger `handrail` reports both. ``on_event`` gets these, progress and the live output of commands as objects.
-    ``tools`` are functions of your own that the model may call. ``draft``: the name of a draft that all tools see in
-    the place of the workspace; it is created if there is none. ``restriction``: a second mode and rules, which must
-    allow each call too. Raises `ConfigError` or `PolicyError` for a mistake in a
-    file, `ValueError` for a bad option, and `OSError` if there can be no draft.
+    calls are refused. ``on_event`` gets the start and the end of each call, progress and the live output of commands
+    as objects; the logger `handrail` reports start and end. ``tools`` are functions of your own that the model may
+    call. ``draft``: the name of a draft that all tools see in the place of the workspace; it is created if there is
+    none. ``restriction``: a second mode and rules, which must allow each call too. Raises `ConfigError` or
+    `PolicyError` for a mistake in a file, `ValueError` for a bad option, and `OSError` if there can be no draft.
     """
 
     def __init__(
@@ -130,18 +128,16 @@ class Session:
         approve: Approve | None = None,
         journal: Journal | str | None = "auto",
         settings: Settings | None = None,
-        before_call: BeforeCall | None = None,
-        after_call: AfterCall | None = None,
         on_event: OnEvent | None = None,
         tools: Sequence[AnyTool | Callable[..., object]] = (),
         draft: str | None = None,
         restriction: Restriction | None = None,
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
-        check_callbacks(before_call=before_call, after_call=after_call, on_event=on_event)
+        check_callback("on_event", on_event)
         if policy is not None and restriction is not None:
             raise ValueError("give either a policy, or a restriction of the rules and the mode")
-        check_draft_options(draft, journal=journal, before_call=before_call, after_call=after_call, tools=tools)
+        check_draft_options(draft, journal=journal, tools=tools)
         self._options = {
             "dialect": dialect if isinstance(dialect, str) else dialect.name,
             "roots": tuple(roots),
@@ -196,7 +192,7 @@ class Session:
             accepting=self._accepting,
             tracked_files=lambda: self.tracked_files,
         )
-        self._callbacks = (before_call, after_call, on_event)
+        self._on_event = on_event
         self._approve = approve
         self._renderer = ResultRenderer(self.dialect, settings)
         self._command_host: CommandHost | None = None
@@ -422,8 +418,8 @@ class Session:
         return received
 
     def _is_reported(self, received: Received) -> bool:
-        """Whether anybody gets the events of a call: a callback, or a reader of our debug records."""
-        return self._callbacks != _NO_CALLBACKS or received.on_event is not None or _is_logging()
+        """Whether anybody gets the events of a call: a listener, or a reader of our debug records."""
+        return self._on_event is not None or received.on_event is not None or _is_logging()
 
     def _hide_secrets(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         redaction = self._services.redaction
@@ -542,7 +538,7 @@ class Session:
     def _events(self) -> Events:
         from handrail.pipeline.events import Events
 
-        return Events(*self._callbacks)
+        return Events(self._on_event)
 
     @cached_property
     def _hooks(self) -> RuleHooks | None:

@@ -25,10 +25,6 @@ class AgentSettings:
     window: Annotated[int | None, "How many tokens the model takes; by default the model's name decides."] = None
     price_in: Annotated[float | None, "The price of a million input tokens, in any currency."] = None
     price_out: Annotated[float | None, "The price of a million output tokens."] = None
-    before_call: Annotated[
-        tuple[str, ...], "Deprecated: hooks, `TOOLS: COMMAND`, before calls; see docs/checks-and-hooks.md."
-    ] = ()
-    after_call: Annotated[tuple[str, ...], "Deprecated: hooks, `TOOLS: COMMAND`, after calls."] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)

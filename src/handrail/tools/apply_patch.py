@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -102,14 +103,20 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return apply_patch(args, ctx)
 
 
-def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = False) -> Outcome[Facts]:
-    """Stage the changes of a patch; with ``add_overwrites`` Add replaces files that exist even if the call does not."""
+def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = False, base: str = "") -> Outcome[Facts]:
+    """Stage the changes of a patch, whose paths start from ``base``.
+
+    With ``add_overwrites``, Add replaces existing files even if the call does not ask for it.
+    """
     ops = parse_patch(args.patch)
     done: list[FileChange] = []
     with limit_work(ctx.cancel):
         for op in ops:
-            if ctx.is_instead(op.path):
+            if ctx.is_instead(join_below(base, op.path)):
                 op = replace(op, path=_get_bare_path(op, ops))
+            if base:
+                move_to = op.move_to if op.move_to is None else join_below(base, op.move_to)
+                op = replace(op, path=join_below(base, op.path), move_to=move_to)
             try:
                 if op.kind == "add":
                     done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))
@@ -126,9 +133,21 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
     rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
     count = sum(one.kind != "same" for one in done)
-    facts = Facts(done, count, rows if short else [[] for _ in done])
+    shown = [_shown_from(base, one) for one in done] if base else done
+    facts = Facts(shown, count, rows if short else [[] for _ in done])
     notes = tuple(note for one in done for note in one.notes)
     return Outcome("done" if count else "unchanged", facts, Data(files=[file_data(one) for one in done]), notes)
+
+
+def join_below(base: str, named: str) -> str:
+    """A path as seen from the workspace; ``base`` is empty for the workspace itself."""
+    return posixpath.normpath(posixpath.join(base, named)) if base else named
+
+
+def _shown_from(base: str, change: FileChange) -> FileChange:
+    """The same change, with its paths as the patch names them."""
+    source = change.source and change.source.removeprefix(f"{base}/")
+    return replace(change, path=change.path.removeprefix(f"{base}/"), source=source)
 
 
 def _add(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:

@@ -14,7 +14,6 @@ first_prompt.py a prompt before the composer is loaded
 composer.py    the line editor below the output; completion.py its completions
 message_queue.py  messages that wait for the agent
 diff_view.py   diffs with line numbers and marked words
-hooks.py       commands before and after calls
 resumed_turns.py the end of a conversation that is resumed
 rewind.py      back to before a message; own_command.py `!make`; attachments.py `@file`; export.py `/export`
 slash.py       /help, /undo and the others; changes.py their journal queries

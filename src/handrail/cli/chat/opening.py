@@ -115,20 +115,7 @@ class Work:
             self.screen.shown = self.person.asked
         changes = {"dialect": self.plan.dialect, "mode": self.plan.mode}
         options = argparse.Namespace(**{**vars(self.plan.options), **changes})
-        before, after = self.plan.before_call, self.plan.after_call
-        if before or after:
-            from handrail.cli.chat.hooks import Hooks
-
-            hooks = Hooks(before, after, self.plan.workspace)
-            self._session = open_session(
-                options,
-                self.person,
-                on_event=self._output.notice,
-                before_call=hooks.before_call,
-                after_call=hooks.after_call,
-            )
-        else:
-            self._session = open_session(options, self.person, on_event=self._output.notice)
+        self._session = open_session(options, self.person, on_event=self._output.notice)
         from handrail.pipeline.session import Session
 
         if self.plan.session and isinstance(self._session, Session):

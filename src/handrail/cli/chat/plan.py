@@ -20,7 +20,7 @@ from handrail.cli.common import (
     open_dialect,
     require_directory,
 )
-from handrail.cli.output import UsageError, warn
+from handrail.cli.output import UsageError
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ class ChatPlan(NamedTuple):
     turns: Sequence[Turn] = ()
     session: str = ""
     """The session under which the journal has the earlier calls of a resumed conversation."""
-    before_call: tuple[str, ...] = ()
-    after_call: tuple[str, ...] = ()
 
     @property
     def is_remote(self) -> bool:
@@ -170,14 +168,8 @@ def _choose_model(
         tokens=options.max_tokens,
         price_in=own.price_in if ours else None,
         price_out=own.price_out if ours else None,
-        before_call=own.before_call,
-        after_call=own.after_call,
     )
-    if plan.is_remote and (plan.before_call or plan.after_call):
-        raise UsageError("before_call and after_call of [agent] check calls on this machine, and do not work with --at")
     require_reachable(model, plan.api, environ)
-    if plan.before_call or plan.after_call:
-        warn("handrail: [agent] before_call and after_call will go; write [[hooks]] in policy.toml instead")
     return plan
 
 
