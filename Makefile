@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: dist run quick test test-long check sizes rules hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long test-all check sizes rules hooks test-conformance test-clients test-web test-fleet test-install docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,9 @@ test: $(READY) check
 # Everything, with full samples: fuzzing, every kill point, soaks.
 test-long: $(READY) check
 	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Every lane in turn, as the hosted CI runs them; takes hours. The lanes below say what each of them needs.
+test-all: test-long test-conformance test-clients test-web test-fleet test-install docs
 
 check: $(READY)
 	$(BIN)/ruff format --check .
