@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +61,13 @@ def naive(root: Path, file_path: str, content: str) -> dict[str, Any]:
     return {"status": "ok", "text": ""}
 
 
-def attach(pid: int, options: list[str]) -> subprocess.Popen[bytes]:
-    strace = subprocess.Popen(["strace", "-f", "-p", str(pid), *options], stderr=subprocess.DEVNULL)
-    while Path(f"/proc/{pid}/status").read_text(encoding="ascii").split("TracerPid:\t")[1].startswith("0\n"):
-        if strace.poll() is not None:
-            raise SystemExit(f"strace could not attach: {strace.args!r}")
-        time.sleep(0.0005)
+def attach(pid: int, options: list[str]) -> subprocess.Popen[str]:
+    """strace on a process that waits; only when strace says that it is attached can no system call escape it."""
+    strace = subprocess.Popen(["strace", "-f", "-p", str(pid), *options], stderr=subprocess.PIPE, text=True)
+    assert strace.stderr
+    line = strace.stderr.readline()
+    if "attached" not in line:
+        raise SystemExit(f"strace could not attach: {strace.args!r}: {line}")
     return strace
 
 
@@ -89,7 +89,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     os.write(go_write, b"x")
     _, status = os.waitpid(pid, 0)
     if strace:
-        strace.wait(timeout=600)
+        strace.communicate(timeout=600)
     os.close(go_write)
     with open(answer_read, "rb") as pipe:
         text = pipe.read()
