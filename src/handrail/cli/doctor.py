@@ -504,8 +504,8 @@ def _check_drafts(workspace: str, configured: str | None) -> Check:
 
 
 def _check_sandbox() -> Iterator[Check]:
-    """Test each layer with a child process that tries forbidden operations."""
-    from handrail.shell.sandbox.choose import probe
+    """Start each kind of sandbox."""
+    from handrail.shell.sandbox.choose import try_layers
 
-    for layer in probe():
+    for layer in try_layers():
         yield Check(layer.name, layer.works, escape(layer.why), layer.fix)

@@ -20,7 +20,6 @@ from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
     MOST_MASKED,
     Confinement,
-    ResourceLimits,
     choose_maskable,
     drop_nested,
     is_inside,
@@ -171,7 +170,7 @@ class SessionSandbox:
             guarded=self.followed.list_mounts if self.followed else None,
             own=options.own,
             network=options.network,
-            limits=ResourceLimits(processes=options.most_processes),
+            most_processes=options.most_processes,
             services=self.services,
         )
         boundary = choose(options.sandbox, options.required, confinement)

@@ -6,11 +6,11 @@ works, it says so, or, if a boundary is required, fails.
 
 from __future__ import annotations
 
-import resource
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from typing import Protocol, TypeVar, Unpack
+from typing import NamedTuple, Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
 from handrail.programs import find_program
@@ -20,10 +20,9 @@ from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
 from handrail.shell.sandbox.environment import require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
+from handrail.shell.sandbox.namespace_errors import NoNamespaces
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
-from handrail.shell.sandbox.probe import Layer as Layer
-from handrail.shell.sandbox.probe import probe as probe
-from handrail.shell.sandbox.start_gate import StartGate, set_limits
+from handrail.shell.sandbox.start_gate import limit_processes
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -101,25 +100,14 @@ class Unconfined:
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
-        env, pass_fds = how.get("env"), how.get("pass_fds", ())
+        env = how.get("env")
         given = dict(scrub_environment() if env is None else env)
         if logins.agent:
             given[AGENT] = logins.agent
-        limits = self.confinement.limits
-        asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
-        limited = asked and hasattr(resource, "prlimit")  # Linux has
-        waits = limited and bool(self._shell)
-        gate = StartGate()
-        try:
-            require_program(args[0], given)
-            how |= {"env": given, "pass_fds": (*pass_fds, gate.entry) if waits else tuple(pass_fds)}
-            started = start_process(gate.before(args, self._shell) if waits else args, **how)
-            if limited:
-                set_limits(started.pid, limits)
-                gate.open()
-            return started
-        finally:
-            gate.close()
+        require_program(args[0], given)
+        most = self.confinement.most_processes
+        limited = limit_processes(args, self._shell, most) if most and self._shell else args
+        return start_process(limited, **{**how, "env": given})
 
     def close(self) -> None:
         self._private.close()
@@ -128,6 +116,10 @@ class Unconfined:
 _BOUNDARIES: Mapping[str, Callable[[Confinement], Boundary]] = {
     "namespaces": NamespaceBoundary,
     "landlock": LandlockBoundary,
+}
+_FIXES = {
+    "namespaces": "allow user namespaces",
+    "landlock": "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)",
 }
 _LAYERS: Mapping[Mode, Sequence[str]] = {
     "auto": ("namespaces", "landlock"),
@@ -153,3 +145,27 @@ def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
     if required:
         raise NoSandbox(mode=mode, why=reason)
     return Unconfined(confinement, reason)
+
+
+class Layer(NamedTuple):
+    """One kind of sandbox on this machine."""
+
+    name: str
+    works: bool
+    why: str
+    """What it holds, or why it does not start."""
+    fix: str = ""
+
+
+def try_layers() -> Iterator[Layer]:
+    """Start each kind of sandbox around an empty directory."""
+    for name, make in _BOUNDARIES.items():
+        with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder:
+            try:
+                boundary = make(Confinement((folder,)))
+            except (OSError, TooWide, BrokenExecutor) as error:
+                fix = error.fix if isinstance(error, NoNamespaces) else ""
+                yield Layer(name, False, str(error).removeprefix(f"{name}: "), fix or _FIXES[name])
+            else:
+                boundary.close()
+                yield Layer(name, True, boundary.description.rstrip("."))

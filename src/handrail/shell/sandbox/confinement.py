@@ -45,31 +45,6 @@ START_UP_FILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceLimits:
-    """Resource limits of one command; None is no limit of ours."""
-
-    processes: int | None = None
-    """Counted by the kernel for the user, not for the command (in a user namespace: for that); root is not counted."""
-    file_bytes: int | None = None
-    """The largest file. The log of the command counts too, where the command writes it itself."""
-    memory_bytes: int | None = None
-    """Address space, which some runtimes (node, java, go) reserve far more of than they use: hence off."""
-    core_bytes: int | None = 0
-
-    def list_set(self) -> list[tuple[int, int]]:
-        """Those that are set: the kernel's number of each, and the most that is allowed."""
-        import resource  # not on every machine
-
-        limits = {
-            resource.RLIMIT_NPROC: self.processes,
-            resource.RLIMIT_FSIZE: self.file_bytes,
-            resource.RLIMIT_AS: self.memory_bytes,
-            resource.RLIMIT_CORE: self.core_bytes,
-        }
-        return [(kind, most) for kind, most in limits.items() if most is not None]
-
-
-@dataclass(frozen=True, slots=True)
 class Confinement:
     """Which paths and which network a command gets. Paths are made real: absolute, links followed."""
 
@@ -100,7 +75,8 @@ class Confinement:
     in_draft: bool = False
     """Whether this process itself sees a named draft in the place of the workspace."""
     network: Network = "off"
-    limits: ResourceLimits = ResourceLimits()
+    most_processes: int | None = None
+    """Counted by the kernel for the user, not for the command (in a user namespace: for that); root is not counted."""
     services: LocalServices = field(default_factory=LocalServices)
     """What commands reach on this machine beyond their own network, where `network` is "loopback"."""
 

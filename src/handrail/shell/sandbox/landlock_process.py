@@ -22,7 +22,7 @@ from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_aliases import find_all_names
-from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, limit_processes
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class LandlockBoundary:
     def __init__(self, confinement: Confinement) -> None:
         if not seccomp.is_supported():
             raise OSError("there is no filter on system calls for this kind of machine")
-        self._shell = find_program("bash")
-        if self._shell is None:
+        self._shell = find_program("bash") or ""
+        if not self._shell:
             raise OSError("bash is not installed")
         self.confinement = confinement
         private = PrivateDirectory()
@@ -117,6 +117,8 @@ class LandlockBoundary:
         if level == "on" and logins.agent and self._listens:
             reach, given[AGENT] = "all", logins.agent
         ruleset = self._make_ruleset(args, written, level == "on", logins)
+        most = self.confinement.most_processes
+        limited = limit_processes(args, self._shell, most) if most else args
         outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
 
@@ -131,7 +133,7 @@ class LandlockBoundary:
                     listeners.append(seccomp.install_listener(self._filter(level)))
                 else:
                     seccomp.install(self._filter(level))
-                outcome.set_result(start_process(gate.before(args, self._shell or "bash"), **how))
+                outcome.set_result(start_process(gate.before(limited, self._shell), **how))
             except BaseException as error:  # noqa: BLE001 - handed to who waits
                 outcome.set_exception(error)
 
@@ -150,7 +152,6 @@ class LandlockBoundary:
                 Supervisor(listener, reach, self.confinement.services, logins.agent)
             starter.join()
             with kill_on_failure(started):
-                set_limits(started.pid, self.confinement.limits)
                 _wait_for_end(thread)
             gate.open()
             return started

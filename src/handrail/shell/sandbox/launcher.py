@@ -369,11 +369,10 @@ def _drop_capabilities(kept: int) -> None:
     _check(_libc.capset(header, left), "capabilities")
 
 
-def _set_limits(limits: list[tuple[int, int]]) -> None:
-    for kind, most in limits:
-        hard = resource.getrlimit(kind)[1]
-        if hard == resource.RLIM_INFINITY or hard > most:
-            resource.setrlimit(kind, (most, most))
+def _limit(kind: int, most: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    if hard == resource.RLIM_INFINITY or hard > most:
+        resource.setrlimit(kind, (most, most))
 
 
 def _place_descriptors(fds: list[int], targets: list[int]) -> None:
@@ -408,7 +407,9 @@ def _become_command(request: Request, fds: list[int], report: int, overlays: int
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    _set_limits(request["limits"])  # type: ignore[arg-type]
+    _limit(resource.RLIMIT_CORE, 0)
+    if request["most_processes"]:
+        _limit(resource.RLIMIT_NPROC, request["most_processes"])  # type: ignore[arg-type]
     _drop_capabilities(int(request["capabilities"]))  # type: ignore[call-overload]
     _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     code: bytes = request["filter"]  # type: ignore[assignment]

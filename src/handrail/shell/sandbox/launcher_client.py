@@ -51,8 +51,7 @@ class Start:
 
     mounts: Sequence[CommandMount] = ()
     """Mounts for this command alone, on top of the view."""
-    limits: Sequence[tuple[int, int]] = ()
-    """Resource limits: the kind, and the most."""
+    most_processes: int | None = None
     capabilities: int = 0
     """The capabilities that the command keeps, a bit each."""
     filter: bytes = b""
@@ -188,7 +187,7 @@ class Prepared:
             "cwd": cwd,
             "targets": list(fds),
             "mounts": as_data(how.mounts),
-            "limits": list(how.limits),
+            "most_processes": how.most_processes,
             "capabilities": how.capabilities,
             "filter": how.filter,
         }

@@ -133,7 +133,7 @@ class NamespaceBoundary:
             given[AGENT] = agent
         start = Start(
             mounts=list(self._list_mounts(protection, logins, visible, draft)),
-            limits=self.confinement.limits.list_set(),
+            most_processes=self.confinement.most_processes,
             capabilities=self._capabilities,
             filter=self._filter(level, bool(agent)),
         )

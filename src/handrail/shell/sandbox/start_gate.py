@@ -1,21 +1,18 @@
-"""A gate before a command: it is started, and begins only when the limits are on and its starter is out of the way.
+"""A gate before a command: it is started, and begins only when its starter is out of the way.
 
-Limits belong to a process. Set from outside right after the start, they race with what the process starts in turn;
-behind the gate there is nothing to race with, and no code of ours runs between fork and exec.
+A small shell waits there, sets the limits and becomes the command. No code of ours runs between fork and exec.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from handrail.shell.sandbox.confinement import ResourceLimits
-
 # `-p` makes this shell ignore what the environment would have it do first.
-_WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; exec "$@"'
+_WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; ulimit -c 0; exec "$@"'
+_LIMIT = 'ulimit -u "$1" 2>/dev/null; shift; exec "$@"'
 
 
 class StartGate:
@@ -47,13 +44,9 @@ class StartGate:
         self._ends = None
 
 
-def set_limits(pid: int, limits: ResourceLimits) -> None:
-    """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
-    with contextlib.suppress(ProcessLookupError):  # it did not even get as far as the gate
-        for kind, most in limits.list_set():
-            _, hard = resource.prlimit(pid, kind)
-            if hard == resource.RLIM_INFINITY or hard > most:
-                resource.prlimit(pid, kind, (most, most))
+def limit_processes(args: Sequence[str], shell: str, most: int) -> list[str]:
+    """``args``, run by a shell that limits the processes of the user first. A limit that is lower already stays."""
+    return [shell, "-p", "-c", _LIMIT, "handrail", str(most), *args]
 
 
 @contextlib.contextmanager
