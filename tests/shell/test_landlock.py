@@ -14,7 +14,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.confinement import Confinement, TooWide, list_usual_protected, split_trees
-from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, get_version
+from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, get_version
 
 needs_landlock = pytest.mark.skipif(
     get_version() < LEAST, reason=f"landlock {LEAST} or later is needed, this kernel has {get_version()}"
@@ -28,7 +28,7 @@ def confine(tmp_path: Path) -> Iterator[Callable[..., ConfinedThreads]]:
     tmp.mkdir()
 
     def confined(confinement: Confinement, threads: int = 2) -> ConfinedThreads:
-        collected.append(ConfinedThreads(lambda: RulesetCache(confinement, tmp=str(tmp), tools=True), threads))
+        collected.append(ConfinedThreads(confinement, str(tmp), threads))
         return collected[-1]
 
     yield confined

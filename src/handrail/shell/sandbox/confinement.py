@@ -202,9 +202,10 @@ def _walk_below(directory: str) -> Iterator[str]:
         return
 
 
-def is_directory(path: str) -> bool | None:
-    """None if nothing is there."""
+def get_identity(path: str) -> tuple[int, int]:
+    """The directory that stands at a path; zeros if there is none."""
     try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
+        status = os.stat(path)
     except OSError:
-        return None
+        return (0, 0)
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from handrail.shell.sandbox.confinement import Confinement, iterate_parents, split_trees
+from handrail.shell.sandbox.confinement import Confinement, get_identity, split_trees
 from handrail.shell.sandbox.system_call_numbers import NUMBERS
 
 T = TypeVar("T")
@@ -106,128 +106,66 @@ def drop_capabilities() -> None:
         raise OSError(failed, os.strerror(failed))
 
 
-class RulesetCache:
-    """The rights that a confinement leaves, as a ruleset of the kernel, ready to be put on threads."""
+def create_ruleset(
+    confinement: Confinement,
+    tmp: str,
+    *,
+    tools: bool = False,
+    network: bool = False,
+    hidden: Iterable[str] = (),
+    readable: Iterable[str] = (),
+    files: Iterable[int] = (),
+) -> int:
+    """A descriptor for `restrict`, which the caller closes: the rights that a confinement leaves.
 
-    def __init__(self, confinement: Confinement, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
-        """``tools``: for the file tools, which have directories of their own and use no network.
-
-        ``also_hidden``: further paths that must not be readable, besides those of the confinement.
-        """
-        self.version = get_version()
-        if self.version < LEAST:
-            raise OSError(f"landlock version {LEAST} is needed, the kernel has {self.version}")
-        known = (1 << (16 if self.version >= 5 else 15)) - 1
-        # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
-        self._known = known, 3 if self.version >= 4 else 0, 3 if self.version >= 6 else 0
-        self._closed = tools or confinement.network != "on"
-        self.hidden = frozenset((*confinement.hidden, *also_hidden))
-        self._held: dict[str, int] = {}
-        self._shared: dict[bool, int] = {}
-        self._making = threading.Lock()
-        # Raw disks are files too, so of the devices only the harmless ones are allowed.
-        hidden = {*self.hidden, "/dev"}
-        before = {above: _get_change_time(above) for path in hidden for above in iterate_parents(path)}
-        trees, split = split_trees(confinement.readable, hidden)
-        self._split = {path: before[path] for path in split}
-        self._places = [
-            *((tree, _READING, True) for tree in trees),
-            *((directory, READ_DIR, True) for directory in split),
-            ("/proc", READ_FILE | READ_DIR, False),
-            *((f"/dev/{device}", _DEVICE, False) for device in _DEVICES),
-        ]
-        for tree in (*confinement.writable, tmp, *(confinement.own if tools else ())):
-            self._held[tree] = _open_path(tree)
-
-    def outdated(self) -> bool:
-        """Whether another directory stands where one may be written: rights belong to files, not to names."""
-        for tree, fd in self._held.items():
-            try:
-                now = os.stat(tree)
-            except OSError:
-                continue  # there is none: nothing can be written there, whatever the rights
-            if fd < 0 or not os.path.samestat(now, os.fstat(fd)):
-                return True
-        return False
-
-    def stale(self) -> bool:
-        """Whether a directory that holds a hidden path has changed: its new entries have no rights yet."""
-        return self.outdated() or any(_get_change_time(path) != then for path, then in self._split.items())
-
-    def close(self) -> None:
-        for fd in (*self._held.values(), *self._shared.values()):
+    ``tools``: for the file tools, which have directories of their own. ``network``: leaves TCP open. ``hidden``:
+    further paths not to be read. ``readable``: further trees to read. ``files``: open files that may be opened again,
+    as `/dev/stdout` does.
+    """
+    version = get_version()
+    if version < LEAST:
+        raise OSError(f"landlock version {LEAST} is needed, the kernel has {version}")
+    known = (1 << (16 if version >= 5 else 15)) - 1
+    # Raw disks are files too, so of the devices only the harmless ones are allowed.
+    trees, split = split_trees(confinement.readable, {*confinement.hidden, *hidden, "/dev"})
+    writable = (*confinement.writable, tmp, *(confinement.own if tools else ()))
+    places = [
+        *((tree, _READING, True) for tree in trees),
+        *((directory, READ_DIR, True) for directory in split),
+        ("/proc", READ_FILE | READ_DIR, False),
+        *((f"/dev/{device}", _DEVICE, False) for device in _DEVICES),
+        *((tree, _READING, False) for tree in readable),
+        *((tree, _READING | _WRITING, False) for tree in writable),
+    ]
+    # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
+    handled = _Ruleset(known, 3 if version >= 4 and not network else 0, 3 if version >= 6 else 0)
+    size = ctypes.c_size_t(ctypes.sizeof(handled))
+    ruleset = _call("landlock_create_ruleset", _CREATE_RULESET, ctypes.byref(handled), size, ctypes.c_uint32(0))
+    try:
+        for path, rights, itself in places:
+            # Opened and closed one by one: a full home directory must not use up all descriptors.
+            fd = _open_path(path, itself=itself)
             if fd >= 0:
-                os.close(fd)
-        self._held.clear()
-        self._shared.clear()
+                try:
+                    _add_rule(ruleset, fd, rights & known)
+                finally:
+                    os.close(fd)
+        for fd in files:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                _add_rule(ruleset, fd, READ_FILE | WRITE_FILE | TRUNCATE)
+    except BaseException:
+        os.close(ruleset)
+        raise
+    return ruleset
 
-    def ruleset(self, open_files: Iterable[int] = (), readable: Iterable[str] = (), *, network: bool = False) -> int:
-        """A descriptor for `restrict`, which the caller closes.
 
-        ``open_files`` may be opened again, as `/dev/stdout` does; ``readable`` are further trees to read;
-        ``network`` leaves TCP open.
-        """
-        files = [fd for fd in open_files if stat.S_ISREG(os.fstat(fd).st_mode)]
-        trees = tuple(readable)
-        if files or trees:
-            return self._new(files, trees, network)
-        with self._making:
-            if network not in self._shared:
-                self._shared[network] = self._new((), (), network)
-            return os.dup(self._shared[network])
-
-    def restrict(self, open_files: Iterable[int] = ()) -> None:
-        """Put the rules on this thread, for good."""
-        ruleset = self.ruleset(open_files)
-        try:
-            restrict(ruleset)
-        finally:
-            os.close(ruleset)
-
-    def _new(self, files: Iterable[int], trees: Iterable[str], network: bool) -> int:
-        fs, net, scoped = self._known
-        handled = _Ruleset(fs, net if self._closed and not network else 0, scoped)
-        ruleset = _call(
-            "landlock_create_ruleset",
-            _CREATE_RULESET,
-            ctypes.byref(handled),
-            ctypes.c_size_t(ctypes.sizeof(handled)),
-            ctypes.c_uint32(0),
-        )
-        try:
-            for path, rights, itself in (*self._places, *((tree, _READING, False) for tree in trees)):
-                # Opened and closed one by one: a full home directory must not use up all descriptors.
-                fd = _open_path(path, itself=itself)
-                if fd >= 0:
-                    try:
-                        self._add(ruleset, fd, rights)
-                    finally:
-                        os.close(fd)
-            for fd in self._held.values():
-                if fd >= 0:
-                    self._add(ruleset, fd, _READING | _WRITING)
-            for fd in files:
-                self._add(ruleset, fd, READ_FILE | WRITE_FILE | TRUNCATE)
-        except BaseException:
-            os.close(ruleset)
-            raise
-        return ruleset
-
-    def _add(self, ruleset: int, fd: int, rights: int) -> None:
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISLNK(mode):  # put there since the directory was listed: it gives no access of its own
-            return
-        if not stat.S_ISDIR(mode):
-            rights &= _OF_FILES
-        place = _PathBeneath(rights & self._known[0], fd)
-        _call(
-            "landlock_add_rule",
-            _ADD_RULE,
-            ctypes.c_int(ruleset),
-            ctypes.c_int(_PATH_BENEATH),
-            ctypes.byref(place),
-            ctypes.c_uint32(0),
-        )
+def _add_rule(ruleset: int, fd: int, rights: int) -> None:
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISLNK(mode):  # put there since the directory was listed: it gives no access of its own
+        return
+    place = _PathBeneath(rights if stat.S_ISDIR(mode) else rights & _OF_FILES, fd)
+    beneath = ctypes.c_int(_PATH_BENEATH), ctypes.byref(place), ctypes.c_uint32(0)
+    _call("landlock_add_rule", _ADD_RULE, ctypes.c_int(ruleset), *beneath)
 
 
 def restrict(ruleset: int) -> None:
@@ -244,13 +182,6 @@ def _open_path(path: str, *, itself: bool = False) -> int:
         return -1
 
 
-def _get_change_time(directory: str) -> int:
-    try:
-        return os.stat(directory).st_mtime_ns
-    except OSError:
-        return -1
-
-
 class ConfinedThreads:
     """Threads that have given up all but what a confinement allows, and run what they are handed.
 
@@ -258,23 +189,28 @@ class ConfinedThreads:
     What ``work`` starts is confined for good, threads too: it must not be the first to use a pool that others share.
     """
 
-    def __init__(self, make: Callable[[], RulesetCache], threads: int = 32) -> None:
-        self._make = make
+    def __init__(self, confinement: Confinement, tmp: str, threads: int = 32) -> None:
+        self._confinement = confinement
+        self._tmp = tmp
         self._most = threads
         self._here = threading.local()
         self._lock = threading.Lock()
         self._past = contextlib.ExitStack()
-        self._rules, self._threads = self._begin()
+        self._identities, self._threads = self._begin()
 
-    def _begin(self) -> tuple[RulesetCache, ThreadPoolExecutor]:
-        rules = self._make()
-        self._past.callback(rules.close)
-        pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (rules,))
+    def _begin(self) -> tuple[list[tuple[int, int]], ThreadPoolExecutor]:
+        identities = self._identify()
+        ruleset = create_ruleset(self._confinement, self._tmp, tools=True)
+        self._past.callback(os.close, ruleset)
+        pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (ruleset,))
         self._past.callback(pool.shutdown, wait=True, cancel_futures=True)  # before its rules are closed
-        return rules, pool
+        return identities, pool
 
-    def _restrict(self, rules: RulesetCache) -> None:
-        rules.restrict()
+    def _identify(self) -> list[tuple[int, int]]:
+        return [get_identity(path) for path in (*self._confinement.writable, *self._confinement.own)]
+
+    def _restrict(self, ruleset: int) -> None:
+        restrict(ruleset)
         self._here.confined = True
 
     def run(self, work: Callable[[], T]) -> T:
@@ -282,9 +218,9 @@ class ConfinedThreads:
         if getattr(self._here, "confined", False):
             return work()
         with self._lock:
-            if self._rules.outdated():
+            if self._identities != self._identify():
                 self._threads.shutdown(wait=False)  # what runs there goes on to its end
-                self._rules, self._threads = self._begin()
+                self._identities, self._threads = self._begin()
             waiting = self._threads.submit(copy_context().run, work)
         return waiting.result()
 

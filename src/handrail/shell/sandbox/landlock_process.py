@@ -18,7 +18,13 @@ from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, is_inside
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
-from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
+from handrail.shell.sandbox.landlock import (
+    ConfinedThreads,
+    create_ruleset,
+    drop_capabilities,
+    get_version,
+    restrict,
+)
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_aliases import find_all_names
@@ -48,19 +54,17 @@ class LandlockBoundary:
         self.tmp = private.path
         with contextlib.ExitStack() as undo:
             undo.callback(private.close)
-            self._rules = self._create_rules()
-            self._choosing = threading.Lock()
-            undo.callback(lambda: self._rules.close())
-            self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
+            self._tools = ConfinedThreads(confinement, self.tmp)
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
         # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
         self._listens = works()
-        self.supervises = confinement.network == "loopback" and self._rules.version >= 4 and self._listens
+        version = get_version()
+        self.supervises = confinement.network == "loopback" and version >= 4 and self._listens
         places = {*confinement.own, *confinement.hidden}
         self.hides_own = not any(is_inside(path, root) for path in places for root in confinement.writable)
-        self.description = _describe(confinement, self._rules.version, self.hides_own, self.supervises)
+        self.description = _describe(confinement, version, self.hides_own, self.supervises)
 
     def serves(self, port: int) -> bool:  # noqa: ARG002 - commands share the network of this machine
         return False
@@ -68,11 +72,7 @@ class LandlockBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def _create_rules(self, logins: Logins = NO_LOGINS) -> RulesetCache:
-        """The rules for commands that may use these credentials."""
-        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._list_denied(logins))
-
-    def _list_denied(self, logins: Logins = NO_LOGINS) -> list[str]:
+    def _list_denied(self, logins: Logins) -> list[str]:
         """Paths that policy denies to read, as far as this boundary can hide them: outside writable directories."""
         confinement = self.confinement
         denied = [*(confinement.denied() if confinement.denied else ())]
@@ -81,19 +81,6 @@ class LandlockBoundary:
             denied += (path for path in confinement.credentials() if os.path.isdir(path) and not logins.shows(path))
         paths = find_all_names(choose_maskable(denied, confinement.writable))
         return [path for path in paths if not any(is_inside(path, root) for root in self.confinement.writable)]
-
-    def _make_ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, logins: Logins) -> int:
-        """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
-        named = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
-        if (logins.files or logins.all_files) and self.confinement.credentials:
-            with contextlib.closing(self._create_rules(logins)) as rules:
-                return rules.ruleset(written, named, network=network)
-        with self._choosing:
-            if self._rules.stale() or not self._rules.hidden.issuperset(self._list_denied()):
-                fresh = self._create_rules()
-                self._rules.close()
-                self._rules = fresh
-            return self._rules.ruleset(written, named, network=network)
 
     def spawn(
         self,
@@ -116,7 +103,15 @@ class LandlockBoundary:
         reach: Reach | None = "shared" if level == "loopback" and self.supervises else None
         if level == "on" and logins.agent and self._listens:
             reach, given[AGENT] = "all", logins.agent
-        ruleset = self._make_ruleset(args, written, level == "on", logins)
+        aliases = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
+        ruleset = create_ruleset(
+            self.confinement,
+            self.tmp,
+            network=level == "on",
+            hidden=self._list_denied(logins),
+            readable=aliases,
+            files=written,
+        )
         most = self.confinement.most_processes
         limited = limit_processes(args, self._shell, most) if most else args
         outcome: Future[subprocess.Popen[bytes]] = Future()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +25,10 @@ from handrail.shell.sandbox.confinement import (
     Protection,
     TooWide,
     choose_maskable,
+    get_identity,
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
-from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, get_version
+from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, get_version
 from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.local_services import is_served
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
@@ -86,7 +86,7 @@ class NamespaceBoundary:
             self._try()
             if get_version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
-                    self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
+                    self._tools = ConfinedThreads(confinement, self.tmp)
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "namespaces+seccomp" + ("+landlock" if self._tools else "")
@@ -158,7 +158,7 @@ class NamespaceBoundary:
         ``agent``: the only unix socket of this machine that its commands reach.
         """
         with self._lock:
-            identities = [_get_identity(path) for path in self.confinement.writable]
+            identities = [get_identity(path) for path in self.confinement.writable]
             known = self._launchers.get((own_network, agent))
             if known and known[1] == identities and not anew:
                 return known[0]
@@ -213,14 +213,6 @@ class NamespaceBoundary:
     def close(self) -> None:
         """End every command that still runs."""
         self._close.close()
-
-
-def _get_identity(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
 
 
 def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str:
