@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
+from handrail.shell.git.settings import make_git_environment, run_git
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.confinement import Confinement, TooWide, list_usual_protected, split_trees
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, get_version
@@ -151,6 +153,19 @@ def test_two_fences_hold_side_by_side(tmp_path: Path, confine: Callable[..., Con
     for confined, place in ((one, outside), (two, inside)):
         with pytest.raises(PermissionError):
             confined.run((place / "b").touch)
+
+
+@needs_landlock
+def test_what_our_own_git_is_made_to_run_can_neither_write_nor_connect(tmp_path: Path) -> None:
+    inside, _ = folders(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f"!echo ran; echo x >made; rm -f kept; (echo x >/dev/tcp/127.0.0.1/{port}) && echo connected"
+        (inside / "kept").touch()
+        words = ["-c", f"alias.look={script}", "look"]
+        code, output = run_git(words, str(inside), make_git_environment())
+    assert code > 0 and output == b"ran\n"
+    assert os.listdir(inside) == ["kept"]
 
 
 def test_the_neighbours_of_a_hidden_path_stand_for_the_tree(tmp_path: Path) -> None:

@@ -98,8 +98,10 @@ def find_program(places: Iterable[str], verbs: Collection[str], *, plain: bool) 
 
 def run_git(words: list[str], place: str, env: Mapping[str, str]) -> tuple[int, bytes]:
     """Run a git command that changes nothing. The code is -1 where its output is not to be used."""
+    from handrail.shell.sandbox.landlock_process import start_helper  # slow to import, and only needed in repositories
+
     try:
-        with subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
+        with start_helper(
             [get_program("git"), *words],
             cwd=place,
             env={**env, "PATH": make_search_path()},

@@ -476,7 +476,9 @@ class GitObjects:
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603 - fixed words, and settings that run nothing
+            from handrail.shell.sandbox.landlock_process import start_helper  # slow to import
+
+            self._process = start_helper(
                 [get_program("git"), *SAFE, "cat-file", "--batch"],
                 cwd=self._top,
                 env=make_git_environment(),

@@ -19,6 +19,7 @@ from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, is_inside
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import (
+    LEAST,
     ConfinedThreads,
     create_ruleset,
     drop_capabilities,
@@ -92,13 +93,11 @@ class LandlockBoundary:
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
-        given, pass_fds = redirect_temporary_files(how.get("env"), self.tmp), how.get("pass_fds", ())
+        given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
         outputs = map(_number, (how.get("stdout"), how.get("stderr")))
         written = [file for file in outputs if file is not None and file >= 0]
-        gate = StartGate()
-        how |= {"env": given, "pass_fds": (*pass_fds, gate.entry)}
-
+        how |= {"env": given}
         level: Network = network or self.confinement.network
         reach: Reach | None = "shared" if level == "loopback" and self.supervises else None
         if level == "on" and logins.agent and self._listens:
@@ -114,44 +113,29 @@ class LandlockBoundary:
         )
         most = self.confinement.most_processes
         limited = limit_processes(args, self._shell, most) if most else args
-        outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
 
-        def start() -> None:
-            try:
-                drop_capabilities()
-                restrict(ruleset)
-                if reach == "all":  # two filters: the second one hands over, and the first one still refuses
-                    seccomp.install(self._filter(level, agent=True))
-                    listeners.append(seccomp.install_listener(seccomp.build_connect_filter()))
-                elif reach:
-                    listeners.append(seccomp.install_listener(self._filter(level)))
-                else:
-                    seccomp.install(self._filter(level))
-                outcome.set_result(start_process(gate.before(limited, self._shell), **how))
-            except BaseException as error:  # noqa: BLE001 - handed to who waits
-                outcome.set_exception(error)
+        def confine() -> None:
+            restrict(ruleset)
+            if reach == "all":  # two filters: the second one hands over, and the first one still refuses
+                seccomp.install(self._filter(level, agent=True))
+                listeners.append(seccomp.install_listener(seccomp.build_connect_filter()))
+            elif reach:
+                listeners.append(seccomp.install_listener(self._filter(level)))
+            else:
+                seccomp.install(self._filter(level))
 
-        try:
-            starter = threading.Thread(target=start, name="handrail-start", daemon=True)
-            starter.start()
-            thread = starter.native_id or 0
-            try:
-                started = outcome.result()
-            except BaseException:
-                for listener in listeners:
-                    os.close(listener)
-                raise
+        def supervise() -> None:
             for listener in listeners:  # in a thread of this one's, which nothing confines
                 assert reach
                 Supervisor(listener, reach, self.confinement.services, logins.agent)
-            starter.join()
-            with kill_on_failure(started):
-                _wait_for_end(thread)
-            gate.open()
-            return started
+            listeners.clear()
+
+        try:
+            return _start_confined(limited, self._shell, confine, supervise, how)
         finally:
-            gate.close()
+            for listener in listeners:
+                os.close(listener)
             os.close(ruleset)
 
     def _filter(self, network: Network, *, agent: bool = False) -> bytes:
@@ -166,6 +150,60 @@ class LandlockBoundary:
 
     def close(self) -> None:
         self._close.close()
+
+
+def start_helper(args: Sequence[str], **how: Unpack[ProcessOptions]) -> subprocess.Popen[bytes]:
+    """Start a program of ours that looks at the user's tree: where there is Landlock it can neither write nor connect.
+
+    It is not the sandbox of commands: what runs here reads what this process reads.
+    """
+    shell = find_program("bash")
+    if not shell or not seccomp.is_supported() or get_version() < LEAST:
+        return start_process(args, **how)
+    ruleset = create_ruleset(Confinement(writable=()), tmp="")
+
+    def confine() -> None:
+        restrict(ruleset)
+        seccomp.install(seccomp.build_program("off"))
+
+    try:
+        return _start_confined(args, shell, confine, lambda: None, how)
+    finally:
+        os.close(ruleset)
+
+
+def _start_confined(
+    args: Sequence[str], shell: str, confine: Callable[[], None], begun: Callable[[], None], how: ProcessOptions
+) -> subprocess.Popen[bytes]:
+    """Start a program from a thread of its own that gives up its rights by ``confine``.
+
+    ``begun`` is called when it has started, and waits at its gate until that thread has ended.
+    """
+    gate = StartGate()
+    passed = (*how.get("pass_fds", ()), gate.entry)
+    outcome: Future[subprocess.Popen[bytes]] = Future()
+
+    def start() -> None:
+        try:
+            drop_capabilities()
+            confine()
+            outcome.set_result(start_process(gate.before(args, shell), **{**how, "pass_fds": passed}))
+        except BaseException as error:  # noqa: BLE001 - handed to who waits
+            outcome.set_exception(error)
+
+    try:
+        starter = threading.Thread(target=start, name="handrail-start", daemon=True)
+        starter.start()
+        thread = starter.native_id or 0
+        started = outcome.result()
+        begun()
+        starter.join()
+        with kill_on_failure(started):
+            _wait_for_end(thread)
+        gate.open()
+        return started
+    finally:
+        gate.close()
 
 
 def _number(file: File) -> int | None:
