@@ -375,6 +375,8 @@ def test_programs_are_told_that_nobody_is_there(go: Go) -> None:
         ("echo vim", ""),
         ("grep 'a; vim b' x", ""),
         ("echo 'unfinished", ""),
+        ("echo 'print(1)' | python3", ""),
+        ("python3 <<'X'\nprint(1)\nX", ""),
     ],
 )
 def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None:
@@ -400,7 +402,11 @@ def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None
         ("a && foo", 127, "a command was not found"),
         ("./readme.md", 126, "readme.md: found, but it cannot be run"),
         ("foo", 128 + signal.SIGSEGV, "ended by SIGSEGV"),
-        ("cat <<X\n'\nX\ngrep a b", 1, ""),
+        ("cat <<X\n'\nX\ngrep a b", 1, "no line matched"),
+        ("env A=1 timeout 3 grep a b", 1, "no line matched"),
+        ("grep a b; (exit 1)", 1, ""),
+        ("if grep a b; then c; fi", 1, ""),
+        ("grep '(' b", 1, "no line matched"),
         ("foo", 1, ""),
         ("foo", 255, ""),
     ],

@@ -1,13 +1,15 @@
 """Explain how a command ended: well-known exit codes, signals, and programs that need a terminal.
 
-The command line is parsed roughly, and no explanation is given where that is not enough. Nothing is decided by it.
+No explanation is given where the code may be that of another command. Nothing is decided by it.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 import signal
+
+from handrail.shell.parser.parse import parse_script
+from handrail.shell.parser.script import Command
 
 _CODES: dict[str, dict[int, str]] = {
     "grep": {1: "no line matched", 2: "grep failed: a bad pattern or an unreadable file"},
@@ -34,40 +36,19 @@ _FULL_SCREEN |= {"watch", "screen", "tmux", "mc", "dialog", "whiptail", "fzf", "
 _PROMPTS = {"python", "python3", "ipython", "node", "irb", "ghci", "sqlite3", "psql", "mysql", "gdb", "ftp", "bc", "su"}
 """Wait for lines to be typed when they are called without arguments."""
 
-_WRAPPERS = {"env", "exec", "time", "nice", "nohup", "builtin", "stdbuf", "setsid"}
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_UNSURE = re.compile(r"<<|`|\$\(|\bpipefail\b|\bset\s+-|\b(?:if|for|while|until|case|function|trap)\b|\(\)")
-
-
-def _split_commands(line: str) -> list[tuple[str, list[str]]] | None:
-    """The simple commands, each with the operator before it; None if the line is not simple enough."""
-    if len(line) > 10_000 or _UNSURE.search(line):
-        return None
-    lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars="();|&")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    commands: list[tuple[str, list[str]]] = [("", [])]
-    try:
-        for token in lexer:
-            if token and set(token) <= set("();|&"):
-                commands.append((token, []))
-            elif commands[-1][1] or not (_ASSIGNMENT.match(token) or token in _WRAPPERS or token in ("{", "}", "!")):
-                commands[-1][1].append(token)
-    except ValueError:
-        return None
-    return [(operator, words) for operator, words in commands if words]
-
-
-def _name(words: list[str]) -> str:
-    return words[0].rpartition("/")[2]
+_WRAPPERS = frozenset({"env", "exec", "time", "nice", "nohup", "builtin", "stdbuf", "setsid", "timeout"})
+_PIPES = frozenset({"pipeline", "piped"})
+_UNSURE = re.compile(r"&&|\bpipefail\b|\bset\s+-|(?:^|\s)!")
+"""With these the code may be that of an earlier command, or the opposite of it."""
+_LONGEST = 10_000
 
 
 def find_interactive_program(line: str) -> str:
     """Return the program in ``line`` that needs a person at a terminal; empty if none is known to."""
-    for _, words in _split_commands(line) or ():
-        name = _name(words)
-        if name in _FULL_SCREEN or (name in _PROMPTS and len(words) == 1):
-            return name
+    for command in parse_script(line).runs if len(line) <= _LONGEST else ():
+        is_fed = "piped" in command.within or any(one.reads or one.feeds for one in command.redirections)
+        if command.base in _FULL_SCREEN or (command.base in _PROMPTS and len(command.words) == 1 and not is_fed):
+            return command.base or ""
     return ""
 
 
@@ -75,20 +56,27 @@ def explain_exit_code(line: str, code: int) -> str:
     """Explain the exit code of ``line``; empty if there is no explanation."""
     if code == 0:
         return ""
-    commands = _split_commands(line) or []
-    # After `&&` the code may be that of the command before.
-    sure = bool(commands) and not any(operator == "&&" for operator, _ in commands) and "!" not in line.split()
-    name = _name(commands[-1][1]) if sure else ""
-    text = _CODES.get(_SAME.get(name, name), {}).get(code)
-    if text:
+    commands = _list_last_commands(line)
+    known = [_CODES.get(_SAME.get(command.base or "", command.base or ""), {}) for command in commands]
+    if text := next((codes[code] for codes in known if code in codes), ""):
         return text
+    name = next((command.base for command in reversed(commands)), "") or ""
     if code == 127:
         return f"{name}: there is no such command here" if name else "a command was not found"
     if code == 126:
         return f"{name}: found, but it cannot be run" if name else "a command was found, but it cannot be run"
-    if 128 < code < 128 + signal.NSIG:
-        return f"ended by {name_signal(code - 128)}" if code - 128 in signal.valid_signals() else ""
-    return ""
+    return f"ended by {name_signal(code - 128)}" if code - 128 in signal.valid_signals() else ""
+
+
+def _list_last_commands(line: str) -> list[Command]:
+    """The command whose exit code is that of a script, and what it runs as a mere wrapper; none if that is not sure."""
+    script = None if len(line) > _LONGEST or _UNSURE.search(line) else parse_script(line)
+    if script is None or script.error or script.functions or not script.commands:
+        return []
+    last = script.commands[-1]
+    if not _PIPES.issuperset(last.within):
+        return []
+    return [last, *(one for one in last.walk() if one.via and _WRAPPERS.issuperset(one.via))]
 
 
 def name_signal(number: int) -> str:
