@@ -197,26 +197,6 @@ class DraftChanges:
         finally:
             part.drop()
 
-    def list_split(self) -> list[str]:
-        """The changed files that have other names in the workspace or elsewhere, which are not changed."""
-        return [
-            change.path
-            for change in self.changes
-            if change.after and change.before and change.before.type == "file" and change.before.links > 1
-        ]
-
-    def list_set_ids(self) -> list[str]:
-        """The files that would get a set-uid or set-gid bit, or other contents in spite of one."""
-        return [change.path for change in self.changes if _raises_rights(change)]
-
-    def list_taken_over(self) -> list[str]:
-        """The changed files that belong to another user, and to this one once they are kept."""
-        return [
-            change.path
-            for change in self.changes
-            if change.after and change.before and change.before.owner[0] != change.after.owner[0] == os.geteuid() != 0
-        ]
-
     @property
     def writes_files(self) -> bool:
         """Whether there is a new or changed file among the changes."""
@@ -431,7 +411,7 @@ class CallDraft:
             if any(is_below([os.path.relpath(path, workspace)], change.path) for change in changes.changes):
                 why = f"{escape(os.path.relpath(path, workspace))} is read-only in the agent's own sandbox"
                 raise Denied(rule="the agent's sandbox", why=why, source="", allow="")
-        if raised := changes.list_set_ids():
+        if raised := [change.path for change in changes.changes if _raises_rights(change)]:
             names = ", ".join(map(escape, raised[:MOST_NAMED]))
             why = f"{names} would run with the rights of its owner (set-uid or set-gid)"
             raise Denied(rule="set-uid", why=why, source="", allow="")
@@ -577,11 +557,12 @@ def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
     """Notes on how the changes are kept."""
     if changes.copied_megabytes:
         yield KeptByCopying(megabytes=changes.copied_megabytes)
-    taken_over = changes.list_taken_over()
+    replaced = [(one.path, one.before, one.after) for one in changes.changes if one.before and one.after]
+    taken_over = [path for path, old, new in replaced if old.owner[0] != new.owner[0] == os.geteuid() != 0]
     if taken_over:
         yield OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED])))
-    split = changes.list_split()
-    if split:
+    # Files that have other names in the workspace or elsewhere, which are not changed.
+    if split := [path for path, old, _ in replaced if old.type == "file" and old.links > 1]:
         yield LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED])))
 
 
@@ -638,6 +619,7 @@ def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
 
 
 def _raises_rights(change: DraftChange) -> bool:
+    """Whether a file would get a set-uid or set-gid bit, or other contents in spite of one."""
     before, after = change.before, change.after
     if after is None or after.type != "file" or not after.mode & _SET_IDS:
         return False

@@ -10,7 +10,7 @@ from handrail.drafts.changes import DraftChange, read_entry
 from handrail.drafts.compare import Entry
 from handrail.drafts.git_index import list_blobs
 from handrail.frozen import frozen
-from handrail.shell.git.tracked_files import GitObjects
+from handrail.shell.git.objects import GitObjects
 from handrail.shell.tree_listing import Stamp, TreeListing, make_entry
 from handrail.system_calls import READABLE_DIRECTORY
 

@@ -16,14 +16,13 @@ import json
 import os
 import re
 import stat
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from handrail.programs import get_program
-from handrail.shell.git.settings import SAFE, ask_git, make_git_environment
+from handrail.shell.git.objects import CommitTrees, hash_blob
+from handrail.shell.git.settings import ask_git, make_git_environment
 
 _ID = re.compile(r"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
 _MOST_MADE = 20_000
@@ -31,16 +30,10 @@ _MOST_MADE = 20_000
 _EVERY_COMMIT = "*"
 _MOST_LEFT = 50
 """Versions of one file that commands left."""
-_MOST_TREES = 20_000
-_MOST_ASKED = 400
-"""Objects that git is asked for at once: their names fit into a pipe."""
 _MOST_BYTES = 16 << 20
 _MOST_RECORD_BYTES = 64 << 20
 _FRESH_SECONDS = 0.5
 """A look at HEAD holds so long between commands."""
-
-Tree = dict[str, tuple[bool, str]]
-"""By name: whether the entry is a tree, and its object id."""
 
 
 @dataclass(slots=True)
@@ -58,6 +51,17 @@ class _Record:
     contents: dict[str, list[str]] = field(default_factory=dict)
     """Hashes of the contents that commands left, by path."""
 
+    @property
+    def may_trust(self) -> bool:
+        """Whether all commits of commands are known."""
+        return _EVERY_COMMIT not in self.commits
+
+    def add_made(self, commits: Sequence[str]) -> None:
+        """Add commits of commands."""
+        self.commits = list(dict.fromkeys((*self.commits, *commits[:_MOST_MADE])))
+        if len(commits) > _MOST_MADE:
+            self.commits.append(_EVERY_COMMIT)
+
 
 @dataclass(slots=True)
 class _Place:
@@ -70,18 +74,81 @@ class _Place:
     looked: float = -_FRESH_SECONDS
 
 
+class _Records:
+    """The records of repositories in the state directory."""
+
+    def __init__(self, state: str) -> None:
+        self._directory = os.path.join(state, "tracked") if state else ""
+
+    def read(self, top: str, now: _Record | None = None) -> _Record:
+        """The record of a repository, together with what this session has added ``now``."""
+        record = _Record()
+        if not self._directory:
+            return now or record
+        with contextlib.suppress(OSError, ValueError, TypeError), open(self._get_path(top), "rb") as file:
+            record = _Record(**json.loads(file.read(_MOST_RECORD_BYTES)))
+        if now:
+            record.trusted, record.left = record.trusted or now.trusted, record.left or now.left
+            record.before = now.before
+            record.commits = list(dict.fromkeys((*record.commits, *now.commits)))
+            for path, hashes in now.contents.items():
+                both = dict.fromkeys((*record.contents.get(path, ()), *hashes))
+                record.contents[path] = list(both)[-_MOST_LEFT:]
+        return record
+
+    def write(self, place: _Place) -> None:
+        if not self._directory:
+            return
+        record = place.record
+        if not (record.trusted or record.left or record.commits or record.contents):
+            return
+        path = self._get_path(place.top)
+        temporary = f"{path}.{os.getpid()}-{threading.get_ident()}"
+        with contextlib.suppress(OSError):  # this session knows it all the same
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(json.dumps(asdict(record)))
+            os.replace(temporary, path)
+
+    def _get_path(self, top: str) -> str:
+        return os.path.join(self._directory, hashlib.sha256(os.fsencode(top)).hexdigest()[:32] + ".json")
+
+
+class _FileHashes:
+    """The names that git has for the contents of files, computed once for each version."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def get(self, path: str, length: int = 40) -> str:
+        """The name that git has for the contents of a file; empty for what is no file, or too large."""
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                return hash_blob(os.fsencode(os.readlink(path)), length)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+                return ""
+            stamp = (length, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            known = self._known.get(path)
+            if known and known[0] == stamp:
+                return known[1]
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                name = hash_blob(file.read(_MOST_BYTES + 1), length)
+        except OSError:
+            return ""
+        self._known[path] = stamp, name
+        return name
+
+
 class TrackedFiles:
     """The tracked files of the repositories that a session comes to."""
 
     def __init__(self, state: str = "") -> None:
         """``state``: the state directory; empty: nothing is remembered for later sessions."""
-        self._directory = os.path.join(state, "tracked") if state else ""
+        self._records = _Records(state)
         self._places: dict[str, _Place] = {}
-        self._trees: dict[str, Tree] = {}
-        self._roots: dict[str, str] = {}
-        self._hashes: dict[str, tuple[tuple[int, ...], str]] = {}
-        self._objects: dict[str, GitObjects] = {}
-        self._readers = 0
+        self._trees = CommitTrees()
+        self._hashes = _FileHashes()
         self._tops: dict[str, str] = {}
         """By directory, the repository around it, for a moment."""
         self._looked = 0.0
@@ -96,34 +163,31 @@ class TrackedFiles:
         with self._lock:
             place = self._find_place(path)
             name = _name_below(place.top, path)
-            if self._look_up(place, place.record.trusted, name, tree=False):
+            if self._trees.look_up(place.top, place.record.trusted, name, tree=False):
                 return True
-            known = self._look_up(place, place.head, name, tree=False) if place.head != place.record.trusted else ""
-            if known and self._hash_file(path, len(known)) == known:
+            known = (
+                self._trees.look_up(place.top, place.head, name, tree=False)
+                if place.head != place.record.trusted
+                else ""
+            )
+            if known and self._hashes.get(path, len(known)) == known:
                 return True
             left = place.record.contents.get(path)
-            return bool(left) and self._hash_file(path) in (left or ())
+            return bool(left) and self._hashes.get(path) in (left or ())
 
     def list_untracked(self, directory: str, names: Sequence[str]) -> list[str]:
         """Those of the files in a directory that the trusted commit does not have."""
         with self._lock:
             place = self._find_place(f"{directory}/.")
             with self.reading():
-                known = self._get_tree(place, self._find_tree(place, directory))
+                known = self._trees.get(place.top, self._find_tree(place, directory))
             return [name for name in names if name not in known]
 
     def load(self, directory: str) -> None:
         """Read the directories of the trusted commit at once, for many questions about the files below a directory."""
         with self._lock, self.reading():
             place = self._find_place(f"{directory}/.")
-            waiting = [self._find_tree(place, directory)]
-            while waiting and len(self._trees) < _MOST_TREES:
-                new = [name for name in dict.fromkeys(waiting) if name and name not in self._trees]
-                for name, raw in zip(new, self._get_objects(place).read_many(new, b"tree"), strict=False):
-                    if raw is not None:
-                        self._trees[name] = _parse_tree(raw, len(name) // 2)
-                trees = (self._trees.get(name, {}) for name in waiting)
-                waiting = [inner for tree in trees for is_tree, inner in tree.values() if is_tree]
+            self._trees.load(place.top, self._find_tree(place, directory))
 
     @property
     def trusted(self) -> tuple[str, ...]:
@@ -136,7 +200,7 @@ class TrackedFiles:
         with self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
-            return bool(self._look_up(place, place.record.trusted, name, tree=True))
+            return bool(self._trees.look_up(place.top, place.record.trusted, name, tree=True))
 
     def has_tracked(self, directory: str) -> bool:
         """Whether files in a directory may be tracked, so that it cannot be hidden as a whole."""
@@ -144,7 +208,7 @@ class TrackedFiles:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
             commits = {place.record.trusted, place.head}
-            return any(self._look_up(place, commit, name, tree=True) for commit in commits) or any(
+            return any(self._trees.look_up(place.top, commit, name, tree=True) for commit in commits) or any(
                 path.startswith(f"{directory}/") for path in place.record.contents
             )
 
@@ -183,11 +247,11 @@ class TrackedFiles:
             self._changing += 1
             for top in (root, *tops):
                 if top not in self._places:
-                    self._places[top] = _Place(top, self._read(top))
+                    self._places[top] = _Place(top, self._records.read(top))
             for place in self._places.values():
                 if place.record.before is None:
                     place.record.before = _list_tips(place.top) if os.path.lexists(f"{place.top}/.git") else []
-                    self._write(place)
+                    self._records.write(place)
 
     def end_changes(self) -> None:
         with self._lock:
@@ -204,12 +268,12 @@ class TrackedFiles:
         """Remember what the model leaves in files with a secret's name: the contents, or where they can be read."""
         with self._lock:
             for path, source in files.items():
-                own = hash_blob(source, 40) if isinstance(source, bytes) else self._hash_file(source)
+                own = hash_blob(source, 40) if isinstance(source, bytes) else self._hashes.get(source)
                 place = self._find_place(path)
                 known = place.record.contents.get(path, [])
                 if own and own not in known:
                     place.record.contents[path] = [*known, own][-_MOST_LEFT:]
-                    self._write(place)
+                    self._records.write(place)
 
     # Repositories
 
@@ -221,7 +285,7 @@ class TrackedFiles:
         top = self._find_top(directory)
         place = self._places.get(top)
         if place is None:
-            place = self._places[top] = _Place(top, self._read(top))
+            place = self._places[top] = _Place(top, self._records.read(top))
         if now - place.looked >= _FRESH_SECONDS:
             self._look(place)
         return place
@@ -251,133 +315,29 @@ class TrackedFiles:
         place.head = _read_head(place.top) if os.path.lexists(f"{place.top}/.git") else ""
         if place.head == head and not by_command and not first:
             return
-        record = place.record = self._read(place.top, place.record)
+        record = place.record = self._records.read(place.top, place.record)
         old = asdict(record)
         if record.before is not None:
             record.left = place.head
-            self._add_made(record, _list_commits(place.top, [place.head, *_list_tips(place.top)], record.before))
+            record.add_made(_list_commits(place.top, [place.head, *_list_tips(place.top)], record.before))
             record.before = record.before if self._changing > 0 else None
-        elif place.head not in ("", record.left, *record.commits) and self._may_trust(record, first):
+        elif place.head not in ("", record.left, *record.commits) and record.may_trust and not (first and self._ran):
             record.trusted, record.left = place.head, ""
         if asdict(record) != old:
-            self._write(place)
-
-    def _may_trust(self, record: _Record, first: bool) -> bool:
-        return _EVERY_COMMIT not in record.commits and not (first and self._ran)
-
-    def _add_made(self, record: _Record, commits: Sequence[str]) -> None:
-        known = set(record.commits)
-        record.commits += [one for one in commits[:_MOST_MADE] if one not in known]
-        if len(commits) > _MOST_MADE:
-            record.commits.append(_EVERY_COMMIT)
-
-    def _look_up(self, place: _Place, commit: str, name: str, *, tree: bool) -> str:
-        """The id of a file or directory in a commit; empty if it is not there."""
-        if not commit:
-            return ""
-        parts = name.split("/")
-        with self.reading():
-            here = self._get_root(place, commit)
-            for number, part in enumerate(parts, 1):
-                is_tree, here = self._get_tree(place, here).get(part, (False, ""))
-                if not here or is_tree != (tree or number < len(parts)):
-                    return ""
-        return here
+            self._records.write(place)
 
     def _find_tree(self, place: _Place, directory: str) -> str:
         """The id of a directory in the trusted commit; empty if it is not there."""
         commit, name = place.record.trusted, _name_below(place.top, directory) if directory != place.top else ""
-        return self._look_up(place, commit, name, tree=True) if name else self._get_root(place, commit)
-
-    def _get_root(self, place: _Place, commit: str) -> str:
-        """The id of a commit's tree; empty if there is none."""
-        if commit and not self._roots.get(commit):
-            self._roots[commit] = self._get_objects(place).read_root(commit)
-        return self._roots.get(commit, "")
-
-    def _get_tree(self, place: _Place, name: str) -> Tree:
-        entries = self._trees.get(name)
-        return self._read_tree(place, name) if entries is None else entries
-
-    def _get_objects(self, place: _Place) -> GitObjects:
-        if place.top not in self._objects:
-            self._objects[place.top] = GitObjects(place.top)
-        return self._objects[place.top]
+        return (
+            self._trees.look_up(place.top, commit, name, tree=True) if name else self._trees.get_root(place.top, commit)
+        )
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Start git once for all that is asked meanwhile."""
-        with self._lock:
-            self._readers += 1
-            try:
-                yield
-            finally:
-                self._readers -= 1
-                while self._objects and not self._readers:
-                    self._objects.popitem()[1].close()
-
-    def _read_tree(self, place: _Place, name: str) -> Tree:
-        raw = self._get_objects(place).read(name, b"tree") if name else None
-        if raw is None:
-            return {}
-        if len(self._trees) >= _MOST_TREES:
-            self._trees = {}
-        tree = self._trees[name] = _parse_tree(raw, len(name) // 2)
-        return tree
-
-    def _hash_file(self, path: str, length: int = 40) -> str:
-        """The name that git has for the contents of a file; empty for what is no file, or too large."""
-        try:
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                return hash_blob(os.fsencode(os.readlink(path)), length)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-                return ""
-            stamp = (length, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            known = self._hashes.get(path)
-            if known and known[0] == stamp:
-                return known[1]
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                name = hash_blob(file.read(_MOST_BYTES + 1), length)
-        except OSError:
-            return ""
-        self._hashes[path] = stamp, name
-        return name
-
-    # The record
-
-    def _read(self, top: str, now: _Record | None = None) -> _Record:
-        """The record of a repository, together with what this session has added ``now``."""
-        record = _Record()
-        if not self._directory:
-            return now or record
-        with contextlib.suppress(OSError, ValueError, TypeError), open(self._get_path(top), "rb") as file:
-            record = _Record(**json.loads(file.read(_MOST_RECORD_BYTES)))
-        if now:
-            record.trusted, record.left = record.trusted or now.trusted, record.left or now.left
-            record.before = now.before
-            record.commits = list(dict.fromkeys((*record.commits, *now.commits)))
-            for path, hashes in now.contents.items():
-                both = dict.fromkeys((*record.contents.get(path, ()), *hashes))
-                record.contents[path] = list(both)[-_MOST_LEFT:]
-        return record
-
-    def _write(self, place: _Place) -> None:
-        if not self._directory:
-            return
-        record = place.record
-        if not (record.trusted or record.left or record.commits or record.contents):
-            return
-        path = self._get_path(place.top)
-        temporary = f"{path}.{os.getpid()}-{threading.get_ident()}"
-        with contextlib.suppress(OSError):  # this session knows it all the same
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(json.dumps(asdict(record)))
-            os.replace(temporary, path)
-
-    def _get_path(self, top: str) -> str:
-        return os.path.join(self._directory, hashlib.sha256(os.fsencode(top)).hexdigest()[:32] + ".json")
+        with self._lock, self._trees.reading():
+            yield
 
 
 class DraftRepository:
@@ -423,82 +383,6 @@ class DraftRepository:
             if name and (name in wanted or any(above in wanted for above in _list_parents(name))):
                 out.add((name, facts))
         return out
-
-
-def hash_blob(raw: bytes, length: int) -> str:
-    """The name that git gives to contents, in a repository whose names have this length."""
-    return _hash_object(b"blob", raw, length)
-
-
-def _hash_object(kind: bytes, raw: bytes, length: int) -> str:
-    maker = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
-    maker.update(b"%s %d\0" % (kind, len(raw)) + raw)
-    return maker.hexdigest()
-
-
-class GitObjects:
-    """Reads objects of a repository, and believes none whose contents do not have its name."""
-
-    def __init__(self, top: str) -> None:
-        self._top = top
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def close(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.communicate()
-
-    def read_root(self, commit: str) -> str:
-        """The id of a commit's tree; empty if there is none."""
-        raw = self.read(commit, b"commit")
-        match = re.match(rb"tree ([0-9a-f]{40,64})\n", raw or b"")
-        return match[1].decode("ascii") if match else ""
-
-    def read(self, name: str, kind: bytes) -> bytes | None:
-        """The contents of one object; None if it is not there."""
-        return next(self.read_many([name], kind), None)
-
-    def read_many(self, names: Sequence[str], kind: bytes) -> Iterator[bytes | None]:
-        """The contents of several objects; it ends early if git does."""
-        with contextlib.suppress(OSError, ValueError):
-            for start in range(0, len(names), _MOST_ASKED):
-                asked = names[start : start + _MOST_ASKED]
-                process = self._start()
-                assert process.stdin
-                assert process.stdout
-                process.stdin.write("".join(f"{name}\n" for name in asked).encode("ascii"))
-                process.stdin.flush()
-                for name in asked:
-                    head = process.stdout.readline().split()
-                    raw = process.stdout.read(int(head[2]) + 1)[:-1] if len(head) == 3 else b""
-                    is_so = len(head) == 3 and head[1] == kind and _hash_object(kind, raw, len(name)) == name
-                    yield raw if is_so else None
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            from handrail.shell.sandbox.landlock_process import start_helper  # slow to import
-
-            self._process = start_helper(
-                [get_program("git"), *SAFE, "cat-file", "--batch"],
-                cwd=self._top,
-                env=make_git_environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        return self._process
-
-
-def _parse_tree(raw: bytes, size: int) -> Tree:
-    entries: Tree = {}
-    at = 0
-    while at < len(raw):
-        end = raw.index(b"\0", at)
-        mode, _, name = raw[at:end].partition(b" ")
-        at = end + 1 + size
-        if mode != b"160000":  # a submodule is a repository of its own
-            entries[os.fsdecode(name)] = mode == b"40000", raw[end + 1 : at].hex()
-    return entries
 
 
 def _name_below(top: str, path: str) -> str:
