@@ -54,28 +54,26 @@ def test_the_first_call_that_is_wrong_is_named(path: str, seq: int, stage: str, 
 
 
 @pytest.mark.parametrize(
-    ("statement", "seq"),
+    "statement",
     [
-        ("UPDATE calls SET arguments = '{}' WHERE seq = 4", 4),
-        ("UPDATE files SET after = before WHERE seq = 6", 6),
-        ("DELETE FROM files WHERE seq = 6", 6),
-        ("DELETE FROM calls WHERE seq = 3", 3),
-        ("INSERT INTO calls (seq, tool) VALUES (11, 'Read')", 11),
-        ("INSERT INTO files (seq, attempt, place, path) VALUES (9, 0, 0, x'2f78')", 9),
+        "UPDATE calls SET arguments = '{}' WHERE seq = 4",
+        "UPDATE files SET after = before WHERE seq = 6",
+        "DELETE FROM files WHERE seq = 6",
+        "DELETE FROM calls WHERE seq = 3",
+        "INSERT INTO calls (seq, tool) VALUES (11, 'Read')",
+        "INSERT INTO files (seq, attempt, place, path) VALUES (9, 0, 0, x'2f78')",
     ],
 )
-def test_an_index_that_says_something_else_than_the_logs_is_named_and_made_again(
-    path: str, statement: str, seq: int
-) -> None:
+def test_an_index_that_says_something_else_than_the_logs_is_made_again(path: str, statement: str) -> None:
     assert verify(path) is None
+    with JournalReader(path) as reader:
+        before = [(row, reader.read_files(row.seq)) for row in reader.read_calls()]
     with sqlite3.connect(path) as db:
         assert db.execute(statement).rowcount > 0
     db.close()
-    broken = verify(path)
-    assert broken and broken.seq == seq
     assert verify(path) is None
     with JournalReader(path) as reader:
-        assert [row.seq for row in reader.read_calls()] == list(range(1, 11))
+        assert [(row, reader.read_files(row.seq)) for row in reader.read_calls()] == before
 
 
 def test_a_line_that_is_cut_out_is_missed(path: str) -> None:
@@ -158,7 +156,7 @@ def test_random_tamperings_are_all_found(path: str) -> None:
             log.write_bytes(changed)
             assert reader.list_broken(), (kind, place, one, other)
             log.write_bytes(raw)
-            reader._live.rebuild()
+            os.unlink(path)  # what it knows of damage
         assert reader.list_broken() == []
 
 

@@ -126,13 +126,13 @@ def test_a_log_that_is_cut_at_any_byte_has_every_call_before_or_says_what_is_los
         for size in spread(range(len(raw)), 60):
             log.write_bytes(raw[:size])
             assert reader.list_broken(), size
-            reader._live.rebuild()
+            os.unlink(journal.path)  # what it knows of damage
             numbers = [row.seq for row in reader.read_calls()]
             assert numbers == whole[: len(numbers)]
             left = sum(end <= size for end in ends)
             assert len(numbers) == [0, 0, 1, 2, 2, 3][left]
         log.write_bytes(raw)
-        reader._live.rebuild()
+        os.unlink(journal.path)
         assert reader.list_broken() == []
 
 
@@ -251,7 +251,7 @@ def test_a_rebuilt_index_is_the_same_whatever_came_meanwhile(wired: Make, journa
             session.undo()
     with JournalReader(journal.path) as reader:
         before = [(row, reader.read_files(row.seq)) for row in reader.read_calls()]
-        reader._live.rebuild()
+        reader._index.rebuild()
         assert [(row, reader.read_files(row.seq)) for row in reader.read_calls()] == before
         assert reader.list_broken() == []
 

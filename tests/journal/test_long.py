@@ -39,8 +39,8 @@ class Counting(JournalReader):
             Counting.steps += 1
             return 0
 
-        self._live.index.sync()
-        self._live.index.connection.set_progress_handler(step, 10)
+        self._index._sync()
+        self._index.connection.set_progress_handler(step, 10)
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
     class Paged(JournalReader):
         def __init__(self, path: str) -> None:
             super().__init__(path)
-            self.db = cast("Queries", Counted(self._live.index.connection))
+            self.db = cast("Queries", Counted(self._index.connection))
 
     class Counted:
         def __init__(self, db: sqlite3.Connection) -> None:

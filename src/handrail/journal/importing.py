@@ -8,6 +8,7 @@ readable beside the new journal, under another name. A damaged page loses only t
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,49 +19,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from handrail.files.versions import hash_bytes
-from handrail.journal.log_lines import get_logs_path
+from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE
 
 IMPORTED = ".imported"
 """Behind the name of a database that was imported."""
-_OLD = 1
-"""The version of its tables."""
-_MOST_SINGLE = 20_000
-"""Rows between two damaged places that are tried one by one."""
 _FILES = f"attempt, {FILE}, after, after_mode"
 _WORKSPACE = 2
 
 
-def read_newest_number(path: str) -> int:
-    """The number of the newest call of the old journal at ``path``; of a damaged one, a number that is not less."""
-    with contextlib.suppress(sqlite3.Error, TypeError), contextlib.closing(_connect(path)) as db:
-        if db.execute("PRAGMA user_version").fetchone()[0] == _OLD:
-            return int(db.execute("SELECT seq FROM head").fetchone()[0]) + len(list(_read_spool(path)))
-        return 0
-    with contextlib.suppress(OSError, ValueError, IndexError), open(path + ".anchor", encoding="ascii") as file:
-        return int(file.read(20)) + len(list(_read_spool(path)))
-    return 0
-
-
 def import_old(path: str) -> None:
-    """Import the old journal at ``path``, if there is one. Raises `OSError` or `sqlite3.Error`."""
-    if not os.path.exists(path + ".anchor") or not os.path.isfile(path):
+    """Import the old journal at ``path``, if there is one. Raises `OSError`."""
+    if not os.path.exists(path + OLD) or not os.path.isfile(path):
         return
     os.makedirs(get_logs_path(path), mode=0o700, exist_ok=True)
     with open(os.path.join(get_logs_path(path), "importing"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(path + ".anchor"):  # nobody has done it meanwhile
-            _Import(path).run()
-            for suffix in ("-wal", "-shm", ".spool", ".spool.anchor", "", ".anchor"):  # the last one ends it
+        if os.path.exists(path + OLD):  # nobody has done it meanwhile
+            try:
+                _Import(path).run()
+            except sqlite3.Error as error:
+                raise OSError(errno.EIO, f"it cannot be imported: {error}", path) from None
+            for suffix in ("-wal", "-shm", ".spool", ".spool.anchor", "", OLD):  # the last one ends it
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(path + suffix, path + IMPORTED + suffix)
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    from handrail.journal.index import connect
-
-    return connect(path, like=path)
 
 
 class _Import:
@@ -68,7 +51,8 @@ class _Import:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._db = _connect(path)
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
 
     def run(self) -> None:
         writer = LogWriter(self._path)
@@ -111,27 +95,19 @@ class _Import:
             writer.append("begin 0", (values[:begin], [one[: len(FILE.split(", "))] for one in files]), seq, images)
 
     def _read(self, table: str, columns: str) -> Iterator[Any]:
-        """The rows from the beginning to the first damaged place, those behind the last one, and those between."""
-        query = f"SELECT rowid, {columns} FROM {table} ORDER BY rowid"
-        low, high = 0, None
+        """The rows from the beginning to the first damaged place, and those behind the last one."""
+        low = 0
         try:
-            for rowid, *row in self._db.execute(query):
-                low = rowid
-                yield row
+            for row in self._db.execute(f"SELECT rowid, {columns} FROM {table} ORDER BY rowid"):
+                low = row[0]
+                yield list(row[1:])
             return
         except sqlite3.Error:
             pass
-        behind = []
+        behind: list[Any] = []
         with contextlib.suppress(sqlite3.Error):
-            for rowid, *row in self._db.execute(f"{query} DESC"):
-                if rowid <= low:
-                    break
-                high = rowid
-                behind.append(row)
-        for rowid in range(low + 1, min(high or low + _MOST_SINGLE, low + _MOST_SINGLE)):
-            with contextlib.suppress(sqlite3.Error):
-                if single := self._db.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (rowid,)).fetchone():
-                    yield single
+            query = f"SELECT {columns} FROM {table} WHERE rowid > ? ORDER BY rowid DESC"
+            behind.extend(self._db.execute(query, (low,)))
         yield from reversed(behind)
 
 

@@ -1,8 +1,8 @@
 """The index of a journal: a SQLite database that is filled from the logs, and can be deleted at any time.
 
 Whoever reads the journal brings the index up to date first: it knows how far it has read each log. An index that is
-damaged or of another version is made again. One that knows more than the logs is not: lines were lost, and that is
-written down in the table `broken`.
+missing, damaged or of another version is made again, beside its place, and gets its name when it is complete. One that
+knows more than the logs is not: lines were lost, and that is written down in the table `broken`.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
@@ -14,15 +14,15 @@ import re
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from handrail.journal import JournalFailed
+from handrail.journal.importing import import_old
 from handrail.journal.log_lines import (
     GENESIS,
     ChainEntry,
-    Head,
     LogLine,
     get_log_path,
     get_logs_path,
@@ -30,19 +30,17 @@ from handrail.journal.log_lines import (
     parse_line,
     read_heads,
 )
-from handrail.journal.logs import FORMAT, hash_text, lock_numbers
+from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possible
 from handrail.journal.records import BEGIN, END, FILE
+from handrail.journal.rows import LogRows
 
-VERSION = 2
+VERSION = 3
 CHANGED = "the row was changed"
 LOST = ".lost-"
 """Behind the name of an index whose logs are gone; the time follows."""
 _WAIT = 10.0
 _BATCH = 2_000
-_BEGIN, _END, _FILE = (len(names.split(", ")) for names in (BEGIN, END, FILE))
-_WORKSPACE = BEGIN.split(", ").index("workspace")
-_BYTES = [place for place, name in enumerate(FILE.split(", ")) if name in ("path", "moved_from")]
-_CALLS = f"seq, {BEGIN}, {END}, log, entry"
+_CALLS = f"seq, log, entry, {BEGIN}, {END}"
 _FILES = f"seq, attempt, {FILE}, after, after_mode"
 _PUT_CALL = f"INSERT OR REPLACE INTO calls ({_CALLS}) VALUES ({', '.join('?' * len(_CALLS.split(', ')))})"
 _PUT_FILE = f"INSERT OR REPLACE INTO files ({_FILES}) VALUES ({', '.join('?' * len(_FILES.split(', ')))})"
@@ -51,12 +49,12 @@ _PUT_AFTER = "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attem
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL);
 CREATE TABLE IF NOT EXISTS logs (
-    log INTEGER PRIMARY KEY, id TEXT NOT NULL, size INTEGER NOT NULL, n INTEGER NOT NULL, hash TEXT NOT NULL,
+    log INTEGER PRIMARY KEY, size INTEGER NOT NULL, n INTEGER NOT NULL, hash TEXT NOT NULL,
     first INTEGER NOT NULL, last INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS removed (log INTEGER PRIMARY KEY, n INTEGER NOT NULL, hash TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS broken (log INTEGER, seq INTEGER, why TEXT, UNIQUE (log, seq, why));
-CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, {BEGIN}, {END}, log INTEGER, entry INTEGER);
+CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, log INTEGER, entry INTEGER, {BEGIN}, {END});
 CREATE TABLE IF NOT EXISTS files (
     seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
 );
@@ -79,74 +77,169 @@ class BrokenEntry(NamedTuple):
     why: str
 
 
+class LostLogs(sqlite3.DatabaseError):
+    """The index belongs to logs that are gone."""
+
+
 class _Connection(sqlite3.Connection):
     """A connection that knows its process, and can be referred to weakly."""
 
     pid = 0
 
 
-_decode_text: Callable[[bytes], str] = partial(str, encoding="utf-8", errors="backslashreplace")
-"""A byte that was flipped on the disk spoils its own text, and not the query."""
 _opened: list[weakref.ref[_Connection]] = []
 
 
-def connect(path: str, like: str = "") -> sqlite3.Connection:
+def connect(path: str, like: str = "") -> _Connection:
     """Open the database at ``path``, or one in memory if that is empty. A new file gets the mode of ``like``.
 
     Nothing but SQLite may open the file or its `-shm`: when any descriptor of them is closed, the system drops the
-    locks of the whole process.
+    locks of the whole process. Connections that came through a fork are closed: SQLite believes that it holds the
+    parent's locks here, too.
     """
-    close_inherited()
+    for known in _opened[:]:
+        inherited = known()
+        if inherited is not None and inherited.pid != os.getpid():
+            inherited.close()
     # Only its owner may read it, whatever the umask; SQLite gives its helper files the same mode.
-    mode = quote(os.fsencode(like or os.path.join(get_logs_path(path), "numbers")))
-    name = f"file://{quote(os.fsencode(path))}?modeof={mode}" if path else "file::memory:"
+    name = f"file://{quote(os.fsencode(path))}?modeof={quote(os.fsencode(like))}" if path else "file::memory:"
     connection = sqlite3.connect(
         name, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
     )
     connection.pid = os.getpid()
-    connection.text_factory = _decode_text
+    # A byte that was flipped on the disk spoils its own text, and not the query.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
     _opened.append(weakref.ref(connection, _opened.remove))
     return connection
-
-
-def close_inherited() -> None:
-    """Close the connections that came through a fork: SQLite believes that it holds the parent's locks here, too."""
-    for known in _opened[:]:
-        connection = known()
-        if connection is not None and connection.pid != os.getpid():
-            connection.close()
 
 
 def list_lost(path: str) -> list[str]:
     """The indexes that were set aside because the logs that they knew are gone, the oldest first."""
     place, name = os.path.split(path)
-    try:
-        names = os.listdir(place)
-    except OSError:
-        return []
     wanted = re.compile(re.escape(name + LOST) + r"\d+")
-    return sorted(os.path.join(place, one) for one in names if wanted.fullmatch(one))
+    with contextlib.suppress(OSError):
+        return sorted(os.path.join(place, one) for one in os.listdir(place) if wanted.fullmatch(one))
+    return []
 
 
 class Index:
-    """An open index."""
+    """Executes queries on the newest records. Raises `JournalFailed` if there is no journal."""
 
-    def __init__(self, path: str, *, in_memory: bool = False) -> None:
+    connection: _Connection
+
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.directory = get_logs_path(path)
-        self._path = "" if in_memory else path
+        self._file: tuple[int, int] | None = None
+        """Which file was opened; None for a database in memory."""
         self._synced = b""
-        self.connection = connect(self._path)
-        self.file: tuple[int, int] | None = None
         try:
-            self._prepare()
+            require_possible(path)
+            import_old(path)
+            if not os.path.isfile(os.path.join(self.directory, "numbers")):
+                raise JournalFailed(journal=path, why="there is no journal yet")
+            self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise JournalFailed(journal=path, why=str(error)) from None
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:
+        try:
+            return self.connection.execute(query, values)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self.rebuild()
+            return self.connection.execute(query, values)
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """Around queries: the newest records are read first, and errors of the database become `JournalFailed`."""
+        try:
+            if not self._is_current():
+                self.close()
+                self._open()
+            elif not self.connection.in_transaction:
+                self._sync()
+            yield
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(error, sqlite3.Error) and is_damage(error):
+                self.rebuild()
+            raise JournalFailed(journal=self.path, why=str(error)) from None
+
+    def find_broken(self) -> list[BrokenEntry]:
+        """The places where the logs were changed. All of them are read, into a new index."""
+        heads = read_heads(self.directory)  # first: they are never ahead of the logs
+        reading = self.rebuild()
+        logs = {row[0]: row[1:] for row in self.execute("SELECT log, n, last FROM logs")}
+        broken = {row[0]: None for row in self.execute("SELECT log FROM broken")}
+        found = [BrokenEntry(*row) for row in self.execute("SELECT DISTINCT seq, why FROM broken ORDER BY log, seq")]
+        for log, head in heads.items():
+            if log in logs and log not in broken and logs[log][0] < head.n:
+                why = "rows are missing at the end (removed, or lost in a power failure)"
+                found.append(BrokenEntry(logs[log][1] + 1, why))
+            elif log not in logs and not self._is_removed(log):
+                found.append(BrokenEntry(head.seq, f"{get_log_path(self.directory, log)} is missing"))
+        for log, n, digest in reading.named:
+            path, trail = get_log_path(self.directory, log), reading.trails.get(log)
+            if trail is None and log not in heads and not self._is_removed(log):
+                found.append(BrokenEntry(0, f"{path} is missing"))
+            elif trail is not None and log not in broken and trail[8 * n - 8 : 8 * n] != _shorten(digest):
+                found.append(BrokenEntry(logs[log][1], f"{path} was replaced, or its end is lost"))
+        return found
+
+    def rebuild(self) -> _Reading:
+        """Make the index again, from the logs; what is known to be lost stays known."""
+        known: list[Any] = []
+        with contextlib.suppress(sqlite3.Error):
+            known = self.connection.execute("SELECT log, seq, why FROM broken").fetchall()
+        self.close()
+        return self._open(known)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _open(self, known: Sequence[Any] | None = None) -> _Reading:
+        """Open the index; ``known``: make it first, with this damage."""
+        try:
+            for _ in range(2):
+                made = None
+                if known is not None or not os.path.isfile(self.path):
+                    made = self._make(known or ())
+                try:
+                    self._connect(self.path)
+                    return made or self._sync()
+                except LostLogs:
+                    self.connection.close()
+                    set_aside(self.path, keep=True)
+                except sqlite3.Error as error:
+                    self.connection.close()
+                    if not is_damage(error):
+                        break
+                    known = known or ()
+        except OSError:
+            pass
+        self._connect("")  # a disk that is read-only, or no file can be made at this path
+        return self._sync()
+
+    def _make(self, known: Sequence[Any]) -> _Reading:
+        """Make a new index beside the old one, and put it in its place."""
+        new = f"{self.path}.{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            self._connect(new)
+            self.connection.executemany("INSERT INTO broken VALUES (?, ?, ?)", known)
+            reading = self._sync()
+            self.connection.close()
+            set_aside(self.path, keep=False)
+            os.rename(new, self.path)
         except BaseException:
             self.connection.close()
+            set_aside(new, keep=False)
             raise
-        if self._path:
-            status = os.stat(self._path)
-            self.file = status.st_dev, status.st_ino
+        return reading
 
-    def _prepare(self) -> None:
+    def _connect(self, path: str) -> None:
+        self._synced, self._file = b"", None
+        self.connection = connect(path, os.path.join(self.directory, "numbers"))
         run = self.connection.execute
         version = run("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
@@ -161,21 +254,23 @@ class Index:
                 run("INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (_read_salt(self.directory),))
                 run(f"PRAGMA user_version = {VERSION}")
         else:
-            row = run("SELECT value FROM meta WHERE key = 'salt'").fetchone()
-            if row != (_read_salt(self.directory),):
+            if run("SELECT value FROM meta WHERE key = 'salt'").fetchone() != (_read_salt(self.directory),):
                 raise LostLogs("its logs are gone")
             for table in ("logs", "removed", "broken", "calls", "files"):
                 run(f"SELECT 1 FROM {table} LIMIT 1")
+        if path:
+            status = os.stat(path)
+            self._file = status.st_dev, status.st_ino
 
-    def is_current(self) -> bool:
+    def _is_current(self) -> bool:
         """Whether this process opened the file that lies at the path."""
-        if getattr(self.connection, "pid", 0) != os.getpid():
+        if self.connection.pid != os.getpid():
             return False
         try:
-            status = os.stat(self._path) if self._path else None
+            status = os.stat(self.path) if self._file else None
         except OSError:
             return False
-        return status is None or (status.st_dev, status.st_ino) == self.file
+        return status is None or (status.st_dev, status.st_ino) == self._file
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -190,17 +285,16 @@ class Index:
                     run("ROLLBACK")
             raise
 
-    def sync(self) -> _Reading | None:
-        """Read what the logs have gained; None if that is nothing. Raises `sqlite3.Error` or `OSError`."""
+    def _sync(self) -> _Reading:
+        """Read what the logs have gained. Raises `sqlite3.Error` or `OSError`."""
+        reading = _Reading(self)
         if self._synced and _read_counters(self.directory) == self._synced:
-            return None
+            return reading
         counters, sizes = self._measure_logs()
         known = self.connection.execute("SELECT value FROM meta WHERE key = 'synced'").fetchone()
-        reading = None
         if known != (counters,) or self._differs(sizes):
             with self._transaction():
                 counters, sizes = self._measure_logs()  # others may have written and read meanwhile
-                reading = _Reading(self.connection, self.directory)
                 reading.read(sizes)
                 self.connection.execute("INSERT OR REPLACE INTO meta VALUES ('synced', ?)", (counters,))
         self._synced = counters
@@ -217,32 +311,27 @@ class Index:
         known = dict(self.connection.execute("SELECT log, size FROM logs").fetchall())
         return any(sizes.get(log, -1) < size for log, size in known.items())
 
-    def close(self) -> None:
-        self.connection.close()
-
-
-class LostLogs(sqlite3.DatabaseError):
-    """The index belongs to logs that are gone."""
+    def _is_removed(self, log: int) -> bool:
+        """Whether a log was removed by us: there were too many records, or it was repaired."""
+        query = "SELECT 1 FROM removed WHERE log = ? UNION SELECT 1 FROM meta WHERE key = 'first log' AND value > ?"
+        return self.connection.execute(query, (log, log)).fetchone() is not None
 
 
 def _read_salt(directory: str) -> bytes:
     """What tells the logs of one journal from those of another."""
-    try:
-        with open(os.path.join(directory, "salt"), "rb") as file:
-            return file.read(32)
-    except FileNotFoundError:
-        return b""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(directory, "salt"), "rb") as file:
+        return file.read(32)
+    return b""
 
 
 def _read_counters(directory: str) -> bytes:
-    try:
-        fd = os.open(os.path.join(directory, "numbers"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b"none"
-    try:
-        return os.read(fd, 128)
-    finally:
-        os.close(fd)
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(directory, "numbers"), "rb", buffering=0) as file:
+        return file.read(128)
+    return b"none"
+
+
+def _shorten(digest: str) -> bytes:
+    return bytes.fromhex(digest[:16])
 
 
 class ChainWalk:
@@ -289,43 +378,42 @@ class ChainWalk:
 class _Reading:
     """One pass over the logs, inside a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, directory: str) -> None:
-        self._run = connection.execute
-        self._many = connection.executemany
-        self._directory = directory
-        self._entry = int(self._run("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0])
-        self._calls: dict[int, list[Any]] = {}
-        self._files: dict[tuple[int, int, int], list[Any]] = {}
+    def __init__(self, index: Index) -> None:
+        self._run = index.connection.execute
+        self._many = index.connection.executemany
+        self._index = index
+        self._rows = LogRows()
+        self._entry = 0
         self.named: list[Any] = []
         """The heads that the first entries of logs name."""
-        self.trail: dict[int, list[str]] = {}
+        self.trails: dict[int, bytearray] = {}
         """The hashes of each log, shortened."""
 
     def read(self, sizes: dict[int, int]) -> None:
+        self._entry = self._run("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0]
         known = {row[0]: row[1:] for row in self._run("SELECT log, size, n, hash, first, last FROM logs").fetchall()}
         for log, size in sizes.items():
             if log not in known or size != known[log][0]:
                 self._read_log(log, size, *known.get(log, (0, 0, GENESIS, 0, 0)))
-        self._flush()
-        is_removed = find_removed(self._run)
         for log, (_, _, _, first, last) in known.items():
-            if log not in sizes:
-                if is_removed(log):
-                    self._forget(log, first, last)
-                else:
-                    self._report(log, BrokenEntry(first, f"{get_log_path(self._directory, log)} is missing"))
+            if log in sizes:
+                continue
+            if self._index._is_removed(log):
+                self._forget(log, first, last)
+            else:
+                self._report(log, BrokenEntry(first, f"{get_log_path(self._index.directory, log)} is missing"))
         for statement in _INDEXES.split(";"):
             self._run(statement)
 
     def _read_log(self, log: int, size: int, start: int, n: int, digest: str, first: int, last: int) -> None:
+        path = get_log_path(self._index.directory, log)
         if size < start:
-            why = f"{get_log_path(self._directory, log)} is shorter than it was: the end of it is lost"
-            self._report(log, BrokenEntry(last, why))
+            self._report(log, BrokenEntry(last, f"{path} is shorter than it was: the end of it is lost"))
             start, n, digest = 0, 0, GENESIS
         walk = ChainWalk(ChainEntry(n, digest), last)
         strange = False
-        trail = self.trail[log] = []
-        with open(get_log_path(self._directory, log), "rb") as file:
+        trail = self.trails[log] = bytearray()
+        with open(path, "rb") as file:
             file.seek(start)
             while start < size and (raw := file.readline()):
                 if not raw.endswith(b"\n"):  # torn: its call was not answered, or its head says that it was
@@ -341,83 +429,46 @@ class _Reading:
                 elif strange:
                     self._report(log, BrokenEntry(line.seq, "a line was added before this row"))
                 strange = False
-                trail.append(line.hash[:16])
+                trail += _shorten(line.hash)
                 if broken and broken.why == CHANGED:  # nothing may be undone by it
                     continue
                 with contextlib.suppress(ValueError, TypeError, IndexError, KeyError, AttributeError):
-                    self._take(log, line)
+                    self._take(line)
                 if line.seq:
                     first, last = min(first or line.seq, line.seq), max(last, line.seq)
-                if len(self._calls) >= _BATCH:
-                    self._flush()
+                if len(self._rows.calls) >= _BATCH:
+                    self._flush(log)
         if strange:
             self._report(log, BrokenEntry(walk.next_call, "a line was changed, or one was added"))
-        row = (log, self._identify(log), start, walk.n, walk.hash, first, last)
-        self._run("INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._flush(log)
+        row = (log, start, walk.n, walk.hash, first, last)
+        self._run("INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def _identify(self, log: int) -> str:
-        with open(get_log_path(self._directory, log), "rb") as file:
-            line = parse_line(file.readline()[:-1])
-        try:
-            return str(line.content[0][1]) if line and line.stage == "start" else ""
-        except (IndexError, TypeError, KeyError):
-            return ""
-
-    def _take(self, log: int, line: LogLine) -> None:
-        row, files = line.content
-        stage, _, number = line.stage.partition(" ")
-        attempt = int(number or 0)
-        if stage in ("begin", "whole"):
-            row[_WORKSPACE] = bytes.fromhex(row[_WORKSPACE])
-            if stage == "begin":
-                if attempt == 0:
-                    self._calls[line.seq] = [line.seq, *_fit(row, _BEGIN), *[None] * _END, log, None]
-                files = [[*_fit(one, _FILE), None, None] for one in files]
-            else:
-                self._calls[line.seq] = [line.seq, *_fit(row, _BEGIN + _END), log, self._next_entry()]
-            for one in files:
-                for place in _BYTES:
-                    one[place] = bytes.fromhex(one[place]) if one[place] is not None else None
-                self._files[line.seq, attempt, one[0]] = [line.seq, attempt, *_fit(one, _FILE + 2)]
-        elif stage == "end":
-            self._end(line.seq, attempt, _fit(row, _END), files)
-        elif stage == "start":
-            self._start(row, files)
-        elif stage == "source":
-            session, client, model = row
-            names = [(f"client:{session}", client), (f"model:{session}", model)]
-            self._many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [pair for pair in names if pair[1]])
-        elif stage == "removed":
-            for key, value in (("removed", int(row[0])), ("first log", int(row[1]))):
-                if value:
-                    self._run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-            self._many("INSERT OR REPLACE INTO removed VALUES (?, ?, ?)", files)
-
-    def _start(self, row: list[Any], heads: list[Any]) -> None:
-        if row[0] > FORMAT:
-            raise sqlite3.OperationalError(f"it was written by a newer version of Handrail (format {row[0]})")
-        self.named.extend(heads)
-
-    def _next_entry(self) -> int:
-        self._entry += 1
-        return self._entry
-
-    def _end(self, seq: int, attempt: int, row: list[Any], files: list[Any]) -> None:
-        if seq in self._calls:
-            self._calls[seq][1 + _BEGIN :] = [*row, self._calls[seq][-2], self._next_entry()]
+    def _take(self, line: LogLine) -> None:
+        if line.stage == "start":
+            (version, *_), heads = line.content
+            if version > FORMAT:
+                raise sqlite3.OperationalError(f"it was written by a newer version of Handrail (format {version})")
+            self.named.extend(heads)
+        elif line.stage == "removed":
+            (calls, first), logs = line.content
+            named = [(key, int(value)) for key, value in (("removed", calls), ("first log", first)) if value]
+            # Logs are read in the order of their numbers, which is not that of these entries.
+            newest = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)"
+            self._many(newest, named)
+            self._many("INSERT OR REPLACE INTO removed VALUES (?, ?, ?)", logs)
         else:
-            self._flush()
-            self._run(_PUT_END, (*row, self._next_entry(), seq))
-        for place, after, mode in files:
-            if (seq, attempt, place) in self._files:
-                self._files[seq, attempt, place][-2:] = after, mode
-            else:
-                self._run(_PUT_AFTER, (after, mode, seq, attempt, place))
+            self._rows.take(line)
 
-    def _flush(self) -> None:
-        self._many(_PUT_CALL, self._calls.values())
-        self._many(_PUT_FILE, self._files.values())
-        self._calls, self._files = {}, {}
+    def _flush(self, log: int) -> None:
+        rows, self._rows = self._rows, LogRows()
+        entries = {seq: self._entry + place for place, seq in enumerate(rows.ended, 1)}
+        self._entry += len(entries)
+        self._many(_PUT_CALL, ((seq, log, entries.get(seq), *row) for seq, row in rows.calls.items()))
+        self._many(_PUT_FILE, ((seq, attempt, *row) for (seq, attempt, _), row in rows.files.items()))
+        self._many(_PUT_END, ((*row, entries[seq], seq) for seq, row in rows.ends.items()))
+        self._many(_PUT_AFTER, rows.afters)
+        self._many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows.sources.items())
 
     def _report(self, log: int, broken: BrokenEntry) -> None:
         self._run("INSERT OR IGNORE INTO broken VALUES (?, ?, ?)", (log, *broken))
@@ -429,104 +480,6 @@ class _Reading:
         self._run("DELETE FROM calls WHERE seq BETWEEN ? AND ? AND log = ?", (first, last, log))
         self._run("DELETE FROM logs WHERE log = ?", (log,))
         self._run("DELETE FROM broken WHERE log = ?", (log,))
-
-
-def find_removed(run: Callable[..., sqlite3.Cursor]) -> Callable[[int], bool]:
-    """Tells whether a log was removed, because there were too many records."""
-    removed = {row[0] for row in run("SELECT log FROM removed")}
-    first = run("SELECT value FROM meta WHERE key = 'first log'").fetchone()
-    return lambda log: log in removed or (first is not None and log < first[0])
-
-
-def _fit(row: Sequence[Any], length: int) -> list[Any]:
-    if len(row) != length or any(isinstance(value, int) and value.bit_length() > 63 for value in row):
-        raise ValueError
-    return [*row]
-
-
-def find_broken(path: str, index: Index) -> tuple[list[BrokenEntry], bool]:
-    """The places where a journal was changed, and whether ``index`` says something else than the logs.
-
-    All logs are read again. What only the index knows was lost.
-    """
-    heads = read_heads(get_logs_path(path))  # first: they are never ahead of the logs
-    whole = Index(path, in_memory=True)
-    try:
-        known = index.connection.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
-        reading = whole.sync()
-        current = whole.connection.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
-        broken = [BrokenEntry(*row) for row in dict.fromkeys([*current, *known])]
-        broken += _check_heads(whole, heads, reading) if reading else []
-        named = {one.seq for one in broken}
-        differing = [one for one in _compare(whole.connection, path) if one.seq not in named] if index.file else []
-        return [*broken, *differing], bool(differing) and not broken
-    finally:
-        whole.close()
-
-
-def _check_heads(index: Index, heads: Mapping[int, Head], reading: _Reading) -> Iterator[BrokenEntry]:
-    """The logs that end before their heads, or are missing though they were not removed."""
-    run = index.connection.execute
-    logs = {row[0]: row[1:] for row in run("SELECT log, n, last FROM logs")}
-    is_removed = find_removed(run)
-    damaged = {row[0] for row in run("SELECT log FROM broken")}
-    for log, head in heads.items():
-        if log in logs and log not in damaged and logs[log][0] < head.n:
-            yield BrokenEntry(logs[log][1] + 1, "rows are missing at the end (removed, or lost in a power failure)")
-        elif log not in logs and not is_removed(log):
-            yield BrokenEntry(head.seq, f"{get_log_path(index.directory, log)} is missing")
-    for log, n, digest in reading.named:
-        trail = reading.trail.get(log)
-        if trail is None:
-            if log not in heads and not is_removed(log):
-                yield BrokenEntry(0, f"{get_log_path(index.directory, log)} is missing")
-        elif log not in damaged and trail[n - 1 : n] != [digest[:16]]:
-            yield BrokenEntry(logs[log][1], f"{get_log_path(index.directory, log)} was replaced, or its end is lost")
-
-
-def _compare(whole: sqlite3.Connection, path: str) -> list[BrokenEntry]:
-    """The calls of which the index at ``path`` says something else than ``whole``, which was just made."""
-    names = {"calls": f"seq, {BEGIN}, {END}", "files": _FILES}
-    whole.execute("ATTACH ? AS disk", (f"file://{quote(os.fsencode(path))}?mode=ro",))
-    whole.execute("BEGIN")
-    try:
-        synced = "SELECT value FROM {}.meta WHERE key = 'synced'"
-        if whole.execute(synced.format("disk")).fetchone() != whole.execute(synced.format("main")).fetchone():
-            return []  # it has gone on meanwhile
-        broken: dict[int, str] = {}
-        for table, columns in names.items():
-            for one, other in (("disk", "main"), ("main", "disk")):
-                query = f"SELECT {columns} FROM {one}.{table} EXCEPT SELECT {columns} FROM {other}.{table}"
-                broken |= {row[0]: CHANGED for row in whole.execute(query)}
-        lost = "SELECT 1 FROM main.calls WHERE seq = ?"
-        return [
-            BrokenEntry(seq, why if whole.execute(lost, (seq,)).fetchone() else "it is in the index, and in no log")
-            for seq, why in sorted(broken.items())
-        ]
-    finally:
-        whole.execute("ROLLBACK")
-
-
-def open_index(path: str) -> Index:
-    """The index of the journal at ``path``, made again if it is damaged. Raises `sqlite3.Error` or `OSError`."""
-    for last in (False, True):
-        try:
-            index = Index(path)
-            try:
-                index.sync()
-            except BaseException:
-                index.close()
-                raise
-            return index
-        except sqlite3.DatabaseError as error:
-            if last or not (is_damage(error) or isinstance(error, LostLogs)) or not os.path.isfile(path):
-                break
-            set_aside(path, keep=isinstance(error, LostLogs))
-        except OSError:
-            break
-    index = Index(path, in_memory=True)  # a disk that is read-only, or no file can be made at this path
-    index.sync()
-    return index
 
 
 def set_aside(path: str, *, keep: bool) -> None:

@@ -240,20 +240,6 @@ class Numbers:
         text = f"{head.n} {head.hash} {head.size} {head.seq}\n"
         os.pwrite(self.fd, text.encode("ascii").ljust(BLOCK), log * BLOCK)
 
-    def mark_removed(self, log: int) -> None:
-        """Write down that a log was removed, because there were too many records."""
-        head = self.read_head(log)
-        os.pwrite(self.fd, f"removed {head.n} {head.hash}\n".encode("ascii").ljust(BLOCK), log * BLOCK)
-
-    def list_removed(self, first: int, last: int) -> list[tuple[int, int, str]]:
-        """The logs between these numbers that were removed, and their heads."""
-        blocks = {log: os.pread(self.fd, BLOCK, log * BLOCK).split() for log in range(first, last + 1)}
-        return [
-            (log, int(words[1]), words[2].decode("ascii", "replace"))
-            for log, words in blocks.items()
-            if words[:1] == [b"removed"] and len(words) == 3 and words[1].isdigit()
-        ]
-
     def close(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
@@ -320,8 +306,7 @@ class _OpenLog:
 class LogWriter:
     """Writes the records of a process to the logs of a journal. One thread at a time. Raises `OSError`."""
 
-    def __init__(self, path: str, first: int = 0) -> None:
-        """``first``: the number of a call before the first one in the logs."""
+    def __init__(self, path: str) -> None:
         require_possible(path)
         self.directory = get_logs_path(path)
         for place in (os.path.dirname(path), self.directory):
@@ -333,7 +318,6 @@ class LogWriter:
         self.damaged = ""
         """A log that was not continued, because its end is not what was written."""
         self._log: _OpenLog | None = None
-        self._first = first
         try:
             with self.numbers.locked():
                 self.mask = Mask(_read_salt(self.directory))
@@ -413,8 +397,6 @@ class LogWriter:
         if self._log and self._log.is_usable():
             return self._log
         self._drop_log()
-        if counters.calls < self._first:
-            self.counters = counters = counters._replace(calls=self._first)
         self._log = self._continue(counters.logs) or self._create(counters)
         return self._log
 

@@ -15,8 +15,7 @@ from itertools import islice
 from typing import Any
 
 from handrail.frozen import frozen
-from handrail.journal.index import BrokenEntry
-from handrail.journal.live_index import LiveIndex
+from handrail.journal.index import BrokenEntry, Index
 from handrail.journal.log_lines import get_logs_path, list_logs, read_heads
 from handrail.journal.logs import OldContents
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, Queries
@@ -123,8 +122,8 @@ class JournalReader:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
-        self._live = LiveIndex(self.path)
-        self.db: Queries = self._live
+        self._index = Index(self.path)
+        self.db: Queries = self._index
 
     def __enter__(self) -> JournalReader:
         return self
@@ -133,11 +132,11 @@ class JournalReader:
         self.close()
 
     def close(self) -> None:
-        self._live.close()
+        self._index.close()
 
     def errors(self) -> AbstractContextManager[None]:
         """Around queries: the newest records are there, and errors of the database become `JournalFailed`."""
-        return self._live.errors()
+        return self._index.errors()
 
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
@@ -306,7 +305,7 @@ class JournalReader:
     def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:
         """The places where the journal was changed: one does not hide the others."""
         with self.errors():
-            return list(islice(self._live.find_broken(), limit))
+            return list(islice(self._index.find_broken(), limit))
 
     def _select(self, session: str, project: str) -> tuple[str, list[Any]]:
         """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""

@@ -90,6 +90,6 @@ def _copy(path: str, number: int, lines: list[LogLine]) -> None:
         head = writer.numbers.read_head(number)
         writer.append("removed", ([writer.counters.removed, 0], [(number, head.n, head.hash)]))
         with writer.numbers.locked():
-            writer.numbers.mark_removed(number)
+            writer.numbers.write_head(number, Head())
     finally:
         writer.close()

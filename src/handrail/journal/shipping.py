@@ -18,7 +18,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +38,9 @@ from handrail.journal.log_lines import (
 )
 from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
+from handrail.journal.queries import list_texts, parse_json
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
+from handrail.journal.rows import LogRows
 from handrail.settings.journal_address import JournalAddress
 
 if TYPE_CHECKING:
@@ -51,25 +53,6 @@ _MOST_BYTES = 4 << 20
 _PART = 4 << 20
 """Larger contents are stored in parts of this size."""
 _LONGEST_KEY = 2_000
-"""PostgreSQL does not index longer values."""
-_INTEGERS = frozenset(
-    (
-        "seq",
-        "time",
-        "pid",
-        "given",
-        "ended",
-        "exit_code",
-        "said",
-        "answer_bytes",
-        "place",
-        "kept",
-        "before_mode",
-        "after_mode",
-    )
-)
-_BYTES = frozenset(("workspace", "path", "moved_from"))
-_NOT_TEXT = _INTEGERS | _BYTES | {"duration"}
 _CALL_NAMES = ("journal", "number", *CALL_COLUMNS[1:], "accesses", "action", "target")
 _FILE_NAMES = ("seq", "attempt", *FILE_COLUMNS)
 _ENDED = ", ".join(f"{name} = excluded.{name}" for name in END.split(", "))
@@ -186,19 +169,9 @@ class LocalJournal:
 class Batch:
     """Entries of a log that follow each other, and the rows that they are about."""
 
-    after: ChainEntry
-    entries: list[tuple[int, int, str, str, str | None]]
+    entries: list[tuple[int, int, str, str, str | None]] = field(default_factory=list)
     """Place, call, stage, hash, and the text of an entry that is about no call."""
-    calls: list[tuple[Any, ...]]
-    ends: list[tuple[Any, ...]]
-    """The columns of the ends of calls, and their numbers."""
-    files: list[tuple[Any, ...]]
-    """Each begins with the number of its call."""
-    afters: list[tuple[Any, ...]]
-    """Hash and mode of a file after its call, the number of that, attempt and place."""
-    sources: list[tuple[str, str]]
-    """Keys and values of `meta`: the client and the model of each session."""
-    digests: list[str]
+    rows: LogRows = field(default_factory=LogRows)
 
     @property
     def last(self) -> ChainEntry:
@@ -206,33 +179,15 @@ class Batch:
 
     def take(self, line: LogLine) -> None:
         """Add an entry."""
-        stage, _, number = line.stage.partition(" ")
-        is_call = stage in ("begin", "end", "whole")
-        self.entries.append((line.n, line.seq, line.stage, line.hash, None if is_call else line.text))
+        self.entries.append((line.n, line.seq, line.stage, line.hash, None if line.seq else line.text))
         with contextlib.suppress(ValueError, TypeError, IndexError, AttributeError):  # the check of the chain says so
-            row, files = line.content
-            attempt = int(number or 0)
-            if stage == "end":
-                self.ends.append((*_convert(END.split(", "), row), line.seq))
-                self.afters.extend((after, mode, line.seq, attempt, place) for place, after, mode in files)
-            elif is_call:
-                columns = [*row, *[None] * (len(CALL_COLUMNS) - 1 - len(row))]
-                self.calls.append((line.seq, *_from_hex(CALL_COLUMNS[1:], columns)))
-                rows = [[*one, *[None] * (len(FILE_COLUMNS) - len(one))] for one in files]
-                self.files.extend((line.seq, attempt, *_from_hex(FILE_COLUMNS, one)) for one in rows)
-                self.digests.extend(_list_digests(rows))
-            elif stage == "source":
-                session, client, model = row
-                names = ((f"client:{session}", client), (f"model:{session}", model))
-                self.sources.extend(pair for pair in names if pair[1])
+            self.rows.take(line)
 
-
-def _from_hex(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
-    """The values of a row, in which bytes are written as hexadecimal digits."""
-    return [
-        bytes.fromhex(value) if name in _BYTES and value is not None else value
-        for name, value in zip(names, row, strict=True)
-    ]
+    def list_digests(self) -> list[str]:
+        """The hashes of the contents that were replaced."""
+        place = FILE_COLUMNS.index("before")
+        befores = (row[place] for row in self.rows.files.values())
+        return [before.removeprefix(LINK) for before in befores if before and before != DIRECTORY]
 
 
 def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, start: int = 0) -> tuple[Batch, int] | None:
@@ -240,7 +195,7 @@ def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, star
 
     ``start``: how many bytes of the log can be skipped.
     """
-    batch, size = Batch(after, [], [], [], [], [], [], []), 0
+    batch, size = Batch(), 0
     with local.errors(), open(get_log_path(local.directory, log), "rb") as file:
         file.seek(start)
         for raw in file:
@@ -254,15 +209,6 @@ def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, star
                 if size > _MOST_BYTES or len(batch.entries) >= MOST_ENTRIES:
                     break
     return (batch, start) if batch.entries else None
-
-
-def _list_digests(files: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """The hashes of the contents that were replaced."""
-    place = FILE_COLUMNS.index("before")
-    for row in files:
-        before = row[place]
-        if isinstance(before, str) and before not in ("", DIRECTORY):
-            yield before.removeprefix(LINK)
 
 
 class ImagePart(NamedTuple):
@@ -351,7 +297,7 @@ class Shipment:
         if read is None:
             return 0
         batch, end = read
-        unsent = self._send_images(batch.digests)
+        unsent = self._send_images(batch.list_digests())
         with self.database.transaction() as cursor:
             shipped = self._read_position(cursor, log.name, "FOR UPDATE")
             if shipped.arrived == log.arrived:
@@ -364,22 +310,18 @@ class Shipment:
         return len(batch.entries)
 
     def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch, unsent: int) -> None:
-        cursor.executemany(_PUT_CALL.encode("ascii"), [_convert_call(journal, row) for row in batch.calls])
-        cursor.executemany(_PUT_END.encode("ascii"), [(*row[:-1], journal, row[-1]) for row in batch.ends])
-        numbers = list({row[0] for row in batch.files} | {row[2] for row in batch.afters})
+        rows = batch.rows
+        cursor.executemany(_PUT_CALL, [_convert_call(journal, seq, row) for seq, row in rows.calls.items()])
+        cursor.executemany(_PUT_END, [(*map(_convert, row), journal, seq) for seq, row in rows.ends.items()])
+        numbers = list({key[0] for key in rows.files} | {after[2] for after in rows.afters})
         query = "SELECT number, seq FROM calls WHERE journal = %s AND number = ANY(%s)"
         seqs = dict(cursor.execute(query, (journal, numbers)).fetchall())
-        cursor.executemany(
-            _PUT_FILE.encode("ascii"),
-            [(seqs[row[0]], row[1], *_convert(FILE_COLUMNS, row[2:])) for row in batch.files],
-        )
-        cursor.executemany(_PUT_AFTER, [(*row[:2], seqs[row[2]], *row[3:]) for row in batch.afters if row[2] in seqs])
+        files = [(seqs[key[0]], key[1], *map(_convert, row)) for key, row in rows.files.items() if key[0] in seqs]
+        cursor.executemany(_PUT_FILE, files)
+        cursor.executemany(_PUT_AFTER, [(*row[:2], seqs[row[2]], *row[3:]) for row in rows.afters if row[2] in seqs])
         base = int(cursor.execute("SELECT pg_current_xact_id()::text::bigint << 10").fetchall()[0][0])
-        entries = [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)]
-        cursor.executemany(_PUT_ENTRY, entries)
-        cursor.executemany(
-            _PUT_SOURCE, sorted((escape_nul(key), escape_nul(str(value))) for key, value in batch.sources)
-        )
+        cursor.executemany(_PUT_ENTRY, [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)])
+        cursor.executemany(_PUT_SOURCE, sorted((_convert(key), _convert(name)) for key, name in rows.sources.items()))
         cursor.execute(
             "UPDATE journals SET n = %s, hash = %s, shipped = now(), unsent_images = unsent_images + %s "
             "WHERE journal = %s",
@@ -455,43 +397,20 @@ class Shipment:
                 cursor.executemany(_PUT_IMAGE, sorted(group))
 
 
-def _convert_call(journal: int, row: Sequence[Any]) -> tuple[Any, ...]:
-    accesses = _parse_accesses(row[CALL_COLUMNS.index("touches")])
-    first = accesses[0] if accesses else (None, None)
-    return (
-        journal,
-        *_convert(CALL_COLUMNS, row),
-        len(accesses),
-        *(escape_nul(text[:300]) if text is not None else None for text in first),
-    )
+def _convert_call(journal: int, number: int, row: Sequence[Any]) -> tuple[Any, ...]:
+    named = dict(zip(CALL_COLUMNS[1:], map(_convert, row), strict=True))
+    for name in ("session", "workspace"):  # PostgreSQL does not index longer values
+        named[name] = (named[name] or "")[:_LONGEST_KEY]
+    accesses = list_texts(parse_json(named["touches"]))
+    action, target = accesses[0][:2] if accesses else (None, None)
+    return (journal, number, *named.values(), len(accesses), action, target and _convert(target[:300]))
 
 
-def _parse_accesses(text: Any) -> list[tuple[str, str]]:
-    """Action and target of each access; what a list of calls shows of them."""
-    try:
-        items = json.loads(text)
-        return [(_make_storable(item[0]), _make_storable(item[1])) for item in items]
-    except (ValueError, TypeError, IndexError, KeyError):
-        return []
-
-
-def _make_storable(text: Any) -> str:
-    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _convert(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
-    """Values as the columns take them. A value of another kind was not written by Handrail, and is left out."""
-    return [_convert_value(name, value) for name, value in zip(names, row, strict=True)]
-
-
-def _convert_value(name: str, value: Any) -> Any:
-    if isinstance(value, str) and name not in _NOT_TEXT:
-        return escape_nul(value[:_LONGEST_KEY] if name == "session" else value)
-    if isinstance(value, bytes) and name in _BYTES:
-        return value[:_LONGEST_KEY] if name == "workspace" else value
-    if isinstance(value, int) and name in _INTEGERS:
+def _convert(value: Any) -> Any:
+    """A value as PostgreSQL takes it."""
+    if type(value) is not str:
         return value
-    return value if isinstance(value, float) and name == "duration" else None
+    return escape_nul(value.encode("utf-8", "backslashreplace").decode("utf-8") if not value.isascii() else value)
 
 
 def ship_all(

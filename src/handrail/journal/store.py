@@ -22,7 +22,7 @@ from typing import TypeVar
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
-from handrail.journal.log_lines import get_logs_path
+from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
 from handrail.journal.records import (
     begin_row,
@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 BUDGET = 1 << 30
 _LONGEST_NAME = 200
-_MOST_UNINDEXED = 1_000
-"""A process that wrote so many records brings the index up to date when it ends."""
 
 
 def get_default_path(state: str) -> str:
@@ -219,7 +217,6 @@ class Writer:
         self._now = now
         self._lock = threading.Lock()
         self._log: LogWriter | None = None
-        self._first = 0
         self._retry_at = 0.0
         self._damage = ""
         self._named: dict[tuple[str, str, str], int] = {}
@@ -233,9 +230,8 @@ class Writer:
                 raise OSError(errno.EAGAIN, self.failure)
             try:
                 if self._log is None:
-                    self._log = LogWriter(self.path, find_newest_number(self.path))
+                    self._log = self._open()
                     self._named.clear()
-                    self._first = 0
                 result = work(self._log)
             except OSError as error:
                 self.failure = get_reason(error)
@@ -247,8 +243,14 @@ class Writer:
             self.failure = ""
             if self._log.damaged:
                 self._damage, self._log.damaged = self._log.damaged, ""
-            self._first = self._first or self._log.counters.entries
             return result
+
+    def _open(self) -> LogWriter:
+        if os.path.exists(self.path + OLD):
+            from handrail.journal.importing import import_old  # needs SQLite, which is slow to import
+
+            import_old(self.path)
+        return LogWriter(self.path)
 
     def name_source(self, log: LogWriter, origin: Origin) -> None:
         """Write down once which client and model a session has."""
@@ -267,13 +269,7 @@ class Writer:
     def close(self) -> None:
         """Let go of the files; they are opened again if they are needed."""
         with self._lock:
-            many = self._log is not None and self._log.counters.entries - self._first >= _MOST_UNINDEXED
             self._drop()
-        if many:
-            from handrail.journal.queries import JournalReader  # needs SQLite, which is slow to import
-
-            with contextlib.suppress(JournalFailed, OSError), JournalReader(self.path) as reader:
-                reader.find_last_call()
 
     def after_fork(self) -> None:
         """In the child: another thread of the parent may have held the lock, and the log belongs to the parent."""
@@ -297,15 +293,6 @@ def _leave_logs_to_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_logs_to_parent)
-
-
-def find_newest_number(path: str) -> int:
-    """The number of the newest call in a journal of an older version that was not imported yet."""
-    if not os.path.exists(path + ".anchor"):
-        return 0
-    from handrail.journal.importing import read_newest_number  # needs SQLite, which is slow to import
-
-    return read_newest_number(path)
 
 
 def get_reason(error: OSError) -> str:

@@ -1,0 +1,96 @@
+"""The rows that the entries of logs stand for: both databases are filled with these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from handrail.journal.log_lines import LogLine
+from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
+
+_INTEGERS = frozenset(
+    (
+        "time",
+        "pid",
+        "given",
+        "ended",
+        "exit_code",
+        "said",
+        "answer_bytes",
+        "place",
+        "kept",
+        "before_mode",
+        "after_mode",
+    )
+)
+_BYTES = frozenset(("workspace", "path", "moved_from"))
+_BEGIN, _END, _FILE = (tuple(names.split(", ")) for names in (BEGIN, END, FILE))
+
+
+class LogRows:
+    """The rows of some entries of a log that follow each other."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, list[Any]] = {}
+        """The columns of calls that begin here, by their numbers; those of the end are None if it comes later."""
+        self.files: dict[tuple[int, int, int], list[Any]] = {}
+        """The columns of their files, by the number of the call, attempt and place."""
+        self.ends: dict[int, list[Any]] = {}
+        """The columns of the ends of calls that began before."""
+        self.afters: list[tuple[Any, ...]] = []
+        """Hash and mode of their files, with number, attempt and place."""
+        self.ended: dict[int, None] = {}
+        """The calls that end here, in this order."""
+        self.sources: dict[str, str] = {}
+        """The client and the model of sessions, as the keys and values of `meta`."""
+
+    def take(self, line: LogLine) -> None:
+        """Add an entry. Raises `ValueError`, or another error, if it is not of the kind that Handrail writes."""
+        stage, _, number = line.stage.partition(" ")
+        if stage == "source":
+            session, client, model = line.content[0]
+            named = {f"client:{session}": client, f"model:{session}": model}
+            self.sources |= {key: str(name) for key, name in named.items() if name}
+        elif stage in ("begin", "end", "whole"):
+            self._take_call(stage, line.seq, int(number or 0), *line.content)
+
+    def _take_call(self, stage: str, seq: int, attempt: int, row: list[Any], files: list[Any]) -> None:
+        if stage == "end":
+            end = _read(_END, row)
+            if seq in self.calls:
+                self.calls[seq][len(_BEGIN) :] = end
+            else:
+                self.ends[seq] = end
+            for place, after, mode in files:
+                if known := self.files.get((seq, attempt, place)):
+                    known[-2:] = after, mode
+                else:
+                    self.afters.append((after, mode, seq, attempt, place))
+        else:
+            whole = stage == "whole"
+            read = [_read(FILE_COLUMNS if whole else _FILE, one) for one in files]
+            columns = _read(CALL_COLUMNS[1:] if whole else _BEGIN, row)
+            if whole or attempt == 0:
+                self.calls[seq] = columns if whole else [*columns, *[None] * len(_END)]
+            for one in read:
+                self.files[seq, attempt, one[0]] = one if whole else [*one, None, None]
+        if stage != "begin":
+            self.ended[seq] = None
+
+
+def _read(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
+    """The values of these columns; bytes are written as hexadecimal digits."""
+    values = list(row)
+    for place, (name, value) in enumerate(zip(names, row, strict=True)):
+        kind = type(value)
+        if name in _INTEGERS:
+            if value is not None and (kind is not int or value.bit_length() > 63):
+                raise ValueError(name)
+        elif name == "duration":
+            if value is not None and kind is not float and kind is not int:
+                raise ValueError(name)
+        elif value is not None and kind is not str:
+            raise ValueError(name)
+        elif name in _BYTES and value is not None:
+            values[place] = bytes.fromhex(value)
+    return values
