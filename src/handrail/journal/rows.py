@@ -8,23 +8,52 @@ from typing import Any
 from handrail.journal.log_lines import LogLine
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
 
-_INTEGERS = frozenset(
-    (
-        "time",
-        "pid",
-        "given",
-        "ended",
-        "exit_code",
-        "said",
-        "answer_bytes",
-        "place",
-        "kept",
-        "before_mode",
-        "after_mode",
-    )
-)
-_BYTES = frozenset(("workspace", "path", "moved_from"))
-_BEGIN, _END, _FILE = (tuple(names.split(", ")) for names in (BEGIN, END, FILE))
+_INTEGERS = [
+    "time",
+    "pid",
+    "given",
+    "ended",
+    "exit_code",
+    "said",
+    "answer_bytes",
+    "place",
+    "kept",
+    "before_mode",
+    "after_mode",
+]
+_BYTES = ("workspace", "path", "moved_from")
+
+
+class _Columns:
+    """Some columns, and what values they have."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.length = len(names)
+        self._kinds = [self._list_kinds(name) for name in names]
+        self._integers = [place for place, name in enumerate(names) if name in _INTEGERS]
+        self._bytes = [place for place, name in enumerate(names) if name in _BYTES]
+
+    def _list_kinds(self, name: str) -> frozenset[type]:
+        kinds = [int] if name in _INTEGERS else [int, float] if name == "duration" else [str]
+        return frozenset((*kinds, type(None)))
+
+    def read(self, row: Sequence[Any]) -> list[Any]:
+        """The values of these columns; bytes are written as hexadecimal digits."""
+        values = list(row)
+        for value, kinds in zip(values, self._kinds, strict=True):
+            if type(value) not in kinds:
+                raise ValueError(value)
+        for place in self._integers:
+            if (values[place] or 0).bit_length() > 63:
+                raise ValueError(values[place])
+        for place in self._bytes:
+            if values[place] is not None:
+                values[place] = bytes.fromhex(values[place])
+        return values
+
+
+_BEGIN, _END, _FILE = (_Columns(names.split(", ")) for names in (BEGIN, END, FILE))
+_CALL, _WHOLE_FILE = _Columns(CALL_COLUMNS[1:]), _Columns(FILE_COLUMNS)
 
 
 class LogRows:
@@ -56,9 +85,9 @@ class LogRows:
 
     def _take_call(self, stage: str, seq: int, attempt: int, row: list[Any], files: list[Any]) -> None:
         if stage == "end":
-            end = _read(_END, row)
+            end = _END.read(row)
             if seq in self.calls:
-                self.calls[seq][len(_BEGIN) :] = end
+                self.calls[seq][_BEGIN.length :] = end
             else:
                 self.ends[seq] = end
             for place, after, mode in files:
@@ -68,29 +97,11 @@ class LogRows:
                     self.afters.append((after, mode, seq, attempt, place))
         else:
             whole = stage == "whole"
-            read = [_read(FILE_COLUMNS if whole else _FILE, one) for one in files]
-            columns = _read(CALL_COLUMNS[1:] if whole else _BEGIN, row)
+            read = list(map((_WHOLE_FILE if whole else _FILE).read, files))
+            columns = (_CALL if whole else _BEGIN).read(row)
             if whole or attempt == 0:
-                self.calls[seq] = columns if whole else [*columns, *[None] * len(_END)]
+                self.calls[seq] = columns if whole else [*columns, *[None] * _END.length]
             for one in read:
                 self.files[seq, attempt, one[0]] = one if whole else [*one, None, None]
         if stage != "begin":
             self.ended[seq] = None
-
-
-def _read(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
-    """The values of these columns; bytes are written as hexadecimal digits."""
-    values = list(row)
-    for place, (name, value) in enumerate(zip(names, row, strict=True)):
-        kind = type(value)
-        if name in _INTEGERS:
-            if value is not None and (kind is not int or value.bit_length() > 63):
-                raise ValueError(name)
-        elif name == "duration":
-            if value is not None and kind is not float and kind is not int:
-                raise ValueError(name)
-        elif value is not None and kind is not str:
-            raise ValueError(name)
-        elif name in _BYTES and value is not None:
-            values[place] = bytes.fromhex(value)
-    return values
