@@ -49,7 +49,7 @@ def test_the_calls_of_an_old_project_are_not_searched_among_all(tmp_path: Path) 
             """A connection that also notes how each query is answered."""
 
             def execute(self, query: str, values: Sequence[Any] = (), /) -> Rows:
-                if query.startswith("SELECT min(seq)"):
+                if query.startswith("SELECT seq FROM calls"):
                     plans.extend(row[3] for row in execute(f"EXPLAIN QUERY PLAN {query}", values))
                 return execute(query, values)
 

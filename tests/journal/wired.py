@@ -22,6 +22,7 @@ class _Both:
 
     def __init__(self, session: Wired, journal: SqliteJournal) -> None:
         self.session, self.real = session, journal
+        self.retain = journal.retain
         self.warning = ""
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:

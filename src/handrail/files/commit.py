@@ -43,6 +43,8 @@ from handrail.files.versions import (
     Change,
     Saving,
     Stored,
+    Subtree,
+    SubtreeEntry,
     Version,
     hash_bytes,
     keep_version,
@@ -390,6 +392,13 @@ class _Removal(_Slot):
         except FileExistsError:  # a second name of the same file, or a stranger's
             if not self._is_present(self.name):
                 self.kept = keep_version(self.temp, self.name, self.directory)
+
+    def clean(self) -> bool:
+        before = self.change.before
+        if before and self.swapped and not self.stuck and self.change.keep and self.saving.retain:
+            entry = SubtreeEntry("", "file", stat.S_IMODE(os.fstat(self.old).st_mode), before.raw)
+            self.saving.retain(self.directory, self.temp, Subtree(self.change.path, (entry,), before.version))
+        return super().clean()
 
     def version(self) -> Version:
         assert self.change.before

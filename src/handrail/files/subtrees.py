@@ -258,7 +258,8 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
             held.done()
             raise
         held.intend(make_intents("ready", [doing]))
-        leftover = _delete(directory, temp, name, subtree)
+        retained = saving.retain is not None and saving.retain(directory, temp, subtree)
+        leftover = "" if retained else _delete(directory, temp, name, subtree)
         held.done()
         if leftover:
             raise Busy(

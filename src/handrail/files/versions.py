@@ -195,6 +195,8 @@ class Saving:
 
     durable: bool = True
     hard_links: HardLinks = "refuse"
+    retain: Callable[[int, str, Subtree], bool] | None = None
+    """Moves a tree that is deleted out of a directory, for an undo; False if it must be deleted here."""
 
 
 def keep_version(temp: str, name: str, directory: int) -> str:

@@ -147,42 +147,24 @@ class JournalReader:
         return [_call(row) for row in reversed(rows)]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
-        """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are.
+        """The newest ``limit`` calls, the oldest first; few are in memory at a time, besides their numbers.
 
         ``project``: only calls in workspaces that are this directory, contain it, or are inside it.
         """
-        only, values = self._select(session, project)
         limit = bound(limit)
-        some = f"SELECT seq FROM calls WHERE {only} ORDER BY seq DESC LIMIT ?"
-        newest = f"SELECT min(seq), max(seq) FROM ({some}) AS newest"
-        page = f"{self._calls} WHERE seq BETWEEN ? AND ? AND {only} ORDER BY seq LIMIT {_PAGE}"
         with self.errors():
-            workspaces = self._list_workspaces(project) if project and not session else None
-            if workspaces:  # the newest calls of each, so that those of an old project are not searched among all
-                one = "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? ORDER BY seq DESC LIMIT ?) AS one"
-                every = " UNION ALL ".join([one] * len(workspaces))
-                some = f"SELECT seq FROM ({every}) AS every ORDER BY seq DESC LIMIT ?"
-                newest = f"SELECT min(seq), max(seq) FROM ({some}) AS newest"
-                limits = [part for place in workspaces for part in (place, limit)]
-                seq, last = self.db.execute(newest, (*limits, limit)).fetchone()
-                # The next ones of each, too: between two of them there may be very many others.
-                one = (
-                    "SELECT * FROM (SELECT seq FROM calls WHERE workspace = ? AND seq BETWEEN ? AND ? "
-                    f"ORDER BY seq LIMIT {_PAGE}) AS one"
-                )
-                every = " UNION ALL ".join([one] * len(workspaces))
-                some = f"SELECT seq FROM ({every}) AS every ORDER BY seq LIMIT {_PAGE}"
-                page = f"{self._calls} WHERE seq IN ({some}) ORDER BY seq"
-            else:
-                seq, last = self.db.execute(newest, (*values, limit)).fetchone()
-        while seq is not None and seq <= last:
-            bounds = (
-                [part for place in workspaces for part in (place, seq, last)] if workspaces else [seq, last, *values]
-            )
+            # Those of each workspace by themselves: the calls of an old project are not searched among all.
+            places = self._list_workspaces(project) if project and not session else None
+            parts = [("workspace = ?", [place]) for place in places] if places else [self._select(session, project)]
+            newest = "SELECT seq FROM calls WHERE {} ORDER BY seq DESC LIMIT ?"
+            found = (self.db.execute(newest.format(only), (*values, limit)) for only, values in parts)
+            numbers = sorted(seq for rows in found for (seq,) in rows)[-limit:]
+        for start in range(0, len(numbers), _PAGE):
+            page = numbers[start : start + _PAGE]
+            query = f"{self._calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
             with self.errors():
-                rows = self.db.execute(page, bounds).fetchall()
+                rows = self.db.execute(query, page).fetchall()
             yield from map(_call, rows)
-            seq = rows[-1][0] + 1 if rows else None
 
     def _list_workspaces(self, project: str) -> list[bytes] | None:
         """The workspaces of a project; None where they are too many."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from handrail.drafts import IN_DRAFT
-from handrail.files.versions import Change
+from handrail.files.versions import Change, Subtree
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
 from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
@@ -107,6 +107,12 @@ class SqliteJournal:
         except OSError as error:
             return get_reason(error)
         return ""
+
+    def retain(self, directory: int, name: str, subtree: Subtree) -> bool:
+        """Keep a tree that is deleted for an undo; False if that cannot be done. See `Saving`."""
+        from handrail.journal.moved_trees import Trash  # only needed where something is deleted
+
+        return Trash(self.path).retain(directory, name, subtree, self.budget)
 
     def close(self) -> None:
         self._writer.close()

@@ -32,6 +32,7 @@ from handrail.journal.call_changes import (
     list_half_undone,
     read_undos,
 )
+from handrail.journal.moved_trees import MovedTree, Trash
 from handrail.journal.queries import REDO, UNDO, FileRow, JournalReader, describe_undo
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
 from handrail.journal.store import SqliteJournal
@@ -165,11 +166,11 @@ def undo(
         reports: list[UndoReport] = []
         left: list[CallSummary] = []
         for row in rows:
-            draft = KeptDraft.find(row.draft, hands.origin.workspace) if row.draft else None
-            if draft and left:
+            whole = _find_whole(journal, reader, hands, row)
+            if whole and left:
                 reports.append(_undo_files(journal, reader, hands, left, dry_run))
-                left, draft = [], KeptDraft.find(row.draft, hands.origin.workspace)
-            report = _undo_draft(journal, reader, hands, row, draft, dry_run) if draft else None
+                left, whole = [], _find_whole(journal, reader, hands, row)
+            report = _undo_whole(journal, reader, hands, row, whole, dry_run) if whole else None
             if report:
                 reports.append(report)
             else:
@@ -220,16 +221,26 @@ def _undo_files(
     raise AssertionError("unreachable")
 
 
-def _undo_draft(
+def _find_whole(
+    journal: SqliteJournal, reader: JournalReader, hands: UndoContext, row: CallSummary
+) -> KeptDraft | MovedTree | None:
+    """What can take back a call with the entries themselves; None if only their contents are left."""
+    if row.draft:
+        return KeptDraft.find(row.draft, hands.origin.workspace)
+    files = list(filter(has_changed, reader.read_files(row.seq)))
+    return MovedTree.find(files, hands.workspace, Trash(journal.path)) if row.undone is None else None
+
+
+def _undo_whole(
     journal: SqliteJournal,
     reader: JournalReader,
     hands: UndoContext,
     row: CallSummary,
-    draft: KeptDraft,
+    whole: KeptDraft | MovedTree,
     dry_run: bool,
 ) -> UndoReport | None:
-    """Take back a command that ran in a draft; None if something has changed meanwhile, and nothing was done."""
-    restored = tuple(Restored(path, how) for path, how in draft.changes)
+    """Take back a call as a whole; None if something has changed meanwhile, and nothing was done."""
+    restored = tuple(Restored(path, how) for path, how in whole.changes)
     if dry_run:
         return UndoReport((row.seq,), restored, (), ())
     call = _describe([row], hands.act, undone=[row.seq])
@@ -243,7 +254,7 @@ def _undo_draft(
         token = journal.begin(PendingRecord(call, accesses, verdict, images, hands.origin))
         record = Record(call, accesses, verdict, origin=hands.origin, result=Result(call.tool, "ok", ""), token=token)
         try:
-            done = draft.take_back()
+            done = whole.take_back()
         except OSError as error:
             refused = from_os(error, path=error.filename or "")
             failed = Result(call.tool, "error", str(refused), error=Failure(refused.code, str(refused)))

@@ -713,7 +713,8 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         from handrail.files.commit import commit as commit_files
 
         services.recorder.begin(approved, staged.changes, progress)
-        saving = Saving(settings.durable, settings.hard_links)
+        retain = getattr(services.recorder.journal, "retain", None)  # a host's own journal has none
+        saving = Saving(settings.durable, settings.hard_links, retain)
         services.workspace.call_before_close(check_replaced)
         with services.accepting() as paths:
             paths += (change.path.real for change in staged.changes)
