@@ -280,3 +280,27 @@ def test_a_call_that_failed_left_nothing_to_undo(wired: Make, project: Path) -> 
         session.undo()
     with pytest.raises(UnknownCall, match="unknown call 77"):
         session.undo(call=77)
+
+
+@pytest.mark.parametrize("way", ["moved on", "deleted", "changed and deleted"])
+@pytest.mark.parametrize("by_us", [True, False])
+def test_what_was_moved_and_is_not_there_any_more_is_not_made_again_at_its_old_place(
+    wired: Make, project: Path, way: str, by_us: bool
+) -> None:
+    session = wired()
+    session.call("Write", {"file_path": "a", "content": "one\n"})
+    session.call("Move", {"source_path": "a", "target_path": "b"})
+    moved = session.rows()[-1].seq
+    if way == "changed and deleted":
+        session.call("Edit", {"file_path": "b", "old_string": "one\n", "new_string": "two\n"})
+    if way == "moved on":
+        session.call("Move", {"source_path": "b", "target_path": "c"}) if by_us else (project / "b").rename(
+            project / "c"
+        )
+    else:
+        session.call("Trash", {"path": "b"}) if by_us else (project / "b").unlink()
+    then = tree(project)
+    report = session.undo(call=moved)
+    assert report.conflicts and not report.restored and tree(project) == then
+    if by_us:
+        assert not session.undo(session="s").conflicts and tree(project) == {}

@@ -60,10 +60,13 @@ def plan_undo(
         blocked = False
         if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
             plan.drifted.add(seq)
+        begun = seq in half_undone
         for group in _group_files(files):
-            if seq not in half_undone and all(is_undone(row, plan.target[row.path]) for row in group):
+            if not begun and all(is_undone(row, plan.target[row.path]) for row in group):
                 continue
-            if any(row.path in plan.blocked or not _can_undo(row, plan) for row in group):
+            # What was moved must lie where the call left it: it may have gone on to another place.
+            moved_on = any(row.moved_from and plan.target[row.path].digest != row.after for row in group)
+            if (moved_on and not begun) or any(row.path in plan.blocked or not _can_undo(row, plan) for row in group):
                 blocked = True
                 for row in group:
                     plan.blocked.setdefault(row.path, seq)
