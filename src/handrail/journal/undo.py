@@ -50,6 +50,9 @@ __all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport"
 _ATTEMPTS = 5
 _MOST_LOCKED = 1_000
 _MOST_PASSED = 100
+_REQUESTED = Verdict("allow", "undo", "requested by the user")
+RESTORE = "Restore"
+"""The name under which a restore is in the journal."""
 
 
 class CannotUndo(RuntimeError):
@@ -60,6 +63,10 @@ class CannotUndo(RuntimeError):
         self.journal = journal
         """Its path; empty if there is none."""
         self.why = why
+
+
+class CannotRestore(LookupError):
+    """The contents are not kept, or the path leads elsewhere now; the text says which."""
 
 
 @frozen
@@ -221,6 +228,25 @@ def _undo_files(
     raise AssertionError("unreachable")
 
 
+def restore_file(journal: SqliteJournal, hands: UndoContext, path: str, digest: str) -> bool:
+    """Give the file at ``path`` (absolute, links followed) the contents with this hash; False if it has them already.
+
+    Raises `CannotRestore`, and what `undo` raises. Then nothing is changed.
+    """
+    with _open_reader(journal) as reader, hands.locks.hold([path]) as held:
+        images = reader.read_images([digest])
+        if not images:
+            raise CannotRestore("these contents are not kept, or no longer")
+        act = _Undo(journal, reader, hands, [], call=Call(RESTORE, {"file_path": path, "version": digest[:12]}))
+        now = act._look(path)
+        if act.conflicts:
+            raise CannotRestore(act.conflicts[path])
+        target = {path: State(digest, now.mode)}
+        if now.digest != digest:
+            act._carry_out(target, {path: now}, UndoPlan(target), images, held, False, ())
+    return now.digest != digest
+
+
 def _find_whole(
     journal: SqliteJournal, reader: JournalReader, hands: UndoContext, row: CallSummary
 ) -> KeptDraft | MovedTree | None:
@@ -243,31 +269,46 @@ def _undo_whole(
     restored = tuple(Restored(path, how) for path, how in whole.changes)
     if dry_run:
         return UndoReport((row.seq,), restored, (), ())
-    call = _describe([row], hands.act, undone=[row.seq])
-    verdict = Verdict("allow", "undo", "requested by the user")
     accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
     old = {} if row.unsure else {one.path: (one.before, one.before_mode) for one in reader.read_files(row.seq)}
     paths = list(old)
     with hands.locks.hold(paths[:_MOST_LOCKED]):
         images = [replace(image, after=old[image.path]) for image in read_images(paths)]
-        token = journal.begin(PendingRecord(call, accesses, verdict, images, hands.origin))
-        record = Record(call, accesses, verdict, origin=hands.origin, result=Result(call.tool, "ok", ""), token=token)
-        try:
-            done = whole.take_back()
-        except OSError as error:
-            refused = from_os(error, path=error.filename or "")
-            failed = Result(call.tool, "error", str(refused), error=Failure(refused.code, str(refused)))
-            journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
-            raise refused from None
-        if not done:
-            text = f"call {row.seq} was not undone: its files have changed meanwhile"
-            failed = Result(call.tool, "error", text, error=Failure("changed_since", text))
-            journal.record(replace(record, result=failed, token=replace(token, withdrawn=True)))
-            return None
-        ended = Result(call.tool, "ok", describe_undo(call.tool, call.arguments))
-        warning = journal.record(replace(record, result=ended))
-    return UndoReport((row.seq,), restored, (), (), warning=warning or token.warning)
+        call = _describe([row], hands.act, undone=[row.seq])
+        with _recording(journal, PendingRecord(call, accesses, _REQUESTED, images, hands.origin)) as act:
+            if not whole.take_back():
+                act.fail("changed_since", f"call {row.seq} was not undone: its files have changed meanwhile")
+    return UndoReport((row.seq,), restored, (), (), warning=act.warning) if act.record.result.ok else None
+
+
+@dataclass(slots=True)
+class _Act:
+    """An undo, redo or restore that is being recorded."""
+
+    record: Record
+    warning: str = ""
+
+    def fail(self, code: str, text: str) -> None:
+        failed = Result(self.record.call.tool, "error", text, error=Failure(code, text))
+        token = replace(self.record.token, withdrawn=True) if self.record.token else None
+        self.record = replace(self.record, result=failed, token=token)
+
+
+@contextlib.contextmanager
+def _recording(journal: SqliteJournal, pending: PendingRecord) -> Iterator[_Act]:
+    """Record what is done inside, and whether it failed."""
+    call, token = pending.call, journal.begin(pending)
+    done = Result(call.tool, "ok", describe_undo(call.tool, call.arguments))
+    act = _Act(Record(call, pending.accesses, pending.verdict, origin=pending.origin, result=done, token=token))
+    try:
+        yield act
+    except (OSError, ToolError) as error:
+        refused = from_os(error, path=error.filename or "") if isinstance(error, OSError) else error
+        act.fail(refused.code, str(refused))
+        journal.record(act.record)
+        raise refused from None
+    act.warning = journal.record(act.record) or token.warning
 
 
 def _find_obstacle(path: str, targets: Mapping[str, State]) -> str:
@@ -308,6 +349,8 @@ class _Undo:
     hands: UndoContext
     rows: list[CallSummary]
     file: str = ""
+    call: Call | None = None
+    """As what it is recorded, if it is no undo of calls."""
     paths: dict[str, WorkPath] = field(default_factory=dict)
     stored: dict[str, Stored] = field(default_factory=dict)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -503,37 +546,24 @@ class _Undo:
         held: Held,
         restored: Mapping[str, list[int]],
     ) -> None:
-        call = _describe(self.rows, self.hands.act, **restored)
-        accesses = tuple(_touch(change) for change in changes)
-        verdict = Verdict("allow", "undo", "requested by the user")
+        call = self.call or _describe(self.rows, self.hands.act, **restored)
         changed = {change.path.real for change in changes}
         only_mode = [
             BeforeImage(p, self.stored[p].raw, read_mode(p)) for p in modes if p in self.stored and p not in changed
         ]
-        pending = PendingRecord(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
-        token = self.journal.begin(pending)
-        done = Result(call.tool, "ok", describe_undo(call.tool, call.arguments))
-        record = Record(call, accesses, verdict, origin=pending.origin, result=done, token=token)
-        try:
+        files = [*changes, *only_mode, *pieces]
+        pending = PendingRecord(call, tuple(map(_touch, changes)), _REQUESTED, files, self.hands.origin)
+        with _recording(self.journal, pending) as act:
             self.folders.unlink(pieces)
             if changes:
                 commit(self.hands.workspace, changes, held, self.hands.saving)
-                record = replace(record, changes=tuple(changes))
+                act.record = replace(act.record, changes=tuple(changes))
             gone = [p.path for p in pieces if p.goes and p.entry.kind == "directory" and p.path not in modes]
             self.folders.remove(gone, self.hands.saving.durable)
             self.folders.make(pieces, self.hands.saving.durable)
             for path, mode in modes.items():
                 self._set_mode(path, mode)
-        except OSError as error:
-            refused = from_os(error, path=error.filename or "")
-            failed = Result(call.tool, "error", str(refused), error=Failure(refused.code, str(refused)))
-            self.journal.record(replace(record, result=failed))
-            raise refused from None
-        except ToolError as error:
-            failed = Result(call.tool, "error", str(error), error=Failure(error.code, str(error)))
-            self.journal.record(replace(record, result=failed))
-            raise
-        self.warning = self.journal.record(record) or token.warning or self.warning
+        self.warning = act.warning or self.warning
 
     def _set_mode(self, path: str, mode: int) -> None:
         workspace = self.hands.workspace

@@ -13,8 +13,15 @@ from handrail.errors import ToolError
 from handrail.journal import JournalFailed
 from handrail.journal.browse import FileEvent
 from handrail.journal.queries import CallRow, FileRow
-from handrail.journal.restore import CannotRestore, restore_file
-from handrail.journal.undo import CannotUndo, UndoReport, UnknownCall, open_undo, undo
+from handrail.journal.undo import (
+    CannotRestore,
+    CannotUndo,
+    UndoReport,
+    UnknownCall,
+    open_undo,
+    restore_file,
+    undo,
+)
 from handrail.web.diffs import FileView, parse_diff
 from handrail.web.site import Site
 
