@@ -208,6 +208,15 @@ def test_a_command_that_is_no_server_is_reported_with_its_words(
         handrail.connect(words)
 
 
+@pytest.mark.parametrize("address", ["ssh://host/w", "docker://box/w"])
+def test_an_address_whose_program_is_missing_here_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConnectionLost, match=f"{address.partition(':')[0]}: No such file"):
+        handrail.connect(address)
+
+
 def test_nothing_of_this_machine_is_read_for_a_remote_path(connect: Connect, tmp_path: Path) -> None:
     """The far workspace and this machine share paths in this test: even so nothing is opened from here."""
     session = connect()

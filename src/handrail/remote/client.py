@@ -97,17 +97,19 @@ class Connection:
         """Whether Handrail was sent to the other side, where it is not installed."""
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._start(target.argv)
         try:
-            self._start(target.argv)
+            self._greet()
         except ConnectionLost:
             if not target.loader or self._process.returncode not in _NOT_FOUND:
                 raise
-            self._start(target.loader, self._send_bundle)
+            self._start(target.loader)
+            self._greet(self._send_bundle)
         self._reader = threading.Thread(target=self._read, name="handrail-remote", daemon=True)
         self._reader.start()
 
-    def _start(self, argv: Sequence[str], prepare: Callable[[], None] = lambda: None) -> None:
-        """Start the command of a server and wait until it greets; raises `ConnectionLost`."""
+    def _start(self, argv: Sequence[str]) -> None:
+        """Start the command of a server; raises `ConnectionLost` if there is no such program."""
         self._why = ""
         self._requests: dict[int, RemoteRequest] | None = {}
         self._stderr = bytearray()
@@ -122,6 +124,9 @@ class Connection:
         self._pipe = FramePipe(os.dup(self._process.stdout.fileno()), os.dup(self._process.stdin.fileno()))
         self._process.stdout.close()
         self._process.stdin.close()
+
+    def _greet(self, prepare: Callable[[], None] = lambda: None) -> None:
+        """Wait until the server greets; raises `ConnectionLost`."""
         try:
             prepare()
             self._pipe.wait_for_greeting(START_SECONDS)
