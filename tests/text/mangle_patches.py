@@ -112,12 +112,12 @@ def render(case: PatchCase) -> str:
             rows += [f"@@ -{case.numbers(hunk.line)},{old} +{case.numbers(hunk.line)},{new} @@"]
             rows += [sign + text for sign, text in hunk.rows]
         return "\n".join([*rows, ""])
-    blocks = list[str]()
+    blocks = ["*** Begin Patch"]
     for number, hunk in enumerate(case.hunks):
-        blocks += [case.path] if case.sections or not number else []
+        blocks += [f"*** Update File: {case.path}"] if case.sections or not number else []
         sides = [[text for sign, text in hunk.rows if sign != mark] for mark in "+-"]
         blocks += ["<<<<<<< SEARCH", *sides[0], "=======", *sides[1], ">>>>>>> REPLACE"]
-    return "\n".join([*blocks, ""])
+    return "\n".join([*blocks, "*** End Patch", ""])
 
 
 Mistake = Callable[[Random, PatchCase], PatchCase | None]
@@ -370,9 +370,9 @@ OF_TEXT: dict[str, Mistake] = {
     "blank behind signs": _text(
         lambda rng, text: re.sub(r"^([ +-])(?!-- |\+\+ )", r"\1 ", text, flags=re.MULTILINE), "envelope", "unified"
     ),
-    "padded marks": _text(_pad_marks, "envelope"),
+    "padded marks": _text(_pad_marks, "envelope", "blocks"),
     "stars behind marks": _text(lambda rng, text: re.sub(r"(Begin|End) Patch", r"\1 Patch ***", text)),
-    "case of marks": _text(lambda rng, text: text.replace("Update File:", "update file:"), "envelope"),
+    "case of marks": _text(lambda rng, text: text.replace("Update File:", "update file:"), "envelope", "blocks"),
     "no end": _text(lambda rng, text: text.replace("*** End Patch\n", "")),
     "no beginning": _text(lambda rng, text: text.replace("*** Begin Patch\n", "")),
     "quotes around the path": _text(
@@ -390,9 +390,6 @@ OF_TEXT: dict[str, Mistake] = {
         "unified",
     ),
     "diff in an envelope": _text(lambda rng, text: f"*** Begin Patch\n{text}*** End Patch\n", "unified"),
-    "blocks in an envelope": _text(
-        lambda rng, text: f"*** Begin Patch\n*** Update File: {text}*** End Patch\n", "blocks"
-    ),
     "name in the header": _text(_name_in_header, "envelope", "unified"),
     "as JSON": _text(lambda rng, text: json.dumps(text)),
     "text behind": _text(lambda rng, text: text + "\nThis changes the file.\n"),

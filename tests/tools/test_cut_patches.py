@@ -176,19 +176,17 @@ def write_blocks(chance: random.Random) -> Written:
     edits = make_edits(chance)
     patch = start_patch(edits)
     files = dict(patch.before)
+    patch.add("*** Begin Patch\n")
     for edit in edits:
+        patch.add(f"*** Update File: {edit.name}\n")
         for number in range(len(edit.changes)):
             rows = edit.rows(number)[2]
             old, new = ([row[1:] for row in rows if row[0] != sign] for sign in "+-")
-            if "=======" in [line.strip() for line in old + new]:
-                continue
-            patch.add(f"{edit.name}\n<<<<<<< SEARCH\n{join(old)}=======\n{join(new)}>>>>>>> REPLACE\n")
-            shown = FileEdit(edit.name, edit.lines, edit.changes[: number + 1])
-            files[edit.name] = shown.after(number + 1)
-            patch.mark(files, without=1)
-            if chance.random() < 0.5:
-                patch.add("\n")
-                patch.mark(files)
+            patch.add(f"<<<<<<< SEARCH\n{join(old)}=======\n{join(new)}>>>>>>> REPLACE\n")
+            patch.add("\n" * chance.randint(0, 1))
+        files[edit.name] = edit.after(len(edit.changes))
+    patch.add("*** End Patch\n")
+    patch.mark(files, without=1)
     return patch
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from handrail.text import lines
 from handrail.text.matching.fold import squeeze, squeeze_with_offsets
-from handrail.text.matching.merge import are_alike
+from handrail.text.matching.merge import align_rows, are_alike
 from handrail.text.matching.places import FileLines, LineMatch
 
 _MOST_PLACES = 10
@@ -95,7 +95,7 @@ def _restore_blank_lines(
 
 def _pair_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The lines of the old text that are still there in the new one, or there in another version."""
-    for code, i1, i2, j1, j2 in lines.get_opcodes([squeeze(row) for row in old], [squeeze(row) for row in new]):
+    for code, i1, i2, j1, j2 in align_rows([squeeze(row) for row in old], [squeeze(row) for row in new]):
         for i, j in zip(range(i1, i2), range(j1, j2), strict=False) if i2 - i1 == j2 - j1 else ():
             if code == "equal" or are_alike(old[i].strip(), new[j].strip()):
                 yield i, j

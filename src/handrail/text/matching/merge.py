@@ -71,7 +71,7 @@ def merge(
     # Of lines that are alike to the model, but not in the file, which are kept? Seen from above and from below, the
     # same lines must be.
     keys = [squeeze(row) for row in old], [squeeze(row) for row in new]
-    ways = _get_codes(*keys), _flip(_get_codes(*(side[::-1] for side in keys)), len(old), len(new))
+    ways = align_rows(*keys), _flip(align_rows(*(side[::-1] for side in keys)), len(old), len(new))
     rows, others = (_Merge(ours, old, new, file, way, pairs).run() for way in ways)
     if _list_texts(rows, ours) != _list_texts(others, ours) or _is_implausible(rows, ours, pairs, above):
         raise Unsure
@@ -132,7 +132,7 @@ def _complete_first_lines(
     return [known[there] + old[0].lstrip(), *old[1:]], [known[there] + new[0].lstrip(), *new[1:]]
 
 
-def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
+def align_rows(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     """`difflib`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
     head, tail = lines.count_equal_edges(old, new)
     middle = lines.get_opcodes(old[head : len(old) - tail], new[head : len(new) - tail])
@@ -300,7 +300,7 @@ def _carry_change(ours: str, old: str, new: str, style: _ModelStyle) -> str:
     for word in before:
         starts.append(starts[-1] + len(word))
     parts, last = [], 0
-    for code, i1, i2, j1, j2 in _get_codes(before, after):
+    for code, i1, i2, j1, j2 in align_rows(before, after):
         if code == "equal":
             continue
         if starts[i1] not in place or starts[i2] not in place:

@@ -1,7 +1,7 @@
 """Undo the frames that models put around or into a patch, so that the parser sees the patch itself.
 
-A fence, a here-document, a text written as JSON, padded markers, a missing first line, the header of a git diff below
-`*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched. A frame that has no end raises
+A fence, a here-document, a text written as JSON, padded markers, a missing first line; below `*** Update File:` also the
+header of a git diff and SEARCH/REPLACE blocks. The lines of the hunks are never touched. A frame that has no end raises
 `BadPatch`: the patch is cut off.
 """
 
@@ -55,8 +55,6 @@ def unwrap_patch(text: str) -> UnwrappedPatch:
         body = ["*** Begin Patch", *body]  # which is missing
     if _BEGIN.fullmatch(body[0].strip()):
         body, framed = _repair_envelope(body), True
-    elif any(map(_SEARCH.fullmatch, body)):
-        body = _name_blocks(body)
     else:
         _refuse_open_frame(body)
         if body[0].startswith("+++ ") and len(body) > 1 and body[1].startswith("@@"):
@@ -164,34 +162,6 @@ def _remove_git_prefix(mark: str, header: list[str]) -> str:
     names = [row[4:].split("\t")[0].rstrip() for row in header if row.startswith(("--- ", "+++ "))]
     shows = f"diff --git a/{name} b/{name}" in header or names == [f"a/{name}", f"b/{name}"]
     return f"{_UPDATE} {name}" if name and shows else mark
-
-
-def _name_blocks(rows: list[str]) -> list[str]:
-    """SEARCH/REPLACE blocks below the names of their files, as a patch; the rows themselves if a name is missing."""
-    sections, path, named = list[str](), "", ""
-    number, waiting, in_fence = 0, 0, False
-    while number < len(rows):
-        row = rows[number].strip()
-        if _SEARCH.fullmatch(row):
-            end = next((at for at in range(number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
-            if end is None:
-                raise BadPatch(line=number + 1, why=f"{CUT_OFF}this block does not end with '>>>>>>> REPLACE'")
-            if not path:
-                return rows
-            if path != named:
-                sections.append(f"{_UPDATE} {path}")
-                named = path
-            sections += rows[number : end + 1]
-            number, waiting = end, 0
-        elif _FENCE.fullmatch(row):
-            in_fence = not in_fence
-        elif row:
-            path, waiting = row.removeprefix("#").strip().strip("`*: "), number + 1
-        number += 1
-    if waiting or in_fence:
-        why = "there is no block below this line" if waiting else "the last fence has no end"
-        raise BadPatch(line=waiting or len(rows), why=CUT_OFF + why)
-    return ["*** Begin Patch", *_convert_blocks(sections), "*** End Patch"] if sections else rows
 
 
 def _convert_blocks(rows: list[str]) -> list[str]:

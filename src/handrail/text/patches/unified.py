@@ -214,14 +214,9 @@ def _starts_file(rows: Sequence[str], at: int) -> bool:
 
 def _end_by_counts(rows: Sequence[str], at: int, old: int, new: int) -> int | None:
     """Where a hunk ends by its counts; None if they do not fit."""
-    while (old or new) and at < len(rows):
-        sign = rows[at][:1]
-        if sign not in ("", " ", "-", "+", "\\"):
-            return None
-        old -= sign in ("", " ", "-")
-        new -= sign in ("", " ", "+")
-        if old < 0 or new < 0:
-            return None
+    while (old > 0 or new > 0) and at < len(rows) and rows[at][:1] in ("", " ", "-", "+", "\\"):
+        old -= rows[at][:1] in ("", " ", "-")
+        new -= rows[at][:1] in ("", " ", "+")
         at += 1
     if old or new:
         return None
