@@ -254,8 +254,7 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
     untouched, mended = not rows.isdisjoint(bare - old), not bare.isdisjoint(others - rows)
     if untouched and not (mended and habit.added_lines_lack_it):
-        is_spoilt = habit.spoil in (_escape, _number) and any(map(pattern.search, rows - bare))
-        return [] if mended or is_spoilt else [new]
+        return [] if mended or any(map(pattern.search, rows - bare)) else [new]
     if not habit.added_lines_lack_it and habit.spoil(pattern, undone, new) != new:
         return []
     sent = set(olds[0].split("\n"))
