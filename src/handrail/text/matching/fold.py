@@ -55,7 +55,7 @@ ODD_BLANKS = _SAME[" "]
 CONTROL_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f"
 """Control characters that count as blanks for Python's `str.split`."""
 _NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
-_LEAD = " \t" + ODD_BLANKS + ZERO_WIDTH
+_EDGE = " \t" + ODD_BLANKS + ZERO_WIDTH
 
 
 def fold(text: str) -> str:
@@ -63,12 +63,13 @@ def fold(text: str) -> str:
     return text if text.isascii() else text.translate(_TRANSLATION)
 
 
-def drop_lead_of_no_width(text: str) -> str:
-    """A line without the characters of no width in its indentation."""
+def drop_edges_of_no_width(text: str) -> str:
+    """A line without the characters of no width in its indentation and at its end."""
     if text.isascii():
         return text
-    head = len(text) - len(text.lstrip(_LEAD))
-    return text[:head].translate(_NO_WIDTH) + text[head:]
+    body = text.strip(_EDGE)
+    head, _, tail = text.partition(body) if body else (text, "", "")
+    return head.translate(_NO_WIDTH) + body + tail.translate(_NO_WIDTH)
 
 
 def squeeze(text: str) -> str:

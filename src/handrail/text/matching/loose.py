@@ -16,7 +16,7 @@ from handrail.errors import ManyLoose, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
-from handrail.text.matching.fold import CONTROL_BLANKS, drop_lead_of_no_width
+from handrail.text.matching.fold import CONTROL_BLANKS, drop_edges_of_no_width
 from handrail.text.matching.habits import OF_PARTS, Variant, list_variants
 from handrail.text.matching.indentation import MixedTypography, Unsure
 from handrail.text.matching.omission import is_omission
@@ -37,8 +37,6 @@ _COMMENT = re.compile(
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
-_PICTURES = frozenset(map(chr, range(0x2400, 0x2427)))
-"""Of control characters."""
 _ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
 """A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
 _NEGATIONS = {"not", "no", "never", "none", "nor", "without", "cannot"}
@@ -130,8 +128,6 @@ class LooseSearch:
         gaps, others = ([number for number, row in enumerate(rows) if is_omission(row)] for rows in (old, new))
         if not gaps or [old[gap] for gap in gaps] != [new[gap] for gap in others]:
             return None
-        if any(map(is_omission, self._file.bodies)):
-            return None  # they may be a line of the file itself, at another place or in other words
         parts: list[LineMatch] = []
         i = j = floor = 0
         for gap, other in zip([*gaps, len(old)], [*others, len(new)], strict=True):
@@ -212,13 +208,9 @@ class LooseSearch:
         plans = {tuple(self._compute_splices(one, starts[0] + 1)) for one in matches}
         if len(plans) > 1:
             raise UnsureIndent(line=starts[0] + 1, readings=names)
-        splices = plans.pop()
-        pictures = _PICTURES.intersection("".join(one.new for one in splices))
-        if any(_adds_signs(part) for one in matches for place in one.places for part in place) or any(
-            char not in self._file.text for char in pictures
-        ):
+        if any(_adds_signs(part) for one in matches for place in one.places for part in place):
             raise UnsureIndent(line=starts[0] + 1, readings=names, quotes=not names)
-        return EditPlan(level or strictest, matches[levels.index(strictest)].names, splices, len(starts))
+        return EditPlan(level or strictest, matches[levels.index(strictest)].names, plans.pop(), len(starts))
 
     def _choose_strictest(self, matches: Sequence[_VariantMatches], choose: Choose) -> list[_VariantMatches]:
         """The places of a hunk at the first level that has any which can be meant; blanks inside a line count."""
@@ -261,7 +253,7 @@ def _adds_signs(place: LineMatch) -> bool:
 
 def _split(variant: Variant) -> tuple[list[str], list[str]]:
     old, new = split_rows(variant.old, variant.new)
-    return [drop_lead_of_no_width(row) for row in old], [drop_lead_of_no_width(row) for row in new]
+    return [drop_edges_of_no_width(row) for row in old], [drop_edges_of_no_width(row) for row in new]
 
 
 def _do_overlap(places: Sequence[Sequence[LineMatch]]) -> bool:

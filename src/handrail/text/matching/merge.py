@@ -122,11 +122,11 @@ def _complete_first_lines(
     is_cut = there.endswith(theirs) or theirs.endswith(there)
     if not is_cut or theirs in (there, known.get(there, theirs)) or not is_explained([*pairs, (known[there], there)]):
         return old, new
-    if not new or not new[0].strip():
-        return old, new
-    first = new[0].strip()
-    if get_plain_indent(new[0]) != theirs or (
-        first != old[0].strip() and (first in map(str.strip, old) or not are_alike(old[0].strip(), first))
+    first = new[0].strip() if new else ""
+    if (
+        not first
+        or get_plain_indent(new[0]) != theirs
+        or (first != old[0].strip() and (first in map(str.strip, old) or not are_alike(old[0].strip(), first)))
     ):
         return old, new  # another line is the first one now
     return [known[there] + old[0].lstrip(), *old[1:]], [known[there] + new[0].lstrip(), *new[1:]]
@@ -289,10 +289,7 @@ def are_alike(old: str, new: str) -> bool:
 
 def _carry_change(ours: str, old: str, new: str, style: _ModelStyle) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
-    folded, begins_old = squeeze_with_offsets(old)
-    folded_ours, begins_ours = squeeze_with_offsets(ours)
-    if folded != folded_ours:
-        raise Unsure
+    (_, begins_old), (_, begins_ours) = squeeze_with_offsets(old), squeeze_with_offsets(ours)
     style.refuse_mixed(new)
     place = {begin: number for number, begin in reversed(list(enumerate(begins_old)))}
     before, after = _WORD.findall(old), _WORD.findall(new)

@@ -1,6 +1,6 @@
 """Undo the frames that models put around or into a patch, so that the parser sees the patch itself.
 
-A fence, a here-document, a text written as JSON, padded markers, a missing first line; below `*** Update File:` also the
+A fence, a here-document, a text written as JSON, padded markers, a missing first line; below `*** Update File:` the
 header of a git diff and SEARCH/REPLACE blocks. The lines of the hunks are never touched. A frame that has no end raises
 `BadPatch`: the patch is cut off.
 """
