@@ -32,7 +32,6 @@ the lines, and as a part of a line. No level ignores a letter, a digit or an ope
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 from bisect import bisect_right
@@ -147,15 +146,14 @@ def find_literal(text: str, old: str, replace_all: bool, whole_words: bool = Fal
         match = LiteralMatch(match.level, whole or match.spans)
     if not match.spans:
         return None
-    if len(match.spans) > MOST_PLACES:
-        count = max(len(match.spans), text.count(old))
-        if replace_all:
-            raise TooManyPlaces(old=old, count=count, most=MOST_PLACES)
-        raise ManyMatches(old=old, count=count, lines=[])
-    first = match.spans[0]
-    if (len(match.spans) > 1 or overlaps(text, text[slice(*first)], first)) and not replace_all:
+    first, count = match.spans[0], len(match.spans)
+    if count > MOST_PLACES:
+        count = max(count, text.count(old))
+    if replace_all and count > MOST_PLACES:
+        raise TooManyPlaces(old=old, count=count, most=MOST_PLACES)
+    if not replace_all and (count > 1 or overlaps(text, text[slice(*first)], first)):
         places = [_count_line(text, start) for start, _ in match.spans[:10]]
-        raise ManyMatches(old=old, count=max(2, len(match.spans)), lines=places)
+        raise ManyMatches(old=old, count=max(2, count), lines=places)
     return match
 
 
@@ -337,27 +335,6 @@ def plan_edit(
     ``cancel`` is set. Several edits of one file share ``known``, an empty dictionary at first: see `FileLines`.
     ``omits``: lines that look like placeholders for code are meant as they are.
     """
-    try:
-        return _plan_edit(text, old, new, replace_all, matching, prose, cancel, known, omits)
-    except UnsureIndent as error:
-        rows = lines.to_feeds(text).split("\n")
-        error.facts["current"] = number_rows(
-            rows, error.line - 1, error.line + lines.to_feeds(old).strip("\n").count("\n")
-        )
-        raise
-
-
-def _plan_edit(
-    text: str,
-    old: str,
-    new: str,
-    replace_all: bool,
-    matching: str,
-    prose: bool,
-    cancel: threading.Event | None,
-    known: dict[str, str] | None,
-    omits: bool,
-) -> EditPlan:
     if old == new:
         raise NothingToChange(old=old)
     matching = FORGIVING if matching == LADDER else matching
@@ -367,32 +344,14 @@ def _plan_edit(
         refuse_garbled(text, old, new)
         if line := find_applied_around(text, old, new):
             raise AlreadyApplied(line=line)
-    match = find_literal(text, old, replace_all, matching == FORGIVING)
-    as_written = matching != FORGIVING or not old.strip()
-    plan = None
-    if match:
-        is_small = len(match.spans) == 1 and "\n" not in old + new  # nothing here can take long
-        with contextlib.nullcontext() if is_small else limit_work(cancel):
-            plan = (
-                plan_as_written(text, match, old, new)
-                if as_written
-                else plan_literal(text, match, old, new, replace_all, prose)
-            )
-    file = None
-    if plan is None and matching == TRIMMED:
-        plan = _plan_trimmed(text, old, new)
-    if plan is None and matching != EXACT:
-        file = FileLines(text, known=known) if matching == FORGIVING else FileLines(text, key=str.strip)
-        search = LooseSearch(file, replace_all, prose)
-        try:
-            with limit_work(cancel):
-                plan = search.run(old, new) if matching == FORGIVING else search.run_on_lines(old, new)
-        except (ManyLoose, UnsureIndent) as error:
-            error.facts.setdefault("old", old)
-            raise
-        if match and (plan is None or plan.places < len(match.spans)):
-            line = lines.count_ends(text, 0, match.spans[0][0]) + 1
-            raise UnsureIndent(old=old, line=line, indent=True, cut=True)
+    try:
+        plan, file = _match(text, old, new, replace_all, matching, prose, cancel, known)
+    except (ManyLoose, UnsureIndent) as error:
+        error.facts.setdefault("old", old)
+        if isinstance(error, UnsureIndent):
+            above, count = error.line - 1, lines.to_feeds(old).strip("\n").count("\n") + 1
+            error.facts["current"] = number_rows(lines.to_feeds(text).split("\n"), above, above + count)
+        raise
     if plan is None:
         if matching == FORGIVING and (applied := find_applied_instead(text, old, new)):
             raise AlreadyApplied(line=applied)
@@ -402,6 +361,37 @@ def _plan_edit(
     if not plan.splices:
         raise NothingToChange(old=old)
     return plan
+
+
+def _match(
+    text: str,
+    old: str,
+    new: str,
+    replace_all: bool,
+    matching: str,
+    prose: bool,
+    cancel: threading.Event | None,
+    known: dict[str, str] | None,
+) -> tuple[EditPlan | None, FileLines | None]:
+    """The plan, if the text matches, by the letter or loosely, and the lines of the file, if these were needed."""
+    match = find_literal(text, old, replace_all, matching == FORGIVING)
+    plan = None
+    if match and (matching != FORGIVING or not old.strip()):
+        return plan_as_written(text, match, old, new), None
+    if match:
+        with limit_work(cancel):
+            plan = plan_literal(text, match, old, new, replace_all, prose)
+    elif matching == TRIMMED:
+        plan = _plan_trimmed(text, old, new)
+    if plan or matching == EXACT:
+        return plan, None
+    file = FileLines(text, known=known) if matching == FORGIVING else FileLines(text, key=str.strip)
+    search = LooseSearch(file, replace_all, prose)
+    with limit_work(cancel):
+        plan = search.run(old, new) if matching == FORGIVING else search.run_on_lines(old, new)
+    if match and (plan is None or plan.places < len(match.spans)):
+        raise UnsureIndent(old=old, line=_count_line(text, match.spans[0][0]), indent=True, cut=True)
+    return plan, file
 
 
 def _plan_trimmed(text: str, old: str, new: str) -> EditPlan | None:

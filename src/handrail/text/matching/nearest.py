@@ -45,21 +45,22 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     """
     rows = lines.to_feeds(old).strip("\n").split("\n")
     squeezed = [squeeze(row) for row in rows]
-    starts = _find_by_vote(keys, squeezed) or _find_alike(keys, squeezed)
+    starts = [max(0, start) for start in _find_by_vote(keys, squeezed) or _find_alike(keys, squeezed)]
     if not starts:
         return {}
     at = starts[0]
-    odd = next((k for k, key in enumerate(squeezed) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
-    facts = NearestFacts(near=max(0, at) + 1, others=[max(0, start) + 1 for start in starts[1:]])
-    if 0 <= at + odd <= len(bodies):
-        there_now = bodies[at + odd] if at + odd < len(bodies) else "(the end of the file)"
-        theirs, ours = show_difference(rows[odd], there_now)
-        facts.update({"line": at + odd + 1, "theirs": theirs, "ours": ours})
-        sent, there = name_characters(rows[odd], there_now)
-        if sent and there:
-            facts.update({"sent": sent, "there": there})
-        facts["current"] = number_rows(bodies, max(0, at), at + len(rows))
-    return facts
+    odd = next((k for k, key in enumerate(squeezed) if at + k >= len(keys) or keys[at + k] != key), 0)
+    there_now = bodies[at + odd] if at + odd < len(bodies) else "(the end of the file)"
+    theirs, ours = show_difference(rows[odd], there_now)
+    return NearestFacts(
+        near=at + 1,
+        others=[start + 1 for start in starts[1:]],
+        line=at + odd + 1,
+        theirs=theirs,
+        ours=ours,
+        **name_characters(rows[odd], there_now),
+        current=number_rows(bodies, at, at + len(rows)),
+    )
 
 
 def number_rows(bodies: Sequence[str], start: int, end: int) -> str:
@@ -68,34 +69,24 @@ def number_rows(bodies: Sequence[str], start: int, end: int) -> str:
     return "\n".join(f"{number:>6}\t{body[:_MOST_CHARS]}" for number, body in enumerate(shown, start + 1))
 
 
-def name_characters(theirs: str, ours: str) -> tuple[str | None, str | None]:
+def name_characters(theirs: str, ours: str) -> NearestFacts:
     """The first characters that differ, by their code points, where the eye may not tell them apart."""
-    at = next((at for at, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), None)
-    if at is None or (theirs[at] + ours[at]).isascii():
-        return None, None
-    return f"U+{ord(theirs[at]):04X}", f"U+{ord(ours[at]):04X}"
+    sent, there = next(((a, b) for a, b in zip(theirs, ours, strict=False) if a != b), ("", ""))
+    if (sent + there).isascii():
+        return {}
+    return {"sent": f"U+{ord(sent):04X}", "there": f"U+{ord(there):04X}"}
 
 
 def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     """Where most lines of the text stand, the best first."""
-    own: dict[str, list[int]] = {}
-    for number, key in enumerate(squeezed):
-        if len(key) > 3:
-            own.setdefault(key, []).append(number)
-    places: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {key: [] for key in squeezed if len(key) > 3}
     for at, key in enumerate(keys):
-        if key in own:
-            places.setdefault(key, []).append(at)
-    votes = Counter[int]()
-    for key, positions in places.items():
-        if len(positions) * len(own[key]) <= _FREQUENT:
-            votes.update(at - number for at in positions for number in own[key])
-    if not votes:
-        return []
-    most = max(votes.values())
-    return sorted((start for start in votes if 2 * votes[start] >= most), key=lambda start: (-votes[start], start))[
-        :_PLACES
-    ]
+        if key in places:
+            places[key].append(at)
+    rare = {key: found for key, found in places.items() if len(found) <= _FREQUENT}
+    votes = Counter(at - number for number, key in enumerate(squeezed) for at in rare.get(key, ()))
+    best = [start for start in votes if 2 * votes[start] >= max(votes.values())]
+    return sorted(best, key=lambda start: (-votes[start], start))[:_PLACES]
 
 
 def _find_alike(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:

@@ -17,6 +17,8 @@ from handrail.errors import BadPatch
 from handrail.text.patches.operations import CUT_OFF, HUNK_NUMBERS, FileOp, HunkReader, check_path
 
 _GIT = "diff --git "
+_NONE = "/dev/null"
+"""The name of a file that is not there, before or afterwards."""
 _PREFIXES = {("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")}
 _OCTAL = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "a": b"\a", "b": b"\b", "f": b"\f", "v": b"\v"}
@@ -62,31 +64,24 @@ class _Section:
         self.hunks.close(line)
         if self.hunks.empty and not framed and self.needs_hunks:
             raise BadPatch(line=self.line, why=f"{CUT_OFF}there are no hunks for {self.new or self.old or 'a file'}")
-        old, new = self.old, self.new
-        if self.moved:
-            old, new = self.moved.get("from", ""), self.moved.get("to", "")
-            if not old or not new:
-                raise BadPatch(line=self.line, why="a rename needs both 'rename from' and 'rename to'")
-        if self.mark == "new file":
-            old = "/dev/null"
-        if self.mark == "deleted file":
-            new = "/dev/null"
-        if old == new == "/dev/null":
+        if len(self.moved) == 1:
+            raise BadPatch(line=self.line, why="a rename needs both 'rename from' and 'rename to'")
+        old = _NONE if self.mark == "new file" else self.moved.get("from", self.old)
+        new = _NONE if self.mark == "deleted file" else self.moved.get("to", self.new)
+        if old == new == _NONE:
             raise BadPatch(line=self.line, why="the name of the file is missing: both names are /dev/null")
         hunks, final = tuple(self.hunks.hunks), self.hunks.final_newline
-        if old == "/dev/null":
-            rows = [row for hunk in hunks for row in hunk.rows]
-            if any(sign != "+" for sign, _ in rows):
+        if old == _NONE:
+            if any(hunk.old for hunk in hunks):
                 raise BadPatch(line=self.line, why="a new file has '+' lines only")
-            content = tuple(text for _, text in rows)
+            content = tuple(text for hunk in hunks for text in hunk.new)
             return FileOp("add", check_path(new, self.line), content=content, final_newline=final, line=self.line)
-        if new == "/dev/null":
+        if new == _NONE:
             return FileOp("delete", check_path(old, self.line), hunks=hunks, line=self.line)
         source, target = check_path(old, self.line), check_path(new, self.line)
-        if not hunks and source == target:
-            why = f"there are no hunks for {source}, and a patch cannot change a mode"
-            raise BadPatch(line=self.line, why=why)
         move_to = target if target != source else None
+        if not hunks and not move_to:
+            raise BadPatch(line=self.line, why=f"there are no hunks for {source}, and a patch cannot change a mode")
         return FileOp("update", source, move_to, hunks=hunks, final_newline=final, line=self.line)
 
 
@@ -260,10 +255,9 @@ def _parse_git_name(git: str) -> str:
 
 def _strip_prefixes(old: str, new: str) -> tuple[str, str]:
     """Both names without git's prefixes."""
-    none = "/dev/null"
     for one, other in _PREFIXES:
-        if (old == none or old.startswith(one)) and (new == none or new.startswith(other)):
-            return old if old == none else old[2:], new if new == none else new[2:]
+        if (old == _NONE or old.startswith(one)) and (new == _NONE or new.startswith(other)):
+            return old if old == _NONE else old[2:], new if new == _NONE else new[2:]
         if old in (one + new, new.removeprefix(other)):  # one of the names lacks it
             return (new, new) if old == one + new else (old, old)
     return old, new
