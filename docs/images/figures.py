@@ -85,7 +85,7 @@ PATTERNS = ("*.py", "agents/*.py", "agents/**/*.py", "**/*.py")
 
 def draw_glob(say: Callable[[str, str], str]) -> Figure:
     """Which paths which pattern finds; found by Glob."""
-    figure = Figure(760, 250, say("* stays in its directory, ** crosses directories", "* 不跨目录,** 跨目录"))
+    figure = Figure(760, 250, say("* stays in its directory, ** crosses directories", "* 不跨目录，** 跨目录"))
     with tempfile.TemporaryDirectory() as folder:
         for name in PATHS:
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def draw_glob(say: Callable[[str, str], str]) -> Figure:
 def draw_paging(say: Callable[[str, str], str]) -> Figure:
     """A long file, a page of it, and what the page ends with."""
     figure = Figure(760, 250, say("A page of a long file", "长文件的一页"))
-    figure.text(105, 30, say("the file: 100,000 lines", "文件:100,000 行"), anchor="middle", fill=GREY)
+    figure.text(105, 30, say("the file: 100,000 lines", "文件：100,000 行"), anchor="middle", fill=GREY)
     figure.box(30, 42, 150, 60, "1 ... 61800")
     figure.box(30, 102, 150, 44, "61801 ... 61804", BLUE)
     figure.box(30, 146, 150, 80, "61805 ... 100000")
@@ -144,7 +144,7 @@ def draw_call(say: Callable[[str, str], str]) -> Figure:
     figure.text(
         20,
         32,
-        say("Until here nothing has changed: a refusal costs nothing.", "到同意为止什么都没改:拒绝没有任何代价。"),
+        say("Until here nothing has changed: a refusal costs nothing.", "到同意为止什么都没改：拒绝没有任何代价。"),
         fill=GREY,
     )
     figure.text(
@@ -152,7 +152,7 @@ def draw_call(say: Callable[[str, str], str]) -> Figure:
         255,
         say(
             "The order is the same for every tool, refusals are recorded too.",
-            "所有工具同一个顺序,被拒绝的调用也会记录。",
+            "所有工具同一个顺序，被拒绝的调用也会记录。",
         ),
         fill=GREY,
     )
@@ -196,7 +196,7 @@ def draw_search(say: Callable[[str, str], str]) -> Figure:
     figure.arrow(400, 190, 439, 190)
     figure.arrow(570, 185, 614, 156)
     figure.text(150, 22, say("up to some ten thousand files", "几万个文件以内"), fill=GREY)
-    figure.text(150, 244, say("large trees, once the index is built", "大型目录树,索引建好之后"), fill=GREY)
+    figure.text(150, 244, say("large trees, once the index is built", "大型目录树，索引建好之后"), fill=GREY)
     return figure
 
 

@@ -159,6 +159,12 @@ def test_the_chinese_page_has_the_same_programs_and_commands(page: Path) -> None
     assert [Path(link).name.replace(".zh.svg", ".svg") for link in own] == [Path(link).name for link in english]
 
 
+@pytest.mark.parametrize("path", [*CHINESE.rglob("*.md"), *FIGURES.glob("*.zh.svg")], ids=lambda path: path.name)
+def test_chinese_has_chinese_punctuation(path: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`|\]\([^)]*\)", "", path.read_text(encoding="utf-8"), flags=re.S)
+    assert re.findall(r"[\u4e00-\u9fff][,:;?!()].*|.*[,:;?!()][\u4e00-\u9fff].*", text) == []
+
+
 def test_the_chinese_readme_has_the_commands_and_figures_of_the_english_one() -> None:
     pages = (ROOT / "README.md", CHINESE / "README.md")
     english, chinese = ([(block.kind, block.text) for block in read_blocks([page])] for page in pages)
