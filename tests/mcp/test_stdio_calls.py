@@ -459,7 +459,7 @@ def test_in_the_new_era_the_changes_of_a_command_are_shown_and_kept_with_the_ans
         command = "echo one > made"
         actual = first_round(client, command=command)
         message = actual["inputRequests"]["approval"]["params"]["message"]
-        assert "+one" in message and f"`{command}` has ended; keep its changes?" in message
+        assert "+one" in message and f"`{command}` has run. Keep its changes?" in message
         assert not (tmp_path / "made").exists()
         done = second_round(client, actual["requestState"], YES, command=command)
         assert done["resultType"] == "complete" and done["isError"] is False, text_of(done)

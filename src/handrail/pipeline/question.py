@@ -47,7 +47,7 @@ def ask_about_changes(
     return Question(
         judged.call,
         (*commands, *changes.asked[:_MOST_ASKED]),
-        replace(verdict, why=f"{name} has ended; keep its changes? {verdict.why}"),
+        replace(verdict, why=f"{name} has run. Keep its changes? {verdict.why}"),
         tuple(map(file_diff, changes.proposed)),
         summary=_list_accesses(judged),
         workspace=workspace,

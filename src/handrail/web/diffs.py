@@ -188,12 +188,6 @@ def _colour(hunk: DiffHunk, path: str) -> None:
                 line.html += Markup('<span class="note"> no newline at the end of the file</span>')
 
 
-def colour_text(text: str, path: str) -> list[Markup]:
-    """The lines of a text with syntax colours."""
-    lines = text.split("\n")
-    return [_render_line(line, kinds, []) for line, kinds in zip(lines, _read_kinds(lines, path), strict=True)]
-
-
 def _read_kinds(lines: Sequence[str], path: str) -> list[list[tuple[int, str]]]:
     """For each line: where a part ends, and its kind."""
     lexer = _find_lexer(path)

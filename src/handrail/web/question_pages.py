@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,7 @@ def view_question(one: PageQuestion) -> dict[str, Any]:
         "effects": [access for access in question.accesses if access.action != "run"],
         "commands": [access for access in question.accesses if access.action == "run"],
         "files": files,
+        "choosable": sum(len(file.hunks) for file, _ in files if file.selectable) > 1,
         "summary": _summarize(question, [view.counts for _, view in files]),
         "rules": question.verdict.allow.split("\n") if question.verdict.allow else [],
     }
@@ -75,12 +77,12 @@ def _summarize(question: Question, counts: Sequence[tuple[int, int]]) -> str:
     """What a yes would do, in a few words: "delete 9 files, −2,310 lines"."""
     if not question.files:
         return "run a command" if question.command is not None else f"{question.call.tool}"
-    verbs = {"create" if one.created else "delete" if one.deleted else "change" for one in question.files}
-    count = len(question.files)
+    verbs = Counter("create" if one.created else "delete" if one.deleted else "change" for one in question.files)
+    parts = [f"{verb} {count} {'file' if count == 1 else 'files'}" for verb, count in verbs.most_common()]
     added, removed = (sum(side) for side in zip(*counts, strict=True))
     lines = [f"{sign}{number:,}" for sign, number in (("+", added), ("−", removed)) if number]
-    what = f"{verbs.pop() if len(verbs) == 1 else 'change'} {count} {'file' if count == 1 else 'files'}"
-    return ", ".join([what, *([f"{' '.join(lines)} {'line' if added + removed == 1 else 'lines'}"] if lines else [])])
+    parts += [f"{' '.join(lines)} {'line' if added + removed == 1 else 'lines'}"] if lines else []
+    return ", ".join(parts)
 
 
 def _read_answer(form: dict[str, list[str]], asked: PageQuestion | None) -> Answer | None:

@@ -40,7 +40,7 @@ def describe_call(call: TimelineCall) -> Sentence:
     if not row.accesses and row.status == "denied":  # it was refused before it was known what it touches
         run = _find_text(row.arguments, "command")
     if run and row.tool not in _OWN and (call.is_command or not call.files):
-        return Sentence(f"{did} run".strip() if did else "ran", run[:_MOST_TARGET])
+        return Sentence("ran" if not did or row.exit_code else f"{did} run", run[:_MOST_TARGET])
     if call.files and not did:
         return _describe_files(row.tool, call.files, row.workspace)
     if query := _find_text(row.arguments, "pattern", unless="replacement"):
