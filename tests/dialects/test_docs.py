@@ -16,6 +16,8 @@ from handrail.dialects.check import KEYS, check
 from handrail.dialects.templates import DialectTemplates
 
 ROOT = Path(__file__).parents[2]
+OF_DOCUMENTS = {"claw", "hello", "envelope"}
+"""Made for one document each; lists leave them out."""
 PAGE = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
 
 
@@ -88,8 +90,9 @@ def test_the_example_describes_its_tools_with_its_own_limits(example: Path) -> N
 def test_the_table_names_every_dialect_with_its_tools_in_order() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| ([\w, ]+) \| .+ \|$", PAGE, re.MULTILINE)
     assert {name: listed.split(", ") for name, listed in rows} == {
-        name: list(dialects.load(name).entries) for name in dialects.names()
+        name: list(dialects.load(name).entries) for name in dialects.names() if name not in OF_DOCUMENTS
     }
+    assert all(f"`{name}`" in PAGE for name in OF_DOCUMENTS)
 
 
 def test_every_limit_of_the_table_is_the_one_in_force() -> None:
@@ -97,14 +100,11 @@ def test_every_limit_of_the_table_is_the_one_in_force() -> None:
     rows = {cells[0]: cells[1:] for cells in _comparison()}
     order = rows[""]
     for name, cell in zip(order, rows["lines of a read"], strict=True):
-        if name != "`claw`":
-            assert cell == str(read[name.strip("`")].lines)
-    assert "8000 bytes" in rows["too much"][order.index("`claw`")] and read["claw"].bytes == 8000
+        assert cell == str(read[name.strip("`")].lines)
     assert (
         "80000 characters" in rows["too much"][order.index("`deepagents`")]
         and read["deepagents"].answer_chars == 80_000
     )
-    assert "120000 characters" in rows["too much"][order.index("`hello`")] and read["hello"].answer_chars == 120_000
     assert "of 5000" in rows["a long line"][order.index("`deepagents`")] and read["deepagents"].split_chars == 5000
 
 
