@@ -69,7 +69,7 @@ def _describe_today(reader: JournalReader, calls: list[CallRow]) -> list[str]:
     midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)) * 1e9
     turns = group_turns(reader, [call for call in calls if call.time >= midnight])
     if not turns:
-        return [f"Nothing happened here today. The newest call is of {_format_day(calls[-1].time)}."]
+        return [f"Nothing happened here today. The newest call was on {_format_day(calls[-1].time)}."]
     shown = turns[: _MOST_LINES // 2 if any(turn.text for turn in turns) else _MOST_LINES]
     lines = ["Today:"]
     if len(turns) > len(shown):
