@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.model import Access
@@ -23,16 +23,21 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
 
     if own and own.is_within:
         seen = make_sight(policy).readable
-        return Visibility(lambda real: own.shows(real) and (seen is None or seen(real)), hides=None)
-    hides = getattr(policy, "hides", None)
-    if hides is not None and not hides:
+        return Visibility(lambda real: own.shows(real) and (seen is None or seen(real)), find_hides=lambda: None)
+    suspects = getattr(policy, "suspect_names", None)
+
+    def find_hides() -> Sequence[str] | None:
+        hides: Sequence[str] | None = getattr(policy, "hides", None)
+        return hides
+
+    if suspects is None and find_hides() == ():  # with rules of ours they take a while to find
         return Visibility()
 
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    names = getattr(policy, "suspect_names", None), getattr(policy, "is_other_name", None)
-    return Visibility(getattr(policy, "readable", readable), *names, hides)
+    is_other_name = getattr(policy, "is_other_name", None)
+    return Visibility(getattr(policy, "readable", readable), suspects, is_other_name, find_hides)
 
 
 class SearchView:

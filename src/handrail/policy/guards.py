@@ -204,10 +204,11 @@ class BuiltInPaths:
 
     def list_tracked_names(self) -> list[str]:
         """The names of secrets that tracked files or directories have."""
-        if self._tracked is None:
+        suspicious = self.suspect_secrets("")
+        if self._tracked is None or suspicious is None:
             return []
         every = {name for root in self._roots for name in self._tracked.list_names(root)}
-        return [name for name in every if name and self.has_secret_name(f"/{name}")]
+        return [name for name in every if suspicious(name) and self.has_secret_name(f"/{name}")]
 
     def is_public(self, path: str) -> bool:
         """Whether a path with a secret's name is no secret, because it is tracked or has tracked files below it.

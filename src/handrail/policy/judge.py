@@ -36,6 +36,7 @@ from handrail.policy.paths import (
     escape_glob,
     goes_through_process,
     is_within,
+    join_globs,
     list_globs_to_hide,
     pass_every_name,
 )
@@ -291,8 +292,8 @@ class RulePolicy:
         for rule in load_built_in_rules():
             if "read" in rule.actions:
                 globs = list_globs_to_hide(rule.paths, root)
-                ignored += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
-        return tuple(dict.fromkeys(ignored))
+                ignored += [glob for glob in globs if not any(map(Glob(glob, hidden=True).match, opened))]
+        return join_globs(ignored)
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""

@@ -30,6 +30,8 @@ from handrail.text.names import NameMatcher
 _MAGIC = re.compile(r"[*?\[{\\]")
 _ESCAPED = re.compile(r"([\\*?\[\]{}])")
 _WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
+_JOINED = re.compile(r"[\w.*?~!\[\]-]+")
+_EXTENSION = re.compile(r"\*\.\w+")
 _MOST_KEPT = 50_000
 _MOST_HITS = 256
 _MOST_IN_DIRECTORY = 1000
@@ -300,6 +302,16 @@ def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> lis
         if not pattern.except_:
             globs += _make_globs_to_hide(pattern, root, spared)
     return globs
+
+
+def join_globs(globs: Iterable[str]) -> tuple[str, ...]:
+    """The same globs as few: ripgrep compiles an expression for each that is neither a name nor an extension."""
+    alone, joined = dict[str, None](), dict[str, None]()
+    for glob in globs:
+        (joined if _MAGIC.search(glob) and _JOINED.fullmatch(glob) and not _EXTENSION.fullmatch(glob) else alone)[
+            glob
+        ] = None
+    return (*alone, f"{{{','.join(joined)}}}") if len(joined) > 1 else (*alone, *joined)
 
 
 def _make_globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:

@@ -59,6 +59,11 @@ class Entries(NamedTuple):
     """Whether a repository begins here: git's ignore files from above do not hold in it."""
 
     @property
+    def structure(self) -> tuple[object, ...]:
+        """What a change of it changes elsewhere too: in the directories below."""
+        return self.dirs, self.rules, self.rule_stamps, self.guarded, self.repository
+
+    @property
     def size(self) -> int:
         """How many entries there are."""
         return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
@@ -77,8 +82,10 @@ class Position(NamedTuple):
     """A moment in the life of a watched tree: as long as it is the present one, no change was reported."""
 
     epoch: object
-    version: int
-    events: int
+    renewed: int
+    """How many directories were listed anew until then."""
+    touched: int
+    """How many files were reported until then."""
 
 
 class Listing:
@@ -98,10 +105,8 @@ class Listing:
         """Know nothing."""
         self.epoch = object()
         """Another one when changes may have been missed."""
-        self.version = 0
-        """Grows with every change of the entries of a directory that is known."""
-        self.events = 0
-        """Grows with every report, also of files whose contents or times have changed."""
+        self.renewed: list[str] = []
+        """The directories whose entries have changed since they were known, in the order in which that was noticed."""
         self.touched: list[bytes] = []
         """The files that were reported, in their order. Every reader remembers how many of them it knows."""
         self._current: dict[str, _Directory] = {}
@@ -131,7 +136,14 @@ class Listing:
     @property
     def position(self) -> Position | None:
         """The position of the last `refresh`; None: the tree is not watched."""
-        return Position(self.epoch, self.version, self.events) if self._watch else None
+        return Position(self.epoch, len(self.renewed), len(self.touched)) if self._watch else None
+
+    def changed_since(self, position: Position) -> set[str] | None:
+        """Directories that were listed anew since, or have files that were reported; None: there may be others."""
+        if position.epoch is not self.epoch or not self._watch:
+            return None
+        above = {path.rpartition(b"/")[0] for path in self.touched[position.touched :]}
+        return {*self.renewed[position.renewed :], *(os.fsdecode(path) or "." for path in above)}
 
     def refresh(self, *, watch: bool = False) -> None:
         """Take note of all that has changed until now. ``watch``: also watch a small tree from now on."""
@@ -153,10 +165,10 @@ class Listing:
             self._renew(list(self._known))
 
     def _apply(self, changes: Changes) -> None:
-        if changes.everything or len(self.touched) + len(changes.files) > _MOST_TOUCHED:
+        reported = len(self.touched) + len(self.renewed) + len(changes.files)
+        if changes.everything or reported > _MOST_TOUCHED:
             self._forget()
             return
-        self.events += bool(changes)
         for path in changes.files:
             above, _, name = path.rpartition(b"/")
             times = self._times.get(os.fsdecode(above) or ".")
@@ -177,7 +189,7 @@ class Listing:
         """List these directories again, if they are known and have changed."""
         for path in sorted(paths):
             if path not in self._known:  # it could not be read, or is new
-                self.version += 1
+                self.renewed.append(path)
                 continue
             with contextlib.suppress(OSError):
                 self.entries(path)
@@ -228,7 +240,8 @@ class Listing:
         if before and here.entries == before.entries:
             here = here._replace(entries=before.entries)
         else:
-            self.version += before is not None
+            if before:
+                self.renewed.append(path)
             for name in set(before.entries.dirs).difference(here.entries.dirs) if before else ():
                 self._drop(_join(path, name))
             self._names += here.entries.size - (before.entries.size if before else 0)
@@ -261,7 +274,7 @@ class Listing:
             known = self._current.pop(here, None) or self._known.pop(here, None)
             self._times.pop(here, None)
             if known:
-                self.version += 1
+                self.renewed.append(here)
                 self._names -= known.entries.size
                 waiting += [_join(here, name) for name in known.entries.dirs]
                 if self._watch:

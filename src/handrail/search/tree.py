@@ -25,7 +25,7 @@ _MOST_TESTS = 50_000
 _MOST_TOPS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Visibility:
     """The files that policy allows a search to see."""
 
@@ -36,9 +36,14 @@ class Visibility:
     `readable` must be asked about; None: all may be seen. Its answers hold as long as this object is in use."""
     is_other_name: Callable[[str], bool] | None = None
     """Whether the file at a real path is one that may not be read, by another name on the disk. None: none is."""
-    hides: Sequence[str] | None = ()
-    """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
+    find_hides: Callable[[], Sequence[str] | None] = tuple
+    """Finds `hides`."""
     _tests: dict[str, dict[str, NameTest | None]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def hides(self) -> Sequence[str] | None:
+        """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
+        return self.find_hides()
 
     def tests_below(self, top: str) -> dict[str, NameTest | None]:
         """A cache for the tests of the directories below a real path: for as long as the answers of `suspects` hold."""

@@ -10,8 +10,8 @@ import os
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from handrail.search.ignores import IgnoreFile, Ignores
@@ -134,14 +134,16 @@ class Walk:
         self.paths: list[str] = []
         """The directories that were visited, below the root."""
         self.is_lasting = shown is None or shown.key is not None
-        """Whether the same walk gives the same result as long as none of these directories changes."""
+        """Whether the same walk shows the same as long as none of these directories changes."""
+        self.has_links = False
+        """Whether links were shown, which may lead to what changes elsewhere."""
 
     def directories(
         self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None, *, fold: bool = False
     ) -> Iterator[VisitedDirectory]:
         """The directories, each before those in it, with what is to be seen.
 
-        With a ``glob`` only those with files or links that it matches, and nothing else of them.
+        With a ``glob`` only those below which it may match, with the files and links that it matches.
 
         ``fold``: the directories in the order of `folded`, and not in that of their characters.
         """
@@ -179,13 +181,45 @@ class Walk:
                         waiting.append((f"{prefix}{name}/", start + name, inside, below, level + 1))
             self.paths.append(path)
             if glob:
-                files, links = _select_matches(shown, glob, places)
-                if not files and not links:
-                    continue
-                shown = VisitedDirectory(prefix, path, listing, _NO_NAMES, files, links, _NO_NAMES)
-            if shown.links:  # they may lead to what changes elsewhere
-                self.is_lasting = False
+                shown = _narrow(shown, glob, places)
+            self.has_links = self.has_links or bool(shown.links)
             yield shown
+
+    def renew(
+        self, look: WalkOptions, paths: Iterable[str], glob: Glob | None, visited: int, receipt: Receipt
+    ) -> list[VisitedDirectory] | None:
+        """Some directories of an earlier walk of this kind as they are now; the counts are its own, brought up to date.
+
+        None: one has gone, or what has changed in it changes more than its own entries.
+        """
+        listing, counts = self._listing, replace(receipt)
+        hidden = look.hidden or (glob is not None and glob.says_hidden)
+        remembered, _ = self._recall(look, hidden)
+        start = "" if self._inner == "." else f"{self._inner}/"
+        renewed: list[VisitedDirectory] = []
+        for path in paths:
+            prefix = "" if path == self._inner else f"{path[len(start) :]}/"
+            before = remembered.get(prefix)
+            try:
+                entries = listing.entries(path)
+            except OSError:
+                return None
+            if before is None or before.entries.structure != entries.structure:
+                return None
+            here = before
+            if before.entries is not entries:
+                in_repository = prefix == "" or remembered[""].entries.repository
+                here = self._see(prefix, path, entries, before.above, look, hidden, in_repository)
+                if here.below is not before.below:
+                    return None
+                remembered[prefix] = here
+            visited += here.size - before.size
+            counts.ignored += here.ignored - before.ignored
+            counts.hidden += here.hidden - before.hidden
+            counts.withheld += here.withheld - before.withheld
+            renewed.append(_narrow(here.shown, glob, _find_places(glob, prefix)) if glob else here.shown)
+        self.visited, self.receipt = visited, counts
+        return renewed
 
     def _recall(self, look: WalkOptions, hidden: bool) -> tuple[dict[str, _SeenDirectory], Ignores]:
         """What earlier walks of this kind have shown, and the rules from above: the same objects for each of them."""
@@ -268,14 +302,23 @@ class Walk:
         return bool(self.receipt.stopped)
 
 
-def _select_matches(here: VisitedDirectory, glob: Glob, places: Places) -> tuple[NameList, NameList]:
+def _narrow(here: VisitedDirectory, glob: Glob, places: Places) -> VisitedDirectory:
     """The files and the links in a directory that a glob matches."""
     last = glob.last(places) if here.files or here.links else None
-    if last is None:
-        return _NO_NAMES, _NO_NAMES
-    match = last.match
-    links = [name for name in here.links if match(name)] if here.links else _NO_NAMES
-    return [name for name in here.files if match(name)], links
+    files = links = _NO_NAMES
+    if last:
+        match = last.match
+        files = [name for name in here.files if match(name)]
+        links = [name for name in here.links if match(name)]
+    return VisitedDirectory(here.prefix, here.path, here.listing, _NO_NAMES, files, links, _NO_NAMES)
+
+
+def _find_places(glob: Glob, prefix: str) -> Places:
+    """The positions in a glob below a directory."""
+    places = glob.begin
+    for name in prefix.split("/")[:-1]:
+        places = glob.enter(places, name)
+    return places
 
 
 def folded(name: str) -> tuple[str, str]:

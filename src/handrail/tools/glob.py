@@ -5,14 +5,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from heapq import nsmallest
-from typing import Annotated, TypedDict
+from itertools import islice
+from operator import attrgetter
+from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.results import RememberedResult
+from handrail.search.results import iterate_rows
 from handrail.search.tree import SearchTree
 from handrail.search.walk import VisitedDirectory, Walk, WalkOptions
 from handrail.text.globs import BadGlob, Glob, compile_glob, get_fixed_part
@@ -21,7 +22,8 @@ from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Un
 from handrail.tools.shared.coverage import describe_skipped
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
-_KEPT = 20_000
+_KEPT = 1_000
+_CHUNK = 10_000
 
 
 class Args(Arguments):
@@ -105,9 +107,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, skip=limits.skip)
     most = min(args.limit or limits.paths, limits.most_paths)
     needed = args.offset + most
-    key = "glob", pattern, args.ignore_case, look, needed
-    result: RememberedResult[tuple[Sequence[str], int]] = RememberedResult(tree, walk, key)
-    newest, total = result.recall() or result.keep(_find_newest(tree, walk, look, glob, needed))
+    newest, total = _find_newest(tree, walk, look, glob, needed)
     receipt = walk.receipt
     receipt.searched = total
     page = [tree.named(path, limits.absolute) for path in newest[args.offset :]]
@@ -142,17 +142,38 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
 
+class _Files(NamedTuple):
+    """The files of one directory that match."""
+
+    prefix: str
+    names: Sequence[str]
+    mtimes: Sequence[int]
+    newest: int
+
+
 def _find_newest(tree: SearchTree, walk: Walk, look: WalkOptions, glob: Glob, needed: int) -> tuple[Sequence[str], int]:
     """So many of the newest files, and how many there are."""
+
+    def see(here: VisitedDirectory) -> _Files:
+        names = _list_files(here, tree)
+        mtimes = here.mtimes(names)
+        return _Files(here.prefix, names, mtimes, max(mtimes, default=0))
+
     newest: list[tuple[int, str]] = []
-    total = 0
-    for here in walk.directories(look, glob):
-        files = _list_files(here, tree)
-        total += len(files)
-        newest += zip([-mtime for mtime in here.mtimes(files)], [here.prefix + name for name in files], strict=True)
-        if len(newest) > _KEPT + needed:  # only those that may be shown are kept
-            newest = nsmallest(needed, newest)
-    return [path for _, path in nsmallest(needed, newest)], total
+    total = oldest = 0
+    key = "glob", glob.pattern, glob.ignore_case, look
+    rows = iterate_rows(tree, walk, key, look, see, glob)
+    while chunk := sorted(islice(rows, _CHUNK), key=attrgetter("newest"), reverse=True):
+        total += sum(len(row.names) for row in chunk)
+        for prefix, names, mtimes, latest in chunk:
+            if latest < oldest:
+                break
+            newest += [(-mtime, prefix + name) for mtime, name in zip(mtimes, names, strict=True)]
+            if len(newest) > _KEPT + needed:  # only those that may be shown are kept
+                newest.sort()
+                del newest[needed:]
+                oldest = -newest[-1][0]
+    return [path for _, path in sorted(newest)[:needed]], total
 
 
 def _list_files(here: VisitedDirectory, tree: SearchTree) -> Sequence[str]:

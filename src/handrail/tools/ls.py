@@ -98,9 +98,11 @@ def list_directory(args: Args, ctx: Context[Limits], *, obey_ignore_files: bool 
     result: RememberedResult[_EntryPage] = RememberedResult(
         tree, walk, ("ls", look, args.depth, tuple(args.ignore), wanted)
     )
-    listing = result.recall() or result.keep(
-        _EntryPage(tree, walk.directories(look, depth=args.depth, fold=True), ignored, wanted)
-    )
+    listing = result.recall()
+    if listing is None:
+        listing = _EntryPage(tree, walk.directories(look, depth=args.depth, fold=True), ignored, wanted)
+        if not walk.has_links:
+            result.keep(listing, walk.paths)
     page, total = listing.page, listing.total
     following = args.offset + len(page)
     left = total - following

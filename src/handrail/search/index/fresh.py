@@ -21,11 +21,10 @@ from handrail.search.index.read import BadIndex, IndexFile
 from handrail.search.index.structure import Structure
 from handrail.search.listing import TRUSTED_FOR, Listing
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.ripgrep import Ripgrep, Scope
+from handrail.search.results import iterate_rows
+from handrail.search.ripgrep import Ripgrep
 from handrail.search.tree import SearchTree
 from handrail.search.walk import VisitedDirectory
-
-_MOST_VIEWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +54,11 @@ class View:
 class _NumberedDirectory(NamedTuple):
     """The files of one directory, as the index numbers them."""
 
-    seen: VisitedDirectory
+    files: int
     numbers: tuple[int, ...]
     unknown: tuple[bytes, ...]
     links: int
     """Links that lead to no directory."""
-
-
-@dataclass(slots=True)
-class _KnownList:
-    """The files that searches in one scope look at, as they were found last."""
-
-    version: int
-    """Of the listing of the tree."""
-    files: FileList | None
-    directories: dict[str, _NumberedDirectory]
 
 
 class FreshIndex:
@@ -92,13 +81,13 @@ class FreshIndex:
         self._noted = 0
         """How many of the files that the listing reports are in `_changed`."""
         self._compared = float("-inf")
-        self._lists: dict[tuple[str, Scope], _KnownList] = {}
+        self._unknown = 0
+        """Files that are not in the index, as far as a search has come to them."""
 
     @property
     def changes(self) -> int:
         """How many files have changed since they were indexed, as far as it is known."""
-        listed = (known.files for known in self._lists.values())
-        return len(self._changed) + max((len(one.unknown) for one in listed if one), default=0)
+        return len(self._changed) + self._unknown
 
     def view(self, base: Ripgrep, engine: Ripgrep, budget: Budget) -> View | None:
         """The state of the files for a search; None: the index cannot be used.
@@ -122,7 +111,8 @@ class FreshIndex:
                 if _read_stamp(listing.root, index.name(number)) != index.stamp(number):
                     self._changed.add(number)
                     self._version += 1
-            state = listing.epoch, listing.version, self._version
+            self._unknown = max(self._unknown, len(files.unknown))
+            state = listing.epoch, len(listing.renewed), self._version
             return View(index, files, frozenset(self._changed), lambda: self._is_current(index, listing, state))
 
     def _load(self, listing: Listing) -> IndexFile | None:
@@ -184,54 +174,40 @@ class FreshIndex:
         """The files in the scope of a search; None: the index cannot be used for it."""
         scope, description = engine.scope, index.description
         is_whole = engine.tree.path.inner == "." and scope == base.scope
-        if not listing.is_watched:
-            self._lists.clear()
-            if is_whole and description["complete"] and Structure(index.directories, index.rules).holds(listing.root):
-                return FileList(None, (), Receipt(**description["receipt"]))
-        key = engine.tree.path.inner, scope
-        known = self._lists.get(key)
-        if known and known.version == listing.version:
-            return known.files
-        version, directories = listing.version, known.directories if known else {}
-        files = self._walk(index, engine, budget, directories) if listing.is_watched else None
+        files = None
+        if listing.is_watched:
+            files = self._walk(index, engine, budget)
+        elif is_whole and description["complete"] and Structure(index.directories, index.rules).holds(listing.root):
+            return FileList(None, (), Receipt(**description["receipt"]))
         if not listing.is_watched or (files and engine.narrows):
             receipt = Receipt()
             files = _number_all(index, engine, engine.list_files(budget, receipt), receipt)
-        if files and files.receipt.unreadable:
-            files = None
-        if files and listing.is_watched:  # a walk that ran out of time goes on in the next search
-            if len(self._lists) >= _MOST_VIEWS:
-                self._lists.clear()
-            self._lists[key] = _KnownList(version, files, directories)
-        return files
+        return None if files and files.receipt.unreadable else files
 
-    def _walk(
-        self, index: IndexFile, engine: Ripgrep, budget: Budget, directories: dict[str, _NumberedDirectory]
-    ) -> FileList | None:
+    def _walk(self, index: IndexFile, engine: Ripgrep, budget: Budget) -> FileList | None:
         """Number the files of the tree; only those of directories that have changed are looked up."""
         tree = engine.tree
         walk = tree.walk(budget)
         numbers: set[int] = set()
         unknown: list[bytes] = []
-        count = 0
-        for here in walk.directories(engine.look):
-            known = directories.get(here.prefix)
-            if known is None or known.seen is not here or here.links:
-                known = directories[here.prefix] = _number(index, tree, here)
-            numbers.update(known.numbers)
-            unknown += known.unknown
-            count += len(here.files)
-            walk.receipt.links += known.links
-        if walk.receipt.stopped or not tree.listing.covers(walk.paths):
+        count = links = 0
+        key = "index", index.identity, engine.scope
+        for row in iterate_rows(tree, walk, key, engine.look, lambda here: _number(index, tree, here)):
+            numbers.update(row.numbers)
+            unknown += row.unknown
+            count += row.files
+            links += row.links
+        receipt = walk.receipt
+        if receipt.stopped or not tree.listing.covers(walk.paths):
             return None
-        walk.receipt.searched = count
-        return FileList(frozenset(numbers), tuple(unknown), walk.receipt)
+        receipt.searched, receipt.links = count, receipt.links + links
+        return FileList(frozenset(numbers), tuple(unknown), receipt)
 
     def _is_current(self, index: IndexFile, listing: Listing, state: tuple[object, int, int]) -> bool:
         with self._lock:
             if self._listing is listing and listing.is_watched and state[0] is listing.epoch:
                 self._take_changes(index, listing)
-            return (listing.epoch, listing.version, self._version) == state
+            return (listing.epoch, len(listing.renewed), self._version) == state
 
 
 def _read_stamp(root: int, name: bytes) -> Stamp:
@@ -244,7 +220,7 @@ def _read_stamp(root: int, name: bytes) -> Stamp:
 def _number(index: IndexFile, tree: SearchTree, here: VisitedDirectory) -> _NumberedDirectory:
     above = b"" if here.path == "." else os.fsencode(here.path) + b"/"
     names = [above + os.fsencode(name) for name in here.files]
-    return _NumberedDirectory(here, *_look_up(index, names), tree.count_links(here))
+    return _NumberedDirectory(len(names), *_look_up(index, names), tree.count_links(here))
 
 
 def _number_all(index: IndexFile, engine: Ripgrep, names: Iterable[bytes], receipt: Receipt) -> FileList:
