@@ -67,9 +67,8 @@ PARTS = {
     "http": Part("MCP over HTTP", mcp_http.lines),
     "fleet": Part("Remote sessions and fleets", fleet.lines),
     "shares": Part("Parts of an Edit", shares.lines),
+    "real": Part("A real tree", real.lines),
 }
-if "HANDRAIL_BENCH_TREE" in os.environ:  # the tree is not part of the repository
-    PARTS["real"] = Part("A real tree", real.lines)
 PAGE = Path(__file__).parent.parent / "docs" / "measured.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

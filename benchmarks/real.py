@@ -1,7 +1,7 @@
 """A real tree, as agents work in it: search, change, search.
 
-`HANDRAIL_BENCH_TREE` names a git clone of about 30,000 files. Processor time decides. The baselines are what a person
-would run instead: `rg`, and `bash` without a sandbox.
+`HANDRAIL_BENCH_TREE` names a git clone of about 30,000 files, such as kubernetes; each row names its version. Processor
+time decides. The baselines are what a person would run instead: `rg`, and `bash` without a sandbox.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ class _Work:
     def __init__(self, source: Path, folder: Path, program: str) -> None:
         self.root, self.state, self.program = folder / "real", folder / "state", program
         subprocess.run(["cp", "-a", "--reflink=auto", str(source), str(self.root)], check=True)
+        version = ["git", "describe", "--tags", "--always"]
+        described = subprocess.run(version, cwd=source, capture_output=True, text=True, check=True).stdout.strip()
+        self.name = f"{source.name} {described}"
         listed = subprocess.run(
             ["git", "ls-files", "-z", "*.go"], cwd=self.root, capture_output=True, check=True
         ).stdout
@@ -70,14 +73,17 @@ class _Work:
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     program, source = find_program(), os.environ.get("HANDRAIL_BENCH_TREE")
     if program is None or source is None or sys.platform != "linux":
+        why = "HANDRAIL_BENCH_TREE names no tree" if source is None else "this needs Linux and ripgrep"
+        yield Line(f"Work in a real tree: {why}", "not measured")
         return
     work = _Work(Path(source), folder, program)
+    yield Line("The tree", f"{work.name}, {work.files:,} files")
     yield from _first_lines(work, scale)
     work.build_index()
     yield from _search_lines(work, scale)
-    yield from _changing_lines(work, scale)
-    yield from _command_lines(work, scale)
     yield from _one_shot_lines(work, scale)
+    yield from _command_lines(work, scale)
+    yield from _changing_lines(work, scale)
     shutil.rmtree(work.root)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail.files import directory_index
-from handrail.files.directory_index import DirectoryIndex, Entry, read_entries
+from handrail.files.directory_index import DirectoryIndex, Entry, StoredDirectory, read_entries
 from tests.sizes import pick
 
 _MARKED = ("mark", "mark2")
@@ -120,3 +120,48 @@ def test_it_compares_the_tree_where_the_kernel_reports_no_more(
         (tmp_path / name / "mark").touch()
         assert index.update() == _walk(tmp_path)
     assert (index._watches is None) == (lost == "watches")
+
+
+def _let_time_pass(root: Path, outside: Path) -> None:
+    """Until a change of a directory shows in its times."""
+    newest = max(path.stat().st_ctime_ns for path in _directories(root))
+    probe = outside / "probe"
+    probe.touch()
+    while probe.stat().st_ctime_ns <= newest:
+        probe.chmod(0o644)
+    probe.unlink()
+
+
+def test_another_process_begins_with_what_was_found_and_follows_every_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_index, "_LATE", -(1 << 62))  # the times of this machine are exact enough
+    trusted = 0
+    for seed in range(pick(20, 600)):
+        chance = random.Random(seed)
+        root, outside = tmp_path / f"{seed}" / "root", tmp_path / f"{seed}" / "outside"
+        for folder in (root / "x" / "y", root / "z", outside):
+            folder.mkdir(parents=True)
+        stored: list[StoredDirectory[tuple[str, ...]]] = []
+        for _ in range(10):
+            _let_time_pass(root, outside)
+            for _ in range(chance.randrange(4)):
+                _change(root, outside, chance)
+            index = DirectoryIndex([str(root)], _read)
+            index.restore(stored)
+            assert index.update() == _walk(root), f"seed {seed}"
+            trusted += len(stored) and index.changes < len(index.directories)
+            stored = list(index.list_stored(lambda _: False))
+    assert trusted
+
+
+def test_a_directory_that_changed_of_late_is_read_again_by_another_process(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    first = DirectoryIndex([str(tmp_path)], _read)
+    assert first.update() == {}
+    known = list(first.list_stored(lambda _: False))
+    assert all(identity[2:] == (0, 0) for _, identity, _, _ in known)
+    second = DirectoryIndex([str(tmp_path)], _read)
+    second.restore(known)
+    second.update()
+    assert second.changes == len(known) == 2

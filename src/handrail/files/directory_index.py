@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from handrail.frozen import frozen
@@ -31,6 +31,9 @@ _WATCHED_FROM = 400
 _TICK = 100_000_000
 """Nanoseconds: the clock of a file system is coarse, and two changes within this time may leave the same stamp."""
 
+_LATE = 2_000_000_000
+"""The same for what another process begins with: its clock, or its file system, may be coarser."""
+
 _CREATED, _DELETED, _MOVED_FROM, _MOVED_TO = 0x100, 0x200, 0x40, 0x80
 _ONLY_DIRECTORIES, _NO_FOLLOW, _OVERFLOW, _IS_DIRECTORY = 0x01000000, 0x02000000, 0x4000, 0x40000000
 _MASK = _CREATED | _DELETED | _MOVED_FROM | _MOVED_TO | _ONLY_DIRECTORIES | _NO_FOLLOW
@@ -43,7 +46,8 @@ _MOST_READS = 256
 class DirectoryStamp:
     """By which a change of a directory is noticed."""
 
-    identity: tuple[int, int, int]
+    identity: tuple[int, int, int, int]
+    """Inode, device, modification time and change time."""
     settled: bool
     """Whether a later change is sure to change the identity."""
 
@@ -51,7 +55,7 @@ class DirectoryStamp:
     def read(cls, directory: str) -> DirectoryStamp:
         status = os.stat(directory)
         settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK
-        return cls((status.st_ino, status.st_mtime_ns, status.st_ctime_ns), settled)
+        return cls((status.st_ino, status.st_dev, status.st_mtime_ns, status.st_ctime_ns), settled)
 
     def still_holds(self, now: DirectoryStamp) -> bool:
         return self.settled and self.identity == now.identity
@@ -69,6 +73,10 @@ class _Node:
     watch: int = -1
 
 
+StoredDirectory = tuple[str, tuple[int, int, int, int], Sequence[str], T | None]
+"""A directory, its inode, device and times, the directories in it that are gone on with, and its result."""
+
+
 class DirectoryIndex(Generic[T]):
     """Index of the results of a function for each directory below some roots, up to date when it is asked for."""
 
@@ -84,6 +92,7 @@ class DirectoryIndex(Generic[T]):
         self._watches: _Watches | None = None
         self._can_watch = True
         self._lock = threading.Lock()
+        self._begun = time.time_ns()
         self.changes = 0
         """Grows whenever a directory was read or is gone."""
         self.complete = True
@@ -98,13 +107,12 @@ class DirectoryIndex(Generic[T]):
         """Return the results for the current tree, by directory, the nearest to a root first."""
         with self._lock:
             changed = self._watches.changed() if self._watches else None
-            if changed is None:
-                self._compare()
-            else:
+            if changed is not None:
                 self._renew(*changed)
+            elif not self._watch_large():
+                self._compare()
             self._add([root for root in self._roots if root not in self._nodes])
-            if self._watches is None and self._can_watch and len(self._nodes) >= _WATCHED_FROM:
-                self._watch_all()
+            self._watch_large()
             return dict(self.list_results())
 
     def list_results(self) -> list[tuple[str, T]]:
@@ -113,18 +121,43 @@ class DirectoryIndex(Generic[T]):
             self._sorted = self.changes, sorted(self._kept.items(), key=lambda one: one[0].count("/"))
         return self._sorted[1]
 
+    def restore(self, directories: Iterable[StoredDirectory[T]]) -> None:
+        """Begin with what another process found. Each directory is compared before its result counts."""
+        for path, identity, names, result in directories:
+            start = f"{path.rstrip('/')}/"
+            self._nodes[path] = _Node(DirectoryStamp(identity, settled=True), tuple([start + name for name in names]))
+            if result is not None:
+                self._kept[path] = result
+
+    def list_stored(self, depends: Callable[[str], bool]) -> Iterator[StoredDirectory[T]]:
+        """What another process can begin with. It reads those directories again for sure that changed of late.
+
+        ``depends``: whether the result for a directory depends on more than its entries; it is read again, too.
+        """
+        for path, node in self._nodes.items():
+            inode, device, _, changed = node.stamp.identity
+            is_old = self._begun - changed > _LATE and not depends(path)
+            identity = node.stamp.identity if is_old else (inode, device, 0, 0)
+            yield path, identity, tuple(map(os.path.basename, node.folders)), self._kept.get(path)
+
+    def forget(self) -> None:
+        """Know nothing, so that the next update reads everything."""
+        for root in self._roots:
+            self._drop(root)
+
     def _compare(self) -> None:
         """Read each directory again whose stamp is another one."""
         for directory, node in list(self._nodes.items()):
             if directory not in self._nodes:
                 continue
             try:
-                now = DirectoryStamp.read(directory)
+                now = os.stat(directory)
             except OSError:
                 self._drop(directory)
                 continue
-            if not node.stamp.still_holds(now):
-                if node.stamp.identity[0] != now.identity[0]:
+            identity = now.st_ino, now.st_dev, now.st_mtime_ns, now.st_ctime_ns
+            if not node.stamp.settled or node.stamp.identity != identity:
+                if node.stamp.identity[:2] != identity[:2]:
                     self._drop(directory)
                 self._add([directory])
 
@@ -191,8 +224,10 @@ class DirectoryIndex(Generic[T]):
             self._watches, self._can_watch = None, False
             return -1
 
-    def _watch_all(self) -> None:
-        """Be told of changes from now on, if the kernel can, and allows that many."""
+    def _watch_large(self) -> bool:
+        """Compare a large tree, and be told of its changes from now on: if the kernel can, and allows that many."""
+        if self._watches or not self._can_watch or len(self._nodes) < _WATCHED_FROM:
+            return False
         self._watches = _Watches.open(2 * len(self._nodes))
         self._can_watch = self._watches is not None
         for directory, node in list(self._nodes.items()):
@@ -205,6 +240,7 @@ class DirectoryIndex(Generic[T]):
                 continue
             self._nodes[directory] = _Node(node.stamp, node.folders, watch)
         self._compare()  # whatever changed before its watch was there
+        return True
 
 
 class _NoMoreWatches(Exception):

@@ -12,7 +12,7 @@ def make_private_home(state: str, workspace: str) -> str:
 
     What they leave there runs nowhere else.
     """
-    path = _locate(state, "homes", workspace)
+    path = locate(state, "homes", workspace)
     with contextlib.suppress(OSError):
         os.makedirs(path, 0o700, exist_ok=True)
         return path
@@ -26,7 +26,7 @@ def record_once(state: str, kind: str, workspace: str, contents: bytes) -> bytes
     """
     if not state:
         return contents
-    path = _locate(state, kind, workspace)
+    path = locate(state, kind, workspace)
     with contextlib.suppress(OSError):
         if not os.path.exists(path):
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -41,6 +41,7 @@ def record_once(state: str, kind: str, workspace: str, contents: bytes) -> bytes
     return b""
 
 
-def _locate(state: str, kind: str, workspace: str) -> str:
+def locate(state: str, kind: str, workspace: str) -> str:
+    """Where the state directory keeps something of this kind for a workspace."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:16]
     return os.path.join(os.path.realpath(state), kind, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from handrail.model import Access
@@ -36,8 +37,8 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    is_other_name = getattr(policy, "is_other_name", None)
-    return Visibility(getattr(policy, "readable", readable), suspects, is_other_name, find_hides)
+    is_other_name, asking = getattr(policy, "is_other_name", None), getattr(policy, "asking", nullcontext)
+    return Visibility(getattr(policy, "readable", readable), suspects, is_other_name, find_hides, asking)
 
 
 class SearchView:

@@ -13,17 +13,22 @@ is nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
+import hashlib
+import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from handrail.files.per_workspace import locate
 from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import find_user_file
@@ -44,6 +49,7 @@ from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.shell.git.named_paths import list_named_by_git
 from handrail.text.display import escape
+from handrail.version import __version__
 
 if TYPE_CHECKING:
     from handrail.files.directory_index import Entry
@@ -184,10 +190,14 @@ class BuiltInPaths:
         contents = self._contents
         return contents.has_secret(source) if isinstance(source, str) else contents.is_secret_text(source)
 
+    def list_trusted(self, tops: Iterable[str]) -> dict[str, str]:
+        """By repository, the commit whose files are no secrets. ``tops``: repositories that were known before."""
+        return self._tracked.list_trusted([*self._roots, *tops]) if self._tracked else {}
+
     @property
-    def trusted_commits(self) -> tuple[str, ...]:
-        """The commits whose files are no secrets."""
-        return self._tracked.trusted if self._tracked else ()
+    def state(self) -> str:
+        """The state directory, for what later sessions can begin with; empty: nothing is kept."""
+        return self._tracked.state if self._tracked else ""
 
     def list_untracked(self, directory: str, names: Sequence[str]) -> Sequence[str]:
         """Those of the files in a directory that git does not track."""
@@ -265,8 +275,12 @@ class SecretFiles:
         built_in: BuiltInPaths,
         suspect: Callable[[str, bool], NameTest | None],
         readable: Callable[[str], bool],
+        key: str,
     ) -> None:
-        """``suspect``: a test for the names in a directory that ``readable`` must be asked about."""
+        """``suspect``: a test for the names in a directory that ``readable`` must be asked about.
+
+        ``key``: stands for the rules that both apply.
+        """
         self._roots = roots
         self._built_in = built_in
         self._suspect = suspect
@@ -275,8 +289,16 @@ class SecretFiles:
 
         self._index = DirectoryIndex(roots, self._read)
         self._candidates: tuple[object, list[str]] = None, []
+        self._trusted: dict[str, str] = {}
+        self._untracked: dict[str, tuple[_SecretNames, Sequence[str]]] = {}
+        """By directory, what was found in it, and those of its files that no trusted commit has."""
         self._packages: set[str] = set()
         """Directories in trees of packages or build output. A directory is read after the one above it."""
+        self._linked: set[str] = set()
+        """Directories with links: what these lead to may change elsewhere."""
+        self._has_ignore_files = False
+        self._store = StoredSecrets(built_in.state, roots, key)
+        self._is_restored = False
 
     @property
     def directories(self) -> list[str]:
@@ -290,28 +312,70 @@ class SecretFiles:
 
     def find_names(self) -> dict[str, tuple[str, ...]]:
         """By directory, the names that may not be read unless git tracks them, the nearest to a root first."""
-        return {here: listing.refused for here, listing in self._index.update().items() if listing.refused}
+        if not self._index.directories:
+            self._restore()
+        found = self._index.update()
+        if self._is_restored and self._has_ignore_files:  # they may be about all that was restored
+            self._is_restored = False
+            self._index.forget()
+            found = self._index.update()
+        return {here: listing.refused for here, listing in found.items() if listing.refused}
 
     def find_contents(self) -> list[str]:
         """The files that hold secrets, as of the last `find_names`."""
-        key = self._index.changes, self._built_in.trusted_commits
+        trusted = self._built_in.list_trusted(self._trusted)
+        key = self._index.changes, trusted
         if self._candidates[0] != key:
-            for root in self._roots:
-                self._built_in.load_tracked(root)
-            self._candidates = key, list(self._list_candidates())
+            self._candidates = key, self._list_candidates(trusted)
         return [path for path in self._candidates[1] if self._built_in.holds_secret(path)]
 
-    def _list_candidates(self) -> Iterator[str]:
-        left = _MOST_READ
-        for here, listing in self._index.list_results():
-            for name in self._built_in.list_untracked(here, listing.files) if listing.files else ():
-                if left <= 0:
-                    return
-                left -= 1
-                yield os.path.join(here, name)
+    def _list_candidates(self, trusted: dict[str, str]) -> list[str]:
+        known = self._untracked if trusted == self._trusted else {}
+        found = dict(self._index.list_results())
+        same = {here: known[here] for here, listing in found.items() if here in known and known[here][0] is listing}
+        is_large = len(found) - len(same) > _MANY
+        for root in self._roots if is_large else ():
+            self._built_in.load_tracked(root)
+        ask = self._built_in.list_untracked
+        self._trusted, self._untracked = (
+            trusted,
+            {
+                here: same.get(here) or (listing, ask(here, listing.files) if listing.files else ())
+                for here, listing in found.items()
+            },
+        )
+        if is_large and not self._has_ignore_files:
+            self._save()
+        every = (os.path.join(here, name) for here, (_, names) in self._untracked.items() for name in names)
+        return list(islice(every, _MOST_READ))
+
+    def _restore(self) -> None:
+        """Begin with what an earlier session found under the same rules."""
+        stored = self._store.load()
+        if stored is None:
+            return
+        self._is_restored = True
+        self._trusted = stored["trusted"]
+        rows = stored["directories"]
+        results = {row[0]: _SecretNames(tuple(row[3]), tuple(row[4])) for row in rows if row[3] or row[4]}
+        self._untracked = {row[0]: (results[row[0]], row[5]) for row in rows if row[0] in results}
+        self._packages = set(stored["packages"])
+        self._index.restore((row[0], tuple(row[1]), row[2], results.get(row[0])) for row in rows)
+
+    def _save(self) -> None:
+        nothing = _SecretNames((), ()), ()
+        rows = [
+            (path, identity, names, *(result or nothing[0]), list(self._untracked.get(path, nothing)[1]))
+            for path, identity, names, result in self._index.list_stored(self._linked.__contains__)
+        ]
+        self._store.save({"trusted": self._trusted, "packages": sorted(self._packages), "directories": rows})
 
     def _read(self, directory: str, entries: list[Entry]) -> tuple[_SecretNames | None, list[str]]:
-        test = self._suspect(directory, any(name in POLICY_NAMES for name, _, _ in entries))
+        has_ignore_file = any(name in POLICY_NAMES for name, _, _ in entries)
+        self._has_ignore_files |= has_ignore_file
+        test = self._suspect(directory, has_ignore_file)
+        is_linked = any(is_link for _, _, is_link in entries)
+        (self._linked.add if is_linked else self._linked.discard)(directory)
         refused = [name for name, _, is_link in entries if self._is_refused(directory, name, is_link, test)]
         # Refused directories too: git may track some of the files in them.
         folders = [name for name, is_folder, _ in entries if is_folder and name not in _PASSED_OVER]
@@ -333,6 +397,41 @@ class SecretFiles:
         return is_link and not self._readable(os.path.realpath(path))
 
 
+class StoredSecrets:
+    """What one session has found of secrets, for the next one with the same rules: a file in the state directory."""
+
+    def __init__(self, state: str, roots: Sequence[str], key: str) -> None:
+        """``key``: stands for all that the results depend on, besides the tree."""
+        self._path = locate(state, "listings", "\0".join(roots)) if state else ""
+        self._key = hashlib.sha256(f"{__version__}\n{key}".encode("utf-8", "surrogatepass")).hexdigest()
+
+    def load(self) -> dict[str, Any] | None:
+        """None if there is nothing, or if it was found under other rules."""
+        try:
+            with open(self._path, encoding="ascii") as file:
+                stored = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return stored if isinstance(stored, dict) and stored.get("key") == self._key else None
+
+    def save(self, found: dict[str, Any]) -> None:
+        """Store what was found; a disk that is full keeps the old file."""
+        if not self._path:
+            return
+        aside = f"{self._path}.{os.getpid()}"
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            try:
+                with open(aside, "x", encoding="ascii", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
+                    file.write(json.dumps({"key": self._key, **found}, separators=(",", ":")))
+                os.replace(aside, self._path)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(aside)
+
+
+_MANY = 400
+"""After changes in so many directories git is asked about all of them at once, and the results are stored."""
 _MOST_READ = 10_000
 """Files whose contents are looked at. In a repository only untracked ones count."""
 _PASSED_OVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
@@ -446,6 +545,7 @@ _NAMES = (
     "approvers",
     "trust",
     "init",
+    "listings",
     "tracked",
     "conversations",
     "mcp-http-token",

@@ -258,7 +258,8 @@ class RulePolicy:
         """Files that may not be read unless git tracks them, which changes with every commit."""
         built_in = self._built_in
         readable = lambda path: not built_in.has_secret_name(path) and self._is_readable_name(path)  # noqa: E731
-        return SecretFiles(self._roots, built_in, self.suspect_names, readable)
+        key = repr((self.mode, self._home, self._deny.all, self._ask.all, self._allow.all, self._opening.all))
+        return SecretFiles(self._roots, built_in, self.suspect_names, readable, key)
 
     @cached_property
     def _removing(self) -> ShellPatterns:
@@ -294,6 +295,10 @@ class RulePolicy:
                 globs = list_globs_to_hide(rule.paths, root)
                 ignored += [glob for glob in globs if not any(map(Glob(glob, hidden=True).match, opened))]
         return join_globs(ignored)
+
+    def asking(self) -> contextlib.AbstractContextManager[None]:
+        """For many questions one after the other: git is started once for them."""
+        return self._built_in.reading_git()
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""

@@ -20,6 +20,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from handrail.frozen import frozen
@@ -128,6 +129,12 @@ def is_within(directory: str, path: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
+@lru_cache(4096)
+def _compile(text: str) -> Glob:
+    """Most patterns are the same in all sessions."""
+    return Glob(text, hidden=True)
+
+
 class _Entry(NamedTuple):
     number: int
     """Which of the patterns' owners this belongs to."""
@@ -189,7 +196,7 @@ class PathSet:
         for number, patterns in enumerate(lists):
             for order, pattern in enumerate(patterns):
                 for text in pattern.globs(roots, home, deep):
-                    glob = Glob(text.lower() if fold else text, hidden=True)
+                    glob = _compile(text.lower() if fold else text)
                     entry = _Entry(number, order, pattern.except_, glob)
                     same_everywhere = text.startswith("/**/") and text.count("/") == 2
                     (always if same_everywhere and glob.last_expression(glob.begin) else entries).append(entry)

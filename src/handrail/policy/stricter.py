@@ -6,6 +6,7 @@ A remote session has those of the machine with the files and those of the client
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from handrail.frozen import frozen
@@ -46,6 +47,9 @@ class StricterPolicy:
     def verdict(self, access: Access) -> Verdict:
         """Judge one access."""
         return _choose(*(one.verdict(access) for one in self._both))
+
+    def asking(self) -> AbstractContextManager[None]:
+        return self._first.asking()
 
     def readable(self, path: str) -> bool:
         return all(one.readable(path) for one in self._both)

@@ -40,6 +40,8 @@ _CHUNK = 64
 _MOST_OPEN = 256
 _MOST_CANDIDATES = 1024
 """With more files to look at, an index does not help."""
+_MANY_CANDIDATES = 200
+"""With more of them, ripgrep is started once to find those that match."""
 _LEAST_SECONDS = 2.0
 """The time for the second search of a page if the first one has used up the budget."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -63,12 +65,13 @@ _LABELS = {
 
 def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     """The page of what is found; raises `BadPattern`, `BadGlobPattern`, `UnknownType`."""
-    page = _search(query, tree, budget)
-    readable = tree.sight.readable
-    if readable is None or tree.is_file:
-        return page
-    # Secrets in files are looked for only in the files that would be shown.
-    files = [one for one in page.files if readable(tree.real(one.path))]
+    with tree.sight.asking():
+        page = _search(query, tree, budget)
+        readable = tree.sight.readable
+        if readable is None or tree.is_file:
+            return page
+        # Secrets in files are looked for only in the files that would be shown.
+        files = [one for one in page.files if readable(tree.real(one.path))]
     page.receipt.withheld += len(page.files) - len(files)
     return ResultPage(files, page.more, page.receipt)
 
@@ -126,14 +129,17 @@ def _search_indexed(
     seen = Receipt()
     at_once = len(candidates) <= _MOST_OPEN
     look = partial(_search_candidates, query.mode, tree, engine, budget, ContentTest(query, alternatives))
+    narrow = partial(_choose_candidates, engine, budget)
     try:
         matches = look([*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
         if newest_names and not at_once:
-            certain = _search_chunks(look, (one for one in candidates.newest() if engine.shows(one.path)))
+            first = len(candidates) if len(candidates) <= _MOST_CANDIDATES else _MOST_CANDIDATES // 2
+            certain = _search_chunks(look, narrow, candidates.newest(), first)
+            certain = (one for one in certain if engine.shows(one.path))
             old = _sort_newest(tree, matches, max(1, len(matches)), engine.shows)
             files = list(islice(_merge_newest(tree, certain, old), query.need))
         else:
-            certain = _search_chunks(look, iter(() if at_once else candidates.certain()))
+            certain = _search_chunks(look, narrow, iter(() if at_once else candidates.certain()))
             files, all_of_it = _collect(one for one in chain(matches, certain) if engine.shows(one.path))
             if not all_of_it:
                 return None
@@ -158,16 +164,36 @@ def _search_indexed(
 
 
 def _search_chunks(
-    look: Callable[[Sequence[Candidate], Receipt], list[FileMatches]], candidates: Iterator[Candidate]
+    look: Callable[[Sequence[Candidate], Receipt], list[FileMatches]],
+    narrow: Callable[[Sequence[Candidate]], Sequence[Candidate]],
+    candidates: Iterator[Candidate],
+    size: int = _MOST_CANDIDATES,
 ) -> Iterator[FileMatches]:
-    """Search candidates that are not in doubt, in their order. Raises `_InDoubt` if it takes too many of them."""
-    size, left = _CHUNK * 2, _MOST_CANDIDATES
+    """Search candidates that are not in doubt, in their order. Raises `_InDoubt` if it takes too many of them.
+
+    ``size``: how many are searched first, before the caller may have enough.
+    """
+    left = _MOST_CANDIDATES
     while chunk := list(islice(candidates, size)):
         if left <= 0:
             raise _InDoubt
-        matches = {one.path: one for one in look(chunk, Receipt())}
-        yield from (matches[one.path] for one in chunk if one.path in matches)
-        size, left = _MOST_OPEN, left - len(chunk)
+        left -= len(chunk)
+        size = _MOST_CANDIDATES
+        chosen = iter(narrow(chunk))
+        while some := list(islice(chosen, _MOST_OPEN)):
+            matches = {one.path: one for one in look(some, Receipt())}
+            yield from (matches[one.path] for one in some if one.path in matches)
+
+
+def _choose_candidates(engine: Ripgrep, budget: Budget, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Those that ripgrep finds by their names, of many; they are opened below the root before one is shown."""
+    if len(candidates) < _MANY_CANDIDATES:
+        return candidates
+    receipt = Receipt()
+    found = {one.path for one in engine.named([one.path for one in candidates], budget, receipt)}
+    if receipt.stopped or receipt.unreadable:
+        raise _InDoubt
+    return [one for one in candidates if one.path in found]
 
 
 def _search_candidates(

@@ -323,6 +323,18 @@ class Ripgrep:
                     matches.path = paths[matches.path]
                     yield matches
 
+    def named(self, paths: Sequence[str], budget: Budget, receipt: Receipt) -> Iterator[FileMatches]:
+        """Those of these files below the directory that match, by their names: as far as these can be trusted."""
+        directory = self.tree.workspace.open_directory(self.tree.path)
+        try:
+            here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self.tree.path.real
+            command = [*self._common("files_with_matches"), "--", *(f"./{path}" for path in paths)]
+            for matches in self._run(command, "files_with_matches", budget, receipt, here, debug=False):
+                matches.path = matches.path.removeprefix("./")
+                yield matches
+        finally:
+            os.close(directory)
+
     def _run(
         self,
         command: list[str],

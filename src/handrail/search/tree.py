@@ -6,6 +6,7 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -38,6 +39,8 @@ class Visibility:
     """Whether the file at a real path is one that may not be read, by another name on the disk. None: none is."""
     find_hides: Callable[[], Sequence[str] | None] = tuple
     """Finds `hides`."""
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered for many questions one after the other."""
     _tests: dict[str, dict[str, NameTest | None]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -106,7 +109,7 @@ class SearchTree:
         """A walk through the directory; raises `NotDirectory`."""
         if self.is_file:
             raise NotDirectory(path=self.path.named)
-        shown = VisibleNames(self._select, self.sight.suspects) if self.sight.readable else None
+        shown = VisibleNames(self._select, self.sight.suspects, self.sight.asking) if self.sight.readable else None
         return Walk(self.listing, self.path.inner, self.above(), shown, budget)
 
     @property

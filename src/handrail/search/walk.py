@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ class VisibleNames(NamedTuple):
     """Of the names in a directory below the root. The flag: whether one of `POLICY_NAMES` stands in it."""
     key: Hashable = None
     """Equal keys give equal answers for the session, so that a walk can be remembered; None: not known."""
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered for many questions one after the other."""
 
 
 class VisitedDirectory(NamedTuple):
@@ -147,6 +150,10 @@ class Walk:
 
         ``fold``: the directories in the order of `folded`, and not in that of their characters.
         """
+        with self._shown.asking() if self._shown else nullcontext():
+            yield from self._visit(look, glob, depth, fold)
+
+    def _visit(self, look: WalkOptions, glob: Glob | None, depth: int | None, fold: bool) -> Iterator[VisitedDirectory]:
         listing, receipt = self._listing, self.receipt
         listing.refresh()
         hidden = look.hidden or (glob is not None and glob.says_hidden)

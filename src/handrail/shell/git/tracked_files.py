@@ -145,6 +145,7 @@ class TrackedFiles:
 
     def __init__(self, state: str = "") -> None:
         """``state``: the state directory; empty: nothing is remembered for later sessions."""
+        self.state = state
         self._records = _Records(state)
         self._places: dict[str, _Place] = {}
         self._trees = CommitTrees()
@@ -189,11 +190,11 @@ class TrackedFiles:
             place = self._find_place(f"{directory}/.")
             self._trees.load(place.top, self._find_tree(place, directory))
 
-    @property
-    def trusted(self) -> tuple[str, ...]:
-        """The commits whose files are no secrets."""
+    def list_trusted(self, directories: Iterable[str]) -> dict[str, str]:
+        """The repositories around these directories, and of each the commit whose files are no secrets."""
         with self._lock:
-            return tuple(place.record.trusted for place in self._places.values())
+            places = [self._find_place(f"{directory}/.") for directory in (*directories, *self._places)]
+            return {place.top: place.record.trusted for place in places}
 
     def is_published(self, directory: str) -> bool:
         """Whether a trusted commit has files in a directory, so that its name alone makes nothing in it a secret."""
