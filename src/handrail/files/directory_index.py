@@ -123,6 +123,7 @@ class DirectoryIndex(Generic[T]):
 
     def restore(self, directories: Iterable[StoredDirectory[T]]) -> None:
         """Begin with what another process found. Each directory is compared before its result counts."""
+        self.changes += 1
         for path, identity, names, result in directories:
             start = f"{path.rstrip('/')}/"
             self._nodes[path] = _Node(DirectoryStamp(identity, settled=True), tuple([start + name for name in names]))

@@ -288,6 +288,7 @@ class SecretFiles:
         from handrail.files.directory_index import DirectoryIndex  # slow to import, and only needed for commands
 
         self._index = DirectoryIndex(roots, self._read)
+        self._names: tuple[int, dict[str, tuple[str, ...]]] = -1, {}
         self._candidates: tuple[object, list[str]] = None, []
         self._trusted: dict[str, str] = {}
         self._untracked: dict[str, tuple[_SecretNames, Sequence[str]]] = {}
@@ -319,7 +320,10 @@ class SecretFiles:
             self._is_restored = False
             self._index.forget()
             found = self._index.update()
-        return {here: listing.refused for here, listing in found.items() if listing.refused}
+        if self._names[0] != self._index.changes:
+            refused = {here: listing.refused for here, listing in found.items() if listing.refused}
+            self._names = self._index.changes, refused
+        return self._names[1]
 
     def find_contents(self) -> list[str]:
         """The files that hold secrets, as of the last `find_names`."""
@@ -422,7 +426,7 @@ class StoredSecrets:
         with contextlib.suppress(OSError):
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             try:
-                with open(aside, "x", encoding="ascii", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
+                with open(aside, "w", encoding="ascii", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
                     file.write(json.dumps({"key": self._key, **found}, separators=(",", ":")))
                 os.replace(aside, self._path)
             finally:

@@ -128,8 +128,9 @@ def _search_indexed(
         return None
     seen = Receipt()
     at_once = len(candidates) <= _MOST_OPEN
-    look = partial(_search_candidates, query.mode, tree, engine, budget, ContentTest(query, alternatives))
-    narrow = partial(_choose_candidates, engine, budget)
+    test = ContentTest(query, alternatives)
+    look = partial(_search_candidates, query.mode, tree, engine, budget, test)
+    narrow = None if test.decides else partial(_choose_candidates, engine, budget)
     try:
         matches = look([*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
         if newest_names and not at_once:
@@ -165,7 +166,7 @@ def _search_indexed(
 
 def _search_chunks(
     look: Callable[[Sequence[Candidate], Receipt], list[FileMatches]],
-    narrow: Callable[[Sequence[Candidate]], Sequence[Candidate]],
+    narrow: Callable[[Sequence[Candidate]], Sequence[Candidate]] | None,
     candidates: Iterator[Candidate],
     size: int = _MOST_CANDIDATES,
 ) -> Iterator[FileMatches]:
@@ -179,8 +180,8 @@ def _search_chunks(
             raise _InDoubt
         left -= len(chunk)
         size = _MOST_CANDIDATES
-        chosen = iter(narrow(chunk))
-        while some := list(islice(chosen, _MOST_OPEN)):
+        chosen = iter(narrow(chunk) if narrow else chunk)
+        while some := list(islice(chosen, _CHUNK * 2)):
             matches = {one.path: one for one in look(some, Receipt())}
             yield from (matches[one.path] for one in some if one.path in matches)
 

@@ -9,6 +9,9 @@ from typing import NamedTuple
 from handrail.search.index.fresh import View
 from handrail.search.index.layout import Stamp
 
+_FEW = 64
+"""So many files are looked at sooner than the index."""
+
 
 class Candidate(NamedTuple):
     """A file that may match."""
@@ -24,7 +27,8 @@ class Candidates:
 
     def __init__(self, view: View, alternatives: Sequence[Sequence[bytes]], multiline: bool, inner: str) -> None:
         index, scope = view.index, view.list.numbers
-        matching = index.find_candidates(alternatives, multiline)
+        is_small = scope is not None and len(scope) <= _FEW
+        matching = set(scope or ()) if is_small else index.find_candidates(alternatives, multiline)
         # A search across lines does not stop at the first NUL byte, up to which a file is indexed.
         doubtful = index.always | view.changed | (index.binary if multiline else index.binary & matching)
         binary = index.binary

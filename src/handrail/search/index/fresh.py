@@ -22,9 +22,11 @@ from handrail.search.index.structure import Structure
 from handrail.search.listing import TRUSTED_FOR, Listing
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.results import iterate_rows
-from handrail.search.ripgrep import Ripgrep
+from handrail.search.ripgrep import Ripgrep, Scope
 from handrail.search.tree import SearchTree
 from handrail.search.walk import VisitedDirectory
+
+_MOST_VIEWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,13 @@ class FreshIndex:
         self._noted = 0
         """How many of the files that the listing reports are in `_changed`."""
         self._compared = float("-inf")
-        self._unknown = 0
-        """Files that are not in the index, as far as a search has come to them."""
+        self._lists: dict[tuple[str, Scope], tuple[object, FileList]] = {}
+        """The files that searches in one scope look at, and when they were listed."""
 
     @property
     def changes(self) -> int:
         """How many files have changed since they were indexed, as far as it is known."""
-        return len(self._changed) + self._unknown
+        return len(self._changed) + max((len(files.unknown) for _, files in self._lists.values()), default=0)
 
     def view(self, base: Ripgrep, engine: Ripgrep, budget: Budget) -> View | None:
         """The state of the files for a search; None: the index cannot be used.
@@ -111,7 +113,6 @@ class FreshIndex:
                 if _read_stamp(listing.root, index.name(number)) != index.stamp(number):
                     self._changed.add(number)
                     self._version += 1
-            self._unknown = max(self._unknown, len(files.unknown))
             state = listing.epoch, len(listing.renewed), self._version
             return View(index, files, frozenset(self._changed), lambda: self._is_current(index, listing, state))
 
@@ -174,7 +175,10 @@ class FreshIndex:
         """The files in the scope of a search; None: the index cannot be used for it."""
         scope, description = engine.scope, index.description
         is_whole = engine.tree.path.inner == "." and scope == base.scope
+        key, moment = (engine.tree.path.inner, scope), (listing.epoch, len(listing.renewed))
         files = None
+        if key in self._lists and self._lists[key][0] == moment:
+            return self._lists[key][1]
         if listing.is_watched:
             files = self._walk(index, engine, budget)
         elif is_whole and description["complete"] and Structure(index.directories, index.rules).holds(listing.root):
@@ -182,7 +186,13 @@ class FreshIndex:
         if not listing.is_watched or (files and engine.narrows):
             receipt = Receipt()
             files = _number_all(index, engine, engine.list_files(budget, receipt), receipt)
-        return None if files and files.receipt.unreadable else files
+        if files is None or files.receipt.unreadable:
+            return None
+        if listing.is_watched:
+            if len(self._lists) >= _MOST_VIEWS:
+                self._lists.clear()
+            self._lists[key] = moment, files
+        return files
 
     def _walk(self, index: IndexFile, engine: Ripgrep, budget: Budget) -> FileList | None:
         """Number the files of the tree; only those of directories that have changed are looked up."""
