@@ -54,6 +54,7 @@ class World:
         self.is_interrupted = False
         """Whether a change is made during a search."""
         self.has_large_changes = False
+        self._killed: list[Session] = []
         self.open()
 
     def open(self) -> None:
@@ -66,6 +67,16 @@ class World:
             for index in (True, False)
         )
 
+    def renew(self) -> None:
+        """Begin new sessions. The old ones ended well, or were killed and know nothing of it; some have no inotify."""
+        if self.chance.random() < 0.5:
+            self.close()
+        else:
+            self._killed += [self.on, self.off]
+        self.open()
+        if self.chance.random() < 0.3:
+            self.listing._can_watch = False
+
     def close(self) -> None:
         self.on.close()
         self.off.close()
@@ -74,6 +85,8 @@ class World:
         self.wait()
         self.drop_draft()
         self.close()
+        for session in self._killed:
+            session.close()
 
     @property
     def listing(self) -> Listing:
@@ -244,6 +257,35 @@ def change_with_old_times(world: World) -> None:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+def copy_with_old_times(world: World) -> None:
+    """As `rsync -a` does it: another file is moved into place, with the same size and modification time."""
+    if path := world.pick():
+        status, text = path.stat(), path.read_bytes()
+        aside = path.with_name(".aside")
+        aside.write_bytes(text.replace(b"needle", b"violet").replace(b"zebra", b"kelvi"))
+        os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
+        aside.replace(path)
+
+
+def unpack_with_old_times(world: World) -> None:
+    """As `tar -x` does it: the file is removed and written anew, with a time from before the index."""
+    if path := world.pick():
+        path.unlink()
+        path.write_bytes(world.text())
+        os.utime(path, ns=(10**18, 10**18))
+
+
+def reach_watch_limit(world: World) -> None:
+    """The kernel allows no more watches, from the next directory on."""
+    if reports := world.listing._watch:
+
+        def refuse(*_: object) -> None:
+            raise watch.CannotWatch
+
+        reports.add = refuse  # type: ignore[method-assign]
+        (world.root / f"new{world.chance.randrange(5)}").mkdir(exist_ok=True)
+
+
 def replace_file(world: World) -> None:
     if path := world.pick():
         aside = path.with_name(".aside")
@@ -344,6 +386,7 @@ def build_again(world: World) -> None:
 CHANGES: list[Callable[[World], None]] = [
     *(write_file, write_file, change_in_place, change_with_old_times, replace_file, remove, move, make_link),
     *(write_through_link, change_rules, make_repository, check_out, lose_events, write_by_ourselves, build_again),
+    *(copy_with_old_times, unpack_with_old_times, reach_watch_limit),
 ]
 LARGE_CHANGES: list[Callable[[World], None]] = [fill_queue, check_out_branch, mount_draft]
 """They take as long as many rounds without them."""
