@@ -122,8 +122,8 @@ def _search_indexed(
     if alternatives is None or view is None:
         return None
     candidates = Candidates(view, alternatives, query.multiline, "" if tree.path.inner == "." else tree.path.inner)
-    newest_names = query.order == "newest" and query.mode != "content"
-    most = len(candidates.doubtful) if newest_names else len(candidates)
+    newest = query.order == "newest"
+    most = len(candidates.doubtful) if newest else len(candidates)
     if most > _MOST_CANDIDATES:
         return None
     seen = Receipt()
@@ -133,18 +133,19 @@ def _search_indexed(
     narrow = None if test.decides else partial(_choose_candidates, engine, budget)
     try:
         matches = look([*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
-        if newest_names and not at_once:
+        if newest and not at_once:
             first = len(candidates) if len(candidates) <= _MOST_CANDIDATES else _MOST_CANDIDATES // 2
+            first = _CHUNK * 2 if query.mode == "content" else first
             certain = _search_chunks(look, narrow, candidates.newest(), first)
             certain = (one for one in certain if engine.shows(one.path))
             old = _sort_newest(tree, matches, max(1, len(matches)), engine.shows)
-            files = list(islice(_merge_newest(tree, certain, old), query.need))
+            files = list(_take_needed(query, _merge_newest(tree, certain, old)))
         else:
             certain = _search_chunks(look, narrow, iter(() if at_once else candidates.certain()))
             files, all_of_it = _collect(one for one in chain(matches, certain) if engine.shows(one.path))
             if not all_of_it:
                 return None
-            files = _sort_newest(tree, files, max(1, len(files))) if query.order == "newest" else _sort_paths(files)
+            files = _sort_newest(tree, files, max(1, len(files))) if newest else _sort_paths(files)
     except (_InDoubt, OSError):
         return None
     receipt = replace(view.list.receipt)
@@ -162,6 +163,16 @@ def _search_indexed(
     if any(one.path in in_doubt for one in page.files):
         page = _confirm_page(query, tree, budget, engine, page)
     return page if view.is_current() else None
+
+
+def _take_needed(query: Query, run: Iterator[FileMatches]) -> Iterator[FileMatches]:
+    """As much as it takes to fill the page."""
+    left = query.need
+    for one in run:
+        yield one
+        left -= one.count
+        if left <= 0:
+            return
 
 
 def _search_chunks(
@@ -427,15 +438,10 @@ def _keep_newest(
 
 def _page_from_stream(query: Query, run: Iterator[FileMatches], receipt: Receipt) -> ResultPage:
     """The page from results that come in order: no more is fetched than it takes."""
-    files: list[FileMatches] = []
-    count = 0
-    for one in run:
-        files.append(one)
-        count += one.count
-        if count >= query.need:
-            run.close()  # type: ignore[attr-defined]
-            receipt.stopped = receipt.stopped or "count_limit"
-            break
+    files = list(_take_needed(query, run))
+    if sum(one.count for one in files) >= query.need:
+        run.close()  # type: ignore[attr-defined]
+        receipt.stopped = receipt.stopped or "count_limit"
     return _cut_page(query, files, receipt)
 
 
