@@ -336,9 +336,15 @@ class TrackedFiles:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Start git once for all that is asked meanwhile."""
-        with self._lock, self._trees.reading():
+        """Start git once for all that is asked meanwhile, by this thread or another."""
+        reading = self._trees.reading()
+        with self._lock:
+            reading.__enter__()
+        try:
             yield
+        finally:
+            with self._lock:
+                reading.__exit__(None, None, None)
 
 
 class DraftRepository:
