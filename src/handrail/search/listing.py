@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 import time
 from collections import OrderedDict
@@ -298,6 +299,12 @@ class Listing:
             stamps = zip(NAMES, known.entries.rule_stamps, strict=True)
             rules += [(_join(path, name), stamp[0], stamp[2]) for name, stamp in stamps if stamp]
         return directories, rules
+
+    def is_directory(self, path: str, link: str) -> bool:
+        """Whether a link leads to a directory."""
+        with contextlib.suppress(OSError):
+            return stat.S_ISDIR(os.stat(os.path.join(path, link), dir_fd=self.root).st_mode)
+        return False
 
     def mtimes(self, path: str, names: Sequence[str]) -> list[int]:
         """When these files in a directory were changed last; 0 for what is gone since it was listed."""

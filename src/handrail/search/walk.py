@@ -188,6 +188,8 @@ class Walk:
                         waiting.append((f"{prefix}{name}/", start + name, inside, below, level + 1))
             self.paths.append(path)
             if glob:
+                entered = [name for name in shown.links if glob.enter(places, name)]
+                receipt.links += sum(listing.is_directory(path, name) for name in entered)
                 shown = _narrow(shown, glob, places)
             self.has_links = self.has_links or bool(shown.links)
             yield shown
@@ -217,7 +219,8 @@ class Walk:
             if before.entries is not entries:
                 in_repository = prefix == "" or remembered[""].entries.repository
                 here = self._see(prefix, path, entries, before.above, look, hidden, in_repository)
-                if here.below is not before.below:
+                passes_links = glob is not None and here.shown.links != before.shown.links  # which are counted
+                if here.below is not before.below or passes_links:
                     return None
                 remembered[prefix] = here
             visited += here.size - before.size

@@ -19,6 +19,7 @@ from handrail.search.walk import VisitedDirectory, Walk, WalkOptions
 from handrail.text.globs import BadGlob, Glob, compile_glob, get_fixed_part
 from handrail.tools.arguments import Field
 from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Unreadable
+from handrail.tools.shared import linked_part
 from handrail.tools.shared.coverage import describe_skipped
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
@@ -81,7 +82,13 @@ class Data(TypedDict):
 
 def accesses(args: Args) -> list[Access]:
     """The directory to search: for a pattern that begins with a slash, its fixed part."""
-    return [Access("read", _start(args)[0])]
+    return [Access("read", _start(args)[0]), *linked_part.accesses(*_spelled(args))]
+
+
+def _spelled(args: Args) -> tuple[str, str]:
+    """The pattern as it is written, and the directory that it begins in."""
+    start, pattern = _start(args)
+    return ("/" if args.rooted and start == "." and args.pattern.startswith("/") else start), pattern
 
 
 def _start(args: Args) -> tuple[str, str]:
@@ -99,8 +106,11 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     tree = ctx.tree(start)
     if args.rooted:  # where answers have full paths, a pattern may begin with one
         pattern = pattern.removeprefix(tree.real("").strip("/") + "/")
+    tree, pattern = linked_part.follow(ctx, tree, *_spelled(args)) or (tree, pattern)
     try:
         glob = compile_glob(pattern, args.include_hidden, args.ignore_case)
+        if not glob.says_hidden:  # then the walk decides which names with a dot are seen
+            glob = compile_glob(pattern, True, args.ignore_case)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
     walk = tree.walk(Budget(limits.seconds, limits.visits, ctx.cancel))

@@ -7,13 +7,16 @@ from dataclasses import field, replace
 from typing import Annotated, Literal, TypedDict
 
 from handrail.frozen import frozen
+from handrail.model import Access
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
 from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
+from handrail.text.globs import compile_glob
 from handrail.tools.arguments import Field
 from handrail.tools.notes import MoreResults, NotAllSearched, NoteFacts, TimeLimit
+from handrail.tools.shared import linked_part
 from handrail.tools.shared.coverage import describe_skipped
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
 
@@ -124,7 +127,11 @@ class Data(TypedDict, total=False):
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits = ctx.limits
     tree = ctx.tree(args.path)
-    page = search(_query(args, limits), tree, Budget(limits.seconds, cancel=ctx.cancel))
+    tree, glob = linked_part.follow(ctx, tree, args.path, args.glob or "") or (tree, args.glob or "")
+    query, budget = replace(_query(args, limits), glob=glob), Budget(limits.seconds, cancel=ctx.cancel)
+    page = search(query, tree, budget)
+    if not (page.files or tree.is_file or tree.is_large):
+        page.receipt.links += _count_linked_directories(query, tree, budget)
     rows, complete = _fit_rows(page, args, tree, limits)
     more = page.more or not complete
     results = sum(row.is_result for row in rows)
@@ -155,6 +162,18 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if stopped:
         notes.append(MoreResults(next=following, count=results))
     return Outcome("found" if rows else "nothing", facts, data, tuple(notes))
+
+
+def accesses(args: Args) -> list[Access]:
+    return [Access("read", args.path), *linked_part.accesses(args.path, args.glob or "")]
+
+
+def _count_linked_directories(query: Query, tree: SearchTree, budget: Budget) -> int:
+    """The links to directories that a search without a result has passed over."""
+    walk = tree.walk(budget)
+    for _ in walk.directories(tree.look(hidden=query.hidden, ignored=query.ignored), compile_glob("**")):
+        pass
+    return walk.receipt.links
 
 
 def _query(args: Args, limits: Limits) -> Query:
@@ -242,6 +261,7 @@ TOOL = Tool(
     data=Data,
     run=run,
     render=render,
+    accesses=accesses,
     hints=Hints(read_only=True, idempotent=True),
     rendered=("passed",),
     rows=dict.fromkeys(("match", "context", "gap", "file", "count"), Row),
