@@ -18,7 +18,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("aaaaaa", "read", "/usr/include/stdio.h", {"by_command": True}),
     ("dkaaad", "write", "src/a.py", {}),
     ("dkaaad", "write", "src/a.py", {"by_command": True}),
-    ("dkkkad", "delete", "src/a.py", {}),
+    ("dkaaad", "delete", "src/a.py", {}),
     ("dkkkad", "delete", "src/a.py", {"by_command": True}),
     ("dkkkkd", "write", "/usr/local/bin/x", {"by_command": True}),
     ("dkkkkd", "delete", "/usr/local/bin/x", {"by_command": True}),

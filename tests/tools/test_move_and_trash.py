@@ -259,7 +259,7 @@ def test_too_many_entries_are_refused(root: Path, kept: Callable[..., Session]) 
 def test_a_person_is_asked_and_sees_what_goes(root: Path, kept: Callable[..., Session]) -> None:
     filled(root)
     seen: list[str] = []
-    session = kept(mode="accept-edits", approve=lambda prepared: bool(seen.append(prepared.preview())))
+    session = kept(mode="ask", approve=lambda prepared: bool(seen.append(prepared.preview())))
     assert moved(session, "d", "n").status == "denied"
     assert session.call("Trash", {"path": "d"}).status == "denied"
     assert session.call("Trash", {"path": "d/a.txt"}).status == "denied"

@@ -709,8 +709,8 @@ class RulePolicy:
     def _place(self, access: Access) -> str:
         """Return the mode's name for the access: the action, or the place of a command's effect."""
         path = access.path or access.target
-        if access.observed or access.renamed:  # a deletion too: it can be undone
-            return "write"
+        if access.observed or access.renamed or (access.action == "delete" and not access.by_command):
+            return "write"  # a deletion too: a draft can be undone, and a tool deletes only what it has saved
         if access.how == "moved" and any(is_within(root, path) for root in self._writable):
             return "write"
         if access.by_command and access.action == "read" and access.sees != "names":
