@@ -54,7 +54,7 @@ def test_the_model_is_told_the_tools_of_the_session_and_reads_exactly_their_text
     first, second = at.server.requests
     names = [tool.get("name") or tool["function"]["name"] for tool in first.body["tools"]]
     assert names == [spec.name for spec in at.agent.session.specs()]
-    assert second.results == ["     1\té"]
+    assert second.results == ["1\té"]
 
 
 @EVERY

@@ -33,7 +33,7 @@ def test_batch_answers_each_line_before_the_next_is_sent_in_one_session(driver: 
     write = {"tool": "Write", "arguments": {"file_path": "a.txt", "content": "2"}}
     assert driver.ask({"id": 1, **write})["error"]["code"] == "not_seen"
     read = driver.ask({"id": 2, "tool": "Read", "arguments": {"file_path": "a.txt"}})
-    assert (read["id"], read["status"], read["text"]) == (2, "ok", "     1\tone\n     2\ttwo\n     3\tthree")
+    assert (read["id"], read["status"], read["text"]) == (2, "ok", "1\tone\n2\ttwo\n3\tthree")
     assert read["blocks"] == [{"type": "text", "text": read["text"]}] and read["stats"]["time_ms"] > 0
     assert driver.ask({"id": 3, **edit})["status"] == "ok"
     assert driver.ask({"id": 4, "tool": "Read", "arguments": {"file_path": "../x"}})["status"] == "denied"

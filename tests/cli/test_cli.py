@@ -209,11 +209,11 @@ def without_times(actual: subprocess.CompletedProcess[bytes]) -> list[bytes]:
 
 def test_a_call_prints_what_the_model_would_read(project: Path) -> None:
     completed = handrail("call", "Read", "file_path=a.txt", "offset=-2", cwd=project)
-    assert (completed.returncode, completed.stdout, completed.stderr) == (0, b"     2\ttwo\n     3\tthree\n", b"")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, b"2\ttwo\n3\tthree\n", b"")
 
 
 def test_arguments_come_as_words_as_json_or_on_stdin_in_any_order_with_options(project: Path, tmp_path: Path) -> None:
-    wanted = b"     2\ttwo\n(more lines follow: offset=3)\n"
+    wanted = b"2\ttwo\n(more lines follow: offset=3)\n"
     sent = b'{"file_path": "a.txt", "offset": 2, "limit": 1}'
     for words in (
         ["Read", "file_path=a.txt", "-w", str(project), "offset=2", "limit=1"],

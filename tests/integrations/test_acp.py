@@ -41,7 +41,7 @@ def test_a_turn_shows_each_call_with_its_kind_place_and_diff(tmp_path: Path) -> 
         assert [start.title for start in starts] == ["Read a.txt", "Edit a.txt", "`echo hi`"]
         assert starts[1].locations[0].path == str(tmp_path / "a.txt") and starts[1].raw_input == EDIT
         assert [end.status for end in ends] == ["completed"] * 3
-        assert ends[0].locations[0].line == 2 and ends[0].content[0].content.text == "     2\ttwo"
+        assert ends[0].locations[0].line == 2 and ends[0].content[0].content.text == "2\ttwo"
         diff = ends[1].content[0]
         assert (diff.type, diff.path) == ("diff", str(tmp_path / "a.txt"))
         assert (diff.old_text, diff.new_text) == ("one\ntwo\n", "one\n2\n")
@@ -245,6 +245,6 @@ def test_an_editor_can_start_the_example_of_the_documentation_as_a_program(tmp_p
         assert process.stdin
         process.stdin.close()
         await process.wait()
-        assert editor.of("agent_message_chunk")[0].content.text == "     1\thello"
+        assert editor.of("agent_message_chunk")[0].content.text == "1\thello"
 
     run(test)

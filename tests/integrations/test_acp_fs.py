@@ -48,7 +48,7 @@ def test_a_read_shows_what_is_not_saved_yet_and_saves_nothing(path: Path) -> Non
     editor = ScriptedEditor()
     editor.buffers[str(path)] = "one\ntyped\n"
     (read,) = played(path.parent, editor, ("Read", READ))
-    assert read.text == "     1\tone\n     2\ttyped"
+    assert read.text == "1\tone\n2\ttyped"
     assert path.read_bytes() == b"one\ntwo\n" and not editor.writes
 
 
@@ -139,7 +139,7 @@ def test_what_the_files_encoding_cannot_hold_is_still_read(path: Path) -> None:
     editor = ScriptedEditor()
     editor.buffers[str(path)] = "caf\u00e9 \u2192\n"
     (read,) = played(path.parent, editor, ("Read", READ))
-    assert read.text == "     1\tcaf\u00e9 \u2192"
+    assert read.text == "1\tcaf\u00e9 \u2192"
 
 
 def test_without_the_right_to_save_a_dirty_file_is_not_changed(path: Path) -> None:
@@ -245,7 +245,7 @@ def test_the_editor_is_told_paths_below_the_folder_that_it_named(tmp_path: Path)
     editor = ScriptedEditor()
     editor.buffers[str(tmp_path / "link" / "a.txt")] = "typed\n"
     (read,) = played(tmp_path / "link", editor, ("Read", READ))
-    assert read.text == "     1\ttyped"
+    assert read.text == "1\ttyped"
 
 
 def test_a_buffer_outside_the_workspace_is_never_asked_for(path: Path) -> None:

@@ -60,7 +60,7 @@ def test_an_agent_reads_and_edits_a_file(make_session: Make, tmp_path: Path) -> 
     state = running.invoke({"messages": [("user", "change it")]})
     read, edited = answers(state)
     assert (read.status, edited.status) == ("success", "success")
-    assert "     2\ttwo" in read.content
+    assert "2\ttwo" in read.content
     assert (tmp_path / "a.txt").read_bytes() == b"one\r\n2\r\n"
     assert read.artifact["data"]["total_lines"] == 2
 
@@ -109,7 +109,7 @@ def test_a_picture_is_a_content_block_beside_its_text(make_session: Make, tmp_pa
 def test_a_tool_called_by_hand_gives_its_content_also_when_it_fails(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hi\n", encoding="utf-8")
     session = make_session()
-    assert tool(session, "Read").invoke({"file_path": "a.txt"}) == "     1\thi"
+    assert tool(session, "Read").invoke({"file_path": "a.txt"}) == "1\thi"
     assert "does not exist" in tool(session, "Read").invoke({"file_path": "b.txt"})
     assert "does not exist" in asyncio.run(tool(session, "Read").ainvoke({"file_path": "b.txt"}))
 

@@ -53,7 +53,7 @@ def test_the_official_client_lists_and_calls_the_tools(
     assert {tool.name for tool in tools} <= {spec.name for spec in own.specs()}
     by_name = {tool.name: tool for tool in tools}
     assert by_name["Read"].annotations.read_only_hint and not by_name["Bash"].annotations.read_only_hint
-    assert texts(read) == "     1\tone\n     2\ttwo" and not read.is_error and read.structured_content is None
+    assert texts(read) == "1\tone\n2\ttwo" and not read.is_error and read.structured_content is None
     assert not edit.is_error and (shared / "a.txt").read_text(encoding="utf-8") == "one\n2\n"
     assert wrong.is_error and texts(wrong) == own.call("Read", {"file_path": "missing.txt"}).text
 

@@ -124,7 +124,7 @@ def test_the_folder_of_a_users_dialect_is_served(tmp_path: Path) -> None:
 def test_a_result_is_text_for_the_model_and_data_for_machines(client: RawClient) -> None:
     client.shake()
     result = client.call("Read", file_path="a.txt")
-    assert result["content"] == [{"type": "text", "text": "     1\tone\n     2\ttwo"}]
+    assert result["content"] == [{"type": "text", "text": "1\tone\n2\ttwo"}]
     assert result["isError"] is False
     assert "structuredContent" not in result
     assert result["_meta"]["handrail/result"]["data"]["total_lines"] == 2

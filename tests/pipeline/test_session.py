@@ -61,7 +61,7 @@ def test_the_example_of_the_package_works(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# Hello\n", encoding="utf-8")
     with Session(tmp_path) as session:
         result = session.call("Read", {"file_path": "README.md"})
-    assert (result.text, result.status, result.notes) == ("     1\t# Hello", "ok", ())
+    assert (result.text, result.status, result.notes) == ("1\t# Hello", "ok", ())
     assert result.blocks == ({"type": "text", "text": result.text},)
 
 

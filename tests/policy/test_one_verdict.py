@@ -14,7 +14,12 @@ from handrail.model import Question
 
 Make = Callable[..., Session]
 Calls = dict[str, dict[str, Any]]
-PLACES = {"plain": "a.txt", "directory": "sub/b.txt", "protected": ".github/workflows/ci.yml", "hook": ".git/hooks/pre-commit"}
+PLACES = {
+    "plain": "a.txt",
+    "directory": "sub/b.txt",
+    "protected": ".github/workflows/ci.yml",
+    "hook": ".git/hooks/pre-commit",
+}
 MODES = ("read-only", "ask", "accept-edits", "full")
 
 

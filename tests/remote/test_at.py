@@ -57,7 +57,7 @@ def test_the_example_of_the_page(stand_ins: Path, tmp_path: Path, capsys: pytest
     (block,) = [one for one in blocks_of("python") if one.page == "fleet.md" and "ssh://" in one.text]
     (tmp_path / "work" / "README.md").write_text("# App\n")
     exec(block.text.replace("/srv/app", f"{tmp_path}/work"), {})
-    assert capsys.readouterr().out == "     1\t# App\n"
+    assert capsys.readouterr().out == "1\t# App\n"
     assert stand_ins.read_text().startswith("-T -o BatchMode=yes -- build-host exec handrail serve")
 
 
@@ -77,7 +77,7 @@ def test_batch_in_a_container(stand_ins: Path, tmp_path: Path) -> None:
 def test_a_call_in_a_pod_and_a_path_that_is_not_there(stand_ins: Path, tmp_path: Path) -> None:
     at = f"kubectl://team/pod-1{tmp_path}"
     done = handrail(f"--at={at}/work", "call", "Read", "file_path=a.txt", cwd=tmp_path)
-    assert done.stdout == b"     1\tone\n", done.stderr
+    assert done.stdout == b"1\tone\n", done.stderr
     assert stand_ins.read_text().startswith("exec -i -n team pod-1 -- handrail serve")
     gone = handrail("--at", f"{at}/none", "call", "Read", "file_path=a.txt", cwd=tmp_path)
     assert gone.returncode == 1

@@ -37,7 +37,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def work(session: Any, folder: Path) -> None:
-    assert session.call("Read", {"file_path": "a.txt", "limit": "1"}).text.startswith("     1\tone")
+    assert session.call("Read", {"file_path": "a.txt", "limit": "1"}).text.startswith("1\tone")
     assert session.call("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "zwei"}).ok
     assert (folder / "work" / "a.txt").read_text() == "one\nzwei\n"
     assert "a.txt" in session.call("Grep", {"pattern": "^z.ei$"}).text

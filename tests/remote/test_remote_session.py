@@ -161,7 +161,7 @@ def test_async_sessions_work_over_a_connection(connect: Connect, tmp_path: Path)
         results = await asyncio.gather(*(calls.call("Read", {"file_path": "a.txt"}) for _ in range(8)))
         return [result.text for result in results]
 
-    assert asyncio.run(read()) == ["     1\tone"] * 8
+    assert asyncio.run(read()) == ["1\tone"] * 8
 
 
 def test_a_draft_of_a_remote_workspace(connect: Connect, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_session_over_ssh_survives_a_cut(address: str, tmp_path: Path) -> None:
     session: Any = connect(address, mode="full")
     with session:
-        assert session.call("Read", {"file_path": "a.txt"}).text == "     1\tone\n     2\ttwo"
+        assert session.call("Read", {"file_path": "a.txt"}).text == "1\tone\n2\ttwo"
         assert session.call("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2"}).ok
         os.kill(session._link._connection.pid, signal.SIGKILL)  # the ssh client: the pipe is cut
         assert session.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "1"}).ok
@@ -56,7 +56,7 @@ def test_a_host_that_refuses_the_key_is_reported(address: str, tmp_path: Path) -
 
 def test_commands_of_handrail_over_ssh(address: str, tmp_path: Path) -> None:
     done = handrail("--at", address, "call", "Read", "file_path=a.txt", cwd=tmp_path)
-    assert done.stdout == b"     1\tone\n     2\ttwo\n", done.stderr
+    assert done.stdout == b"1\tone\n2\ttwo\n", done.stderr
 
 
 def test_handrail_is_sent_to_a_host_without_it(address: str) -> None:

@@ -75,7 +75,7 @@ def test_files_of_one_age_are_ordered_by_path_name_by_name(tmp_path: Path, grep:
 def test_content_gives_path_line_and_text(tmp_path: Path, grep: Grep) -> None:
     write(tmp_path, {"a.txt": "one\nneedle two\nthree\n", "b.txt": "x needle\n"})
     result = grep(output_mode="content", sort="path")
-    assert first_lines(result) == ["a.txt:2:needle two", "b.txt:1:x needle"]
+    assert first_lines(result) == ["a.txt", "2:needle two", "b.txt", "1:x needle"]
     assert result.data["matches"] == [
         {"file": "a.txt", "line": 2, "text": "needle two"},
         {"file": "b.txt", "line": 1, "text": "x needle"},
@@ -84,14 +84,14 @@ def test_content_gives_path_line_and_text(tmp_path: Path, grep: Grep) -> None:
 
 def test_context_lines_stand_around_and_groups_are_parted(tmp_path: Path, grep: Grep) -> None:
     write(tmp_path, {"a.txt": "1\n2\nneedle 3\n4\n5\n6\n7\nneedle 8\n9", "b.txt": "needle\nend\n"})
-    shown = "a.txt-2-2 a.txt:3:needle_3 a.txt-4-4 -- a.txt-7-7 a.txt:8:needle_8 a.txt-9-9 -- b.txt:1:needle b.txt-2-end"
+    shown = "a.txt 2-2 3:needle_3 4-4 -- 7-7 8:needle_8 9-9 -- b.txt 1:needle 2-end"
     assert "\n".join(first_lines(grep(output_mode="content", context=1, sort="path"))) == shown.replace(
         " ", "\n"
     ).replace("_", " ")
     only_after = first_lines(grep(output_mode="content", after=2, path="b.txt"))
-    assert only_after == ["b.txt:1:needle", "b.txt-2-end"]
+    assert only_after == ["b.txt", "1:needle", "2-end"]
     before = first_lines(grep(output_mode="content", before=1, path="a.txt"))
-    assert before == ["a.txt-2-2", "a.txt:3:needle 3", "--", "a.txt-7-7", "a.txt:8:needle 8"]
+    assert before == ["a.txt", "2-2", "3:needle 3", "--", "7-7", "8:needle 8"]
 
 
 def test_count_gives_the_lines_of_each_file(tmp_path: Path, grep: Grep) -> None:
@@ -103,18 +103,18 @@ def test_count_gives_the_lines_of_each_file(tmp_path: Path, grep: Grep) -> None:
 
 def test_a_page_is_followed_by_the_next_until_all_is_seen(tmp_path: Path, grep: Grep) -> None:
     write(tmp_path, {f"f{number:02d}.txt": "needle\n" * 3 for number in range(10)})
-    for mode, each in (("content", 3), ("files_with_matches", 1), ("count", 1)):
+    for mode, each, kind in (("content", 3, "matches"), ("files_with_matches", 1, "files"), ("count", 1, "counts")):
         for sort in ("newest", "path"):
             whole = grep(output_mode=mode, sort=sort)
             assert not whole.data["truncated"]
-            seen: list[str] = []
+            seen: list[object] = []
             offset: int | None = 0
             while offset is not None:
                 page = grep(output_mode=mode, sort=sort, head_limit=4, offset=offset)
                 assert page.data["truncated"] is (page.data["next_offset"] is not None)
-                seen += first_lines(page)
+                seen += page.data[kind]
                 offset = page.data["next_offset"]
-            assert seen == first_lines(whole)
+            assert seen == whole.data[kind]
             assert len(seen) == 10 * each
 
 
@@ -237,7 +237,7 @@ def test_literal_case_and_crlf(tmp_path: Path, grep: Grep) -> None:
 def test_multiline_matches_span_lines(tmp_path: Path, grep: Grep) -> None:
     write(tmp_path, {"a.txt": "zero\nstart one\nmid\nend two\nlast\n"})
     result = grep("start.*end", multiline=True, output_mode="content")
-    assert first_lines(result) == ["a.txt:2:start one", "a.txt:3:mid", "a.txt:4:end two"]
+    assert first_lines(result) == ["a.txt", "2:start one", "3:mid", "4:end two"]
     assert grep("one\nmid", multiline=True).data["files"] == ["a.txt"]
     assert grep("start.*end").data["files"] == []
 

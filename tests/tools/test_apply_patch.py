@@ -66,10 +66,7 @@ DELETE_C = "*** Delete File: c.txt"
 def test_the_answer_has_one_line_a_file_and_a_short_snippet(three: Session, tmp_path: Path) -> None:
     result = apply(three, UPDATE_A, MOVE_B, DELETE_C, "*** Add File: e.txt\n+x\n+y")
     assert result.text == (
-        "Patched 4 files:\n"
-        "M a.txt\n     1\tone a.txt\n     2\t2\n"
-        "R b.txt -> sub/d.txt\n     1\tone b.txt\n     2\t2\n"
-        "D c.txt\nA e.txt"
+        "Patched 4 files:\nM a.txt\n1\tone a.txt\n2\t2\nR b.txt -> sub/d.txt\n1\tone b.txt\n2\t2\nD c.txt\nA e.txt"
     )
     assert tree(tmp_path) == {"a.txt": b"one a.txt\n2\n", "sub/d.txt": b"one b.txt\n2\n", "e.txt": b"x\ny\n"}
 
@@ -494,4 +491,4 @@ def test_a_refused_hunk_names_the_characters_that_look_alike_and_shows_the_lines
     result = apply(three, "*** Update File: a.txt\n@@\n-\u043ene a.txt\n+1\n two")
     assert code(result) == "bad_hunk"
     assert "U+043E in the patch and U+006F in the file" in result.text
-    assert result.text.endswith("     1\tone a.txt\n     2\ttwo")
+    assert result.text.endswith("1\tone a.txt\n2\ttwo")

@@ -170,7 +170,7 @@ def test_what_a_child_in_the_background_prints_later_is_in_its_log(session: Sess
         if "later" in shown.text:
             break
         time.sleep(0.02)
-    assert shown.text == "     1\tnow\n     2\tlater"
+    assert shown.text == "1\tnow\n2\tlater"
 
 
 def test_a_cancel_from_another_thread_ends_it(session: Session, tmp_path: Path) -> None:

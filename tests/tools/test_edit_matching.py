@@ -144,4 +144,4 @@ def test_quotes_that_are_half_typographic_are_named_and_the_lines_are_shown(sess
     assert result.error
     assert result.error.code == "unsure_indent"
     assert "typographic" in result.text
-    assert result.text.endswith('     1\tprint("a", "“b”")')
+    assert result.text.endswith('1\tprint("a", "“b”")')

@@ -33,7 +33,7 @@ def code(result: Result) -> str | None:
 
 def test_each_edit_is_made_on_the_result_of_the_last(session: Session, tmp_path: Path) -> None:
     result = edits(session, ("one", "1"), ("1\ntwo", "1\n2"), ("2\nthree", "2\n3"))
-    assert result.text == "Applied 3 edits to a.txt:\n     1\t1\n     2\t2\n     3\t3"
+    assert result.text == "Applied 3 edits to a.txt:\n1\t1\n2\t2\n3\t3"
     assert (tmp_path / "a.txt").read_bytes() == b"1\r\n2\n3\n"
     assert (result.status, result.data["applied"]) == ("ok", 3)
 

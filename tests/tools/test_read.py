@@ -31,7 +31,7 @@ def code(result: Result) -> str | None:
 def test_lines_are_numbered_behind_a_tab(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ttwo\n\nfour", encoding="utf-8")
     result = read(make_session(), "a.txt")
-    assert result.text == "     1\tone\n     2\t\ttwo\n     3\t\n     4\tfour"
+    assert result.text == "1\tone\n2\t\ttwo\n3\t\n4\tfour"
     assert result.data["total_lines"] == 4
     assert (result.status, result.data["next_offset"]) == ("ok", None)
 
@@ -76,14 +76,14 @@ def test_a_page_is_bounded_by_its_characters_too(make_session: Make, tmp_path: P
 def test_a_negative_offset_counts_from_the_end(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1\n2\n3\n4\n", encoding="utf-8")
     session = make_session()
-    assert read(session, "a.txt", offset=-2).text == "     3\t3\n     4\t4"
+    assert read(session, "a.txt", offset=-2).text == "3\t3\n4\t4"
     assert bodies(read(session, "a.txt", offset=-99)) == ["1", "2", "3", "4"]
     assert bodies(read(session, "a.txt", offset=-3, limit=1)) == ["2"]
 
 
 def test_the_tail_of_a_file_without_final_newline_ends_with_its_last_line(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"1\r\n2\r\n3")
-    assert read(make_session(), "a.txt", offset=-1).text == "     3\t3"
+    assert read(make_session(), "a.txt", offset=-1).text == "3\t3"
 
 
 def test_offset_zero_is_the_first_line(make_session: Make, tmp_path: Path) -> None:

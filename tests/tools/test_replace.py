@@ -145,9 +145,9 @@ def test_the_expected_number_is_replaced_without_reading_first(session: Session,
     result = swap(session, expected=5)
     assert result.text == (
         "Replaced 5 occurrences in 3 files:\n"
-        "a.py: 2\n     1\tquux = 1\n     2\tbar(quux)\n"
-        "sub/b.py: 1\n     1\tprint(quux)\n"
-        "sub/c.txt: 2\n     1\ta Foo, a quux and quuxd"
+        "a.py: 2\n1\tquux = 1\n2\tbar(quux)\n"
+        "sub/b.py: 1\n1\tprint(quux)\n"
+        "sub/c.txt: 2\n1\ta Foo, a quux and quuxd"
     )
     assert tree(root) == {name: raw.replace(b"foo", b"quux") for name, raw in FILES.items()}
     assert result.data["files"] == [

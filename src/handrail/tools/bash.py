@@ -87,11 +87,13 @@ class Limits(apply_patch.Limits):
 
     seconds: float = 120
     most_seconds: float = 3600
-    head_chars: int = 20_000
-    tail_chars: int = 20_000
+    head_chars: int = 5_000
+    tail_chars: int = 5_000
     """Of longer output the beginning and the end are shown."""
-    whole_chars: int = 80_000
+    whole_chars: int = 10_000
     """Output up to this length is shown in full."""
+    fold: bool = True
+    """Whether lines on passing tests, progress and repeated lines are folded."""
     failure_is_error: bool = False
     """Whether a command that fails is a call that fails."""
 

@@ -30,7 +30,7 @@ class Args(Arguments):
     glob: Annotated[str | None, Field(min_length=1, description="Such as *.py or !*.min.js")] = None
     type: Annotated[str | None, Field(min_length=1, description="Such as py or ts")] = None
     output_mode: Annotated[
-        Literal["files_with_matches", "content", "count"], Field(description="Paths, path:line:text, or lines per file")
+        Literal["files_with_matches", "content", "count"], Field(description="Paths, lines, or lines per file")
     ] = "files_with_matches"
     ignore_case: Annotated[bool, Field(description="Ignore case")] = False
     multiline: Annotated[bool, Field(description=". matches line breaks too")] = False
@@ -56,7 +56,7 @@ class Limits:
     seconds: float = 10.0
     line_chars: int = 300
     """Of a longer line the part around the match is shown."""
-    page_chars: int = 60_000
+    page_chars: int = 25_000
     absolute: bool = False
     """Whether paths are given in full."""
     skip: list[str] = field(default_factory=list)
@@ -65,9 +65,9 @@ class Limits:
 
 @frozen
 class Row:
-    """A line of the answer. Its kind names its template: `match`, `context`, `gap`, `file` or `count`."""
+    """A line of the answer. Its kind names its template."""
 
-    kind: Literal["match", "context", "gap", "file", "count"]
+    kind: Literal["heading", "match", "context", "gap", "file", "count"]
     file: str = ""
     line: int | None = None
     """None if lines are not numbered."""
@@ -82,7 +82,7 @@ class Row:
     @property
     def is_result(self) -> bool:
         """Whether it is a result, and not only something around one."""
-        return self.kind not in ("context", "gap")
+        return self.kind not in ("heading", "context", "gap")
 
 
 @frozen
@@ -223,6 +223,8 @@ def _list_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -
         for hit in one.hits:
             if grouped and (bool(number) if last is None else hit.line > last + 1):
                 yield Row("gap")
+            if last is None:
+                yield Row("heading", path)
             last = hit.line
             text, shortened = excerpts.excerpt(one, hit)
             yield Row("match" if hit.matched else "context", path, hit.line, text, cut=shortened, inner=one.path)
@@ -248,7 +250,8 @@ def _list_notes(receipt: Receipt, limits: Limits) -> list[NoteFacts]:
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
-    rows = "\n".join(templates.fill(f"grep.{row.kind}", row) for row in facts.rows)
+    filled = [(row.kind, templates.fill(f"grep.{row.kind}", row)) for row in facts.rows]
+    rows = "\n".join(text for kind, text in filled if text or kind != "heading")
     passed = describe_skipped(facts.receipt, templates)
     return templates.fill(f"grep.{outcome.kind}", facts, rows=rows, passed=passed)
 
@@ -264,5 +267,5 @@ TOOL = Tool(
     accesses=accesses,
     hints=Hints(read_only=True, idempotent=True),
     rendered=("passed",),
-    rows=dict.fromkeys(("match", "context", "gap", "file", "count"), Row),
+    rows=dict.fromkeys(("heading", "match", "context", "gap", "file", "count"), Row),
 )

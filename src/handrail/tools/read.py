@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, NamedTuple
 
 from handrail.errors import BadArguments, BinaryFile, PastColumn
@@ -50,7 +50,9 @@ class Limits:
     most_lines: int | None = None
     """Lines at the most, whatever `limit` says."""
     line_chars: int = 2000
-    page_chars: int = 60_000
+    page_chars: int = 25_000
+    rest_symbols: int = 0
+    """Symbols in the outline of the lines that the first page does not show."""
 
 
 class ShownRow(NamedTuple):
@@ -77,6 +79,8 @@ class PageFacts(FileFacts):
     """The line to continue with, if exactly the lines that were asked for are shown and more follow."""
     unseen: str | None = None
     """Lines with characters that cannot be seen, and which these are."""
+    outline: str | None = None
+    """Symbols in the lines that follow."""
 
 
 Facts = EmptyFacts | PageFacts | read_media.Facts
@@ -104,7 +108,11 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         return describe_empty(file, ctx, about, args.first)
     page = read_page(file, args, ctx.limits)
     require_column(page, args, about)
-    return describe_page(file, ctx, about, page, show_rows(page.rows, args.column), args.most)
+    outcome = describe_page(file, ctx, about, page, show_rows(page.rows, args.column), args.most)
+    if ctx.limits.rest_symbols and page.more and page.rows[0].number == 1 and args.most is None:
+        outline = read_media.outline_rest(file, args.file_path, page.rows[-1].number + 1, ctx.limits.rest_symbols)
+        return outcome.with_facts(replace(outcome.facts, outline=outline))
+    return outcome
 
 
 def open_file(args: Args, ctx: Context[object]) -> tuple[TextFile, FileFacts]:

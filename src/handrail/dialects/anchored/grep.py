@@ -37,7 +37,7 @@ def run(args: grep.Args, ctx: Context[grep.Limits]) -> Outcome[grep.Facts]:
 
 def _tag_rows(rows: Sequence[grep.Row], tree: SearchTree, ctx: Context[grep.Limits]) -> Sequence[grep.Row]:
     """The rows of one file with the tags of its lines, unless it has changed since it was searched."""
-    file = ctx.open_result(tree, rows[0].inner) if rows[0].kind in ("match", "context") else None
+    file = ctx.open_result(tree, rows[-1].inner) if rows[-1].kind in ("match", "context") else None
     if file is None or file.raw is None:
         return rows
     try:
@@ -60,5 +60,5 @@ def _tag_rows(rows: Sequence[grep.Row], tree: SearchTree, ctx: Context[grep.Limi
 
 TOOL = replace(
     grep.TOOL.adapt(grep.Limits, run, grep.render),
-    rows=dict.fromkeys(("match", "context", "gap", "file", "count"), TaggedRow),
+    rows=dict.fromkeys(("heading", "match", "context", "gap", "file", "count"), TaggedRow),
 )

@@ -15,6 +15,7 @@ class Limits(read.Limits):
     """Limits that a dialect may set."""
 
     most_lines: int | None = 2000
+    page_chars: int = 60_000
     whole_bytes: int = 256 << 10
     """Above this size a part must be asked for."""
 

@@ -18,6 +18,9 @@ class Limits(bash.Limits):
     """Limits that a dialect may set."""
 
     needs_reading: bool = False
+    head_chars: int = 20_000
+    tail_chars: int = 20_000
+    whole_chars: int = 80_000
     sample_lines: int = 5
     """Lines of the beginning and of the end that are shown of output that is too long."""
     blocked: list[str] = field(default_factory=lambda: ["rm -rf /", "sudo", "shutdown", "reboot", "> /dev/"])

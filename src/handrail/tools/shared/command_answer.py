@@ -43,6 +43,7 @@ from handrail.tools.notes import (
     Swept,
     TooMuchOutput,
 )
+from handrail.tools.shared.fold_output import fold
 from handrail.tools.tool import CommandDraft, Context, Outcome
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class CommandFacts:
     lines: int | None = None
     left_lines: int | None = None
     left_bytes: int | None = None
+    folded: int | None = None
+    """Lines on passing tests and progress that are left out."""
 
 
 class ProcessData(TypedDict):
@@ -142,6 +145,9 @@ class OutputLimits(Protocol):
     @property
     def failure_is_error(self) -> bool: ...
 
+    @property
+    def fold(self) -> bool: ...
+
 
 class ShownOutput(NamedTuple):
     """The part of a command's output that an answer holds."""
@@ -153,8 +159,25 @@ class ShownOutput(NamedTuple):
 
 
 def show_output(done: Run, limits: OutputLimits, command_host: CommandHost) -> ShownOutput:
-    """The whole output if it is short, else its beginning and its end."""
-    return describe_output(view_output(done, limits, command_host))
+    """The whole output if it is short, else its beginning and its end; passing tests and repetitions are folded."""
+    if not limits.fold or done.pipes.bytes > WHOLE or not command_host.logs.can_reach(done.order.log):
+        return describe_output(view_output(done, limits, command_host))
+    whole = done.pipes.view(WHOLE, 0)
+    folded = fold(whole.head)
+    view = view_text(folded.text, whole.size, limits)
+    shown = describe_output(view)
+    facts = replace(shown.facts, folded=folded.left or None)
+    return ShownOutput(facts, whole.size, truncated=shown.truncated or folded.left > 0)
+
+
+def view_text(text: str, size: int, limits: OutputLimits) -> OutputView:
+    """The whole text if the limits allow it, else its beginning and its end."""
+    if len(text) <= limits.whole_chars:
+        return OutputView(text, size=size)
+    head, tail = text[: limits.head_chars], text[len(text) - limits.tail_chars :]
+    gap = text[limits.head_chars : len(text) - limits.tail_chars]
+    torn = not gap.endswith("\n")
+    return OutputView(head, tail, len(gap.encode("utf-8", "replace")), gap.count("\n") + torn, size, torn)
 
 
 def view_output(done: Run, limits: OutputLimits, command_host: CommandHost) -> OutputView:

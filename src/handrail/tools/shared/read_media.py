@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.media.images import Picture
     from handrail.media.pdf import PdfPage
     from handrail.text.notebooks.view import Image
+    from handrail.text.outlines.outline import Symbol
 
 _NOTEBOOK_BYTES = 50 << 20
 _OUTLINE_BYTES = 20 << 20
@@ -205,30 +206,59 @@ def read_outline(
     file: TextFile, ctx: Context[object], about: FileFacts, offset: int | None, most: int | None
 ) -> Outcome[OutlineFacts]:
     """List the symbols of a source file with their lines, from the line ``offset`` on."""
-    from handrail.text.outlines.outline import MOST, list_symbols, needs_grammar
+    from handrail.text.outlines.outline import MOST
 
-    name = about.path
+    try:
+        text = _read_source(file, about.path)
+    except BinaryFile as error:
+        error.facts.update(asdict(about))
+        raise
+    total = lines.count(text)
+    start = max(1, total + offset + 1 if offset and offset < 0 else offset or 1)
+    most = min(most or MOST, MOST)
+    listed = _list_symbols(text, about.path, start, most)
+    ctx.mark_seen(file)
+    symbols, more = listed[:most], listed[most:]
+    rows = [_format_symbol(symbol) for symbol in symbols]
+    data = Data(symbols=[symbol._asdict() for symbol in symbols], truncated=bool(more))
+    notes = (MoreLines(next=more[0].first),) if more else ()
+    return Outcome("outline", OutlineFacts(**asdict(about), rows=rows, total=total), data, notes)
+
+
+def outline_rest(file: TextFile, name: str, start: int, most: int) -> str | None:
+    """Up to ``most`` symbols from a line on, the outer ones first of all; None for a file that has no outline."""
+    from handrail.text.outlines.outline import MOST
+
+    try:
+        symbols = _list_symbols(_read_source(file, name), name, start, MOST)
+    except ToolError:
+        return None
+    depth = next((level for level in (2, 1) if sum(one.level < level for one in symbols) <= most), 1)
+    rows = [_format_symbol(one) for one in symbols if one.level < depth]
+    return "\n".join([*rows[:most], *(["..."] if len(rows) > most else [])]) or None
+
+
+def _read_source(file: TextFile, name: str) -> str:
+    """The text of a file that is small enough for an outline."""
+    from handrail.text.outlines.outline import needs_grammar
+
     largest = _GRAMMAR_BYTES if needs_grammar(name) else _OUTLINE_BYTES
     raw = file.whole(largest) if file.size <= largest else None
     if raw is None:
         raise NoOutline(path=name, why=f"it is longer than {largest} bytes. Use Grep instead.")
-    try:
-        text = detect_encoding(raw).decode(raw)
-    except BinaryFile as error:
-        error.facts.update(asdict(about))
-        raise
+    return detect_encoding(raw).decode(raw)
+
+
+def _list_symbols(text: str, name: str, start: int, most: int) -> list[Symbol]:
+    from handrail.text.outlines.outline import list_symbols, needs_grammar
+
     if needs_grammar(name):
         from handrail.media.outlines import list_symbols_apart as list_symbols  # the same, in a process of its own
-    total = lines.count(text)
-    start = max(1, total + offset + 1 if offset and offset < 0 else offset or 1)
-    most = min(most or MOST, MOST)
-    listed = list_symbols(text, name, start, most)
-    ctx.mark_seen(file)
-    symbols, more = listed[:most], listed[most:]
-    rows = [f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}" for symbol in symbols]
-    data = Data(symbols=[symbol._asdict() for symbol in symbols], truncated=bool(more))
-    notes = (MoreLines(next=more[0].first),) if more else ()
-    return Outcome("outline", OutlineFacts(**asdict(about), rows=rows, total=total), data, notes)
+    return list_symbols(text, name, start, most)
+
+
+def _format_symbol(symbol: Symbol) -> str:
+    return f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}"
 
 
 class PdfPageRow(NamedTuple):
