@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.drafts.machine import require_drafts
 
 pytestmark = pytest.mark.slow  # starts many processes
 CANARY = "canary-of-the-home"
+REAL_HOME = os.path.expanduser("~")
 TOOLCHAINS = {
     # By the directory on PATH: the files of a toolchain, of which the first is the program and the last is its data.
     ".pyenv/shims": (".pyenv/shims/{0}", ".pyenv/versions/3.9/lib/data"),
@@ -188,6 +191,12 @@ def _require(*names: str) -> None:
             pytest.skip(f"{name} is not installed")
 
 
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def test_pip_installs_from_a_folder(home: Path) -> None:
     package = home / "project/dist"
     package.mkdir()
@@ -222,6 +231,47 @@ def test_npm_installs_from_a_folder(home: Path) -> None:
         packed = f"{install} && node -e 'require(\"tiny\")'"
         assert "4711" in _run(session, packed, timeout=300)
     assert os.listdir(home / ".npm/_cacache") == []
+
+
+def test_cargo_builds_with_a_package_from_a_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _require("cargo")
+    for variable, name in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):  # a toolchain of another home
+        monkeypatch.setenv(variable, os.environ.get(variable) or os.path.join(REAL_HOME, name))
+    table = '[package]\nname = "{}"\nversion = "0.1.0"\nedition = "2021"\n'
+    files = {
+        "app/Cargo.toml": table.format("app") + '[dependencies]\ntiny = { path = "../tiny" }\n',
+        "app/src/main.rs": 'fn main() { println!("{}", tiny::number()); }\n',
+        "tiny/Cargo.toml": table.format("tiny"),
+        "tiny/src/lib.rs": "pub fn number() -> i32 { 4711 }\n",
+    }
+    _write(home / "project", files)
+    with _open(home, approve=lambda _: True) as session:  # it may use the network
+        assert "4711" in _run(session, "cd app && cargo run -q --offline", timeout=300)
+
+
+def test_go_builds_with_a_package_from_a_folder(home: Path) -> None:
+    _require("go")
+    files = {
+        "app/go.mod": "module app\n\ngo 1.20\n\nrequire tiny v0.0.0\n\nreplace tiny => ../tiny\n",
+        "app/main.go": 'package main\n\nimport "tiny"\n\nfunc main() { println(tiny.Number()) }\n',
+        "tiny/go.mod": "module tiny\n\ngo 1.20\n",
+        "tiny/tiny.go": "package tiny\n\nfunc Number() int { return 4711 }\n",
+    }
+    _write(home / "project", files)
+    with _open(home, approve=lambda _: True) as session:  # it may use the network
+        assert "4711" in _run(session, "cd app && GOFLAGS=-mod=mod GOTOOLCHAIN=local go run .", timeout=300)
+    assert not (home / "go").exists() and not (home / ".cache").exists()
+
+
+def test_pytest_and_a_formatter_run(home: Path) -> None:
+    _write(home / "project", {"test_it.py": "def test_it( ):\n    assert 4711\n"})
+    with _open(home) as session:
+        assert "1 passed" in _run(session, f"{shlex.quote(sys.executable)} -m pytest -q test_it.py", timeout=300)
+        ruff = Path(sys.executable).with_name("ruff")
+        if not ruff.exists():
+            pytest.skip("ruff is not installed beside this Python")
+        assert "1 file reformatted" in _run(session, f"{shlex.quote(str(ruff))} format test_it.py")
+    assert (home / "project/test_it.py").read_text(encoding="utf-8").startswith("def test_it():")
 
 
 def test_make_works(home: Path) -> None:
