@@ -180,14 +180,16 @@ class ToolContext:
         trees: Sequence[str] | None = list_trees() if list_trees else None
         if trees is None:
             return None
-        from handrail.shell.sandbox.visible import list_looked_at, list_named  # only needed for commands
-
         reads = [one for one in self._accesses if one.action == "read" and one.by_command]
         named = [self._locate_read(one.target, one.glob) for one in reads if proven or one.sees != "names"]
         # What the words of unknown programs name: a person was asked about these too.
         mentions = [one for access in self._accesses if self.approved for one in access.mentions if one.kind != "name"]
         used = [self._locate_read(one.path, one.kind == "pattern") for one in mentions]
-        return (*trees, *named, *list_named(used), *(list_looked_at(git) if proven and git else ()))
+        if used or (proven and git):
+            from handrail.shell.sandbox.visible import list_looked_at, list_named  # only needed for such commands
+
+            named += [*list_named(used), *(list_looked_at(git) if proven and git else ())]
+        return (*trees, *named)
 
     def _locate_read(self, target: str, glob: bool) -> str:
         """The path that a command reads, as it names it; of a pattern the directory that it begins in."""

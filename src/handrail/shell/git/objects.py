@@ -90,31 +90,24 @@ class CommitTrees:
     def __init__(self) -> None:
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
-        self._objects: dict[str, GitObjects] = {}
-        self._readers = 0
+        self.readers: dict[str, GitObjects] = {}
+        """By repository, what reads its objects until `close`."""
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
-        """Start git once for all that is asked meanwhile."""
-        self._readers += 1
-        try:
-            yield
-        finally:
-            self._readers -= 1
-            while self._objects and not self._readers:
-                self._objects.popitem()[1].close()
+    def close(self) -> None:
+        """End the processes that read objects; the next question starts them again."""
+        while self.readers:
+            self.readers.popitem()[1].close()
 
     def look_up(self, top: str, commit: str, name: str, *, tree: bool) -> str:
         """The id of a file or directory in a commit of a repository; empty if it is not there."""
         if not commit:
             return ""
         parts = name.split("/")
-        with self.reading():
-            here = self.get_root(top, commit)
-            for number, part in enumerate(parts, 1):
-                is_tree, here = self.get(top, here).get(part, (False, ""))
-                if not here or is_tree != (tree or number < len(parts)):
-                    return ""
+        here = self.get_root(top, commit)
+        for number, part in enumerate(parts, 1):
+            is_tree, here = self.get(top, here).get(part, (False, ""))
+            if not here or is_tree != (tree or number < len(parts)):
+                return ""
         return here
 
     def get_root(self, top: str, commit: str) -> str:
@@ -145,7 +138,7 @@ class CommitTrees:
                 self._trees[name] = _parse_tree(raw, len(name) // 2)
 
     def _get_objects(self, top: str) -> GitObjects:
-        return self._objects.setdefault(top, GitObjects(top))
+        return self.readers.setdefault(top, GitObjects(top))
 
 
 def _parse_tree(raw: bytes, size: int) -> Tree:

@@ -149,6 +149,7 @@ class TrackedFiles:
         self._records = _Records(state)
         self._places: dict[str, _Place] = {}
         self._trees = CommitTrees()
+        self._readers = 0
         self._hashes = _FileHashes()
         self._tops: dict[str, str] = {}
         """By directory, the repository around it, for a moment."""
@@ -161,7 +162,7 @@ class TrackedFiles:
 
     def is_tracked(self, path: str) -> bool:
         """Whether a file with a secret's name is no secret to the model."""
-        with self._lock:
+        with self.reading(), self._lock:
             place = self._find_place(path)
             name = _name_below(place.top, path)
             if self._trees.look_up(place.top, place.record.trusted, name, tree=False):
@@ -178,15 +179,14 @@ class TrackedFiles:
 
     def list_untracked(self, directory: str, names: Sequence[str]) -> list[str]:
         """Those of the files in a directory that the trusted commit does not have."""
-        with self._lock:
+        with self.reading(), self._lock:
             place = self._find_place(f"{directory}/.")
-            with self.reading():
-                known = self._trees.get(place.top, self._find_tree(place, directory))
+            known = self._trees.get(place.top, self._find_tree(place, directory))
             return [name for name in names if name not in known]
 
     def load(self, directory: str) -> None:
         """Read the directories of the trusted commit at once, for many questions about the files below a directory."""
-        with self._lock, self.reading():
+        with self.reading(), self._lock:
             place = self._find_place(f"{directory}/.")
             self._trees.load(place.top, self._find_tree(place, directory))
 
@@ -198,14 +198,14 @@ class TrackedFiles:
 
     def is_published(self, directory: str) -> bool:
         """Whether a trusted commit has files in a directory, so that its name alone makes nothing in it a secret."""
-        with self._lock:
+        with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
             return bool(self._trees.look_up(place.top, place.record.trusted, name, tree=True))
 
     def has_tracked(self, directory: str) -> bool:
         """Whether files in a directory may be tracked, so that it cannot be hidden as a whole."""
-        with self._lock:
+        with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
             commits = {place.record.trusted, place.head}
@@ -337,14 +337,15 @@ class TrackedFiles:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Start git once for all that is asked meanwhile, by this thread or another."""
-        reading = self._trees.reading()
         with self._lock:
-            reading.__enter__()
+            self._readers += 1
         try:
             yield
         finally:
             with self._lock:
-                reading.__exit__(None, None, None)
+                self._readers -= 1
+                if self._trees.readers and not self._readers:
+                    self._trees.close()
 
 
 class DraftRepository:

@@ -107,7 +107,8 @@ class Unconfined:
         require_program(args[0], given)
         most = self.confinement.most_processes
         limited = limit_processes(args, self._shell, most) if most and self._shell else args
-        return start_process(limited, **{**how, "env": given})
+        how |= {"env": given}
+        return start_process(limited, **how)
 
     def close(self) -> None:
         self._private.close()

@@ -180,14 +180,14 @@ def _start_confined(
     ``begun`` is called when it has started, and waits at its gate until that thread has ended.
     """
     gate = StartGate()
-    passed = (*how.get("pass_fds", ()), gate.entry)
+    how |= {"pass_fds": (*how.get("pass_fds", ()), gate.entry)}
     outcome: Future[subprocess.Popen[bytes]] = Future()
 
     def start() -> None:
         try:
             drop_capabilities()
             confine()
-            outcome.set_result(start_process(gate.before(args, shell), **{**how, "pass_fds": passed}))
+            outcome.set_result(start_process(gate.before(args, shell), **how))
         except BaseException as error:  # noqa: BLE001 - handed to who waits
             outcome.set_exception(error)
 
