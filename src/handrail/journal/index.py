@@ -94,13 +94,9 @@ def connect(path: str, like: str = "") -> _Connection:
     """Open the database at ``path``, or one in memory if that is empty. A new file gets the mode of ``like``.
 
     Nothing but SQLite may open the file or its `-shm`: when any descriptor of them is closed, the system drops the
-    locks of the whole process. Connections that came through a fork are closed: SQLite believes that it holds the
-    parent's locks here, too.
+    locks of the whole process.
     """
-    for known in _opened[:]:
-        inherited = known()
-        if inherited is not None and inherited.pid != os.getpid():
-            inherited.close()
+    close_inherited()
     # Only its owner may read it, whatever the umask; SQLite gives its helper files the same mode.
     name = f"file://{quote(os.fsencode(path))}?modeof={quote(os.fsencode(like))}" if path else "file::memory:"
     connection = sqlite3.connect(
@@ -111,6 +107,14 @@ def connect(path: str, like: str = "") -> _Connection:
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
     _opened.append(weakref.ref(connection, _opened.remove))
     return connection
+
+
+def close_inherited() -> None:
+    """Close the connections that came through a fork: SQLite believes that it holds the parent's locks here, too."""
+    for known in _opened[:]:
+        connection = known()
+        if connection is not None and connection.pid != os.getpid():
+            connection.close()
 
 
 def list_lost(path: str) -> list[str]:
