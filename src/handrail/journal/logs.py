@@ -38,6 +38,7 @@ from handrail.journal.log_lines import (
     list_logs,
     parse_head,
     parse_line,
+    read_start_time,
     scan_head,
 )
 from handrail.secrets.masking import Mask
@@ -45,8 +46,8 @@ from handrail.secrets.masking import Mask
 FORMAT = 2
 SEGMENT = 1 << 20
 """A log of this size is not continued."""
-_NAMED = 64
-"""How many heads the first entry of a log names."""
+_LATE = 1_000_000_000
+"""Nanoseconds by which the clock of a file system may be late."""
 _WAIT = 10.0
 _STORING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -192,7 +193,7 @@ class Numbers:
         self.directory = directory
         self.path = os.path.join(directory, "numbers")
         self.fd = -1
-        self._written = b"", Counters()
+        self._written: tuple[bytes | None, Counters] = None, Counters()
         """What this process wrote last."""
 
     def lock(self) -> Counters:
@@ -447,10 +448,12 @@ class LogWriter:
         return log
 
     def _describe_start(self, number: int) -> list[Any]:
-        """What the first entry of a log says: who writes it when, and the heads of the logs before it."""
-        before = range(max(1, number - _NAMED), number)
-        heads = [(one, *self.numbers.read_head(one)[:2]) for one in before]
-        return [[FORMAT, os.urandom(16).hex(), time.time_ns()], [head for head in heads if head[1]]]
+        """What the first entry of a log says: when it begins, and the heads of logs that changed since the last one."""
+        paths, now = list_logs(self.directory), time.time_ns()
+        since = read_start_time(paths[number - 1]) - _LATE if number - 1 in paths else 0
+        changed = [log for log, path in paths.items() if log < number and os.stat(path).st_mtime_ns >= since]
+        heads = [(log, *self.numbers.read_head(log)[:2]) for log in changed]
+        return [[FORMAT, os.urandom(16).hex(), now], [head for head in heads if head[1]]]
 
 
 _WITHOUT_CALL = frozenset(("start", "source", "removed"))

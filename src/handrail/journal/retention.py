@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from handrail.journal.log_lines import Head, list_logs, parse_line
+from handrail.journal.log_lines import Head, list_logs, read_start_time
 from handrail.journal.logs import LogWriter
 
 MOST_CALLS = 1_000_000
@@ -58,10 +58,8 @@ def remove_oldest(writer: LogWriter, most_calls: int, most_bytes: int) -> None:
                     os.unlink(paths.pop(number))
                 writer.numbers.write_head(number, Head())
         writer.numbers.write(counters._replace(removed=removed))
-    with open(next(iter(paths.values())), "rb") as file:
-        line = parse_line(file.readline()[:-1])
-    if line and line.stage == "start":  # what was last used before that belongs to no call
-        _trim(writer, 0, since=min(line.content[0][2] / 1e9, read_shipping_time(writer.directory)))
+    if began := read_start_time(next(iter(paths.values()))):  # what was last used before that belongs to no call
+        _trim(writer, 0, since=min(began / 1e9, read_shipping_time(writer.directory)))
 
 
 def trim_contents(writer: LogWriter, budget: int, needed: Collection[str]) -> None:
