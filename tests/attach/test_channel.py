@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ import pytest
 from handrail.attach import launcher, wrapped
 from handrail.attach.client import handrail_run
 from tests.attach.conftest import Agent, Helper, finish
+from tests.attach.test_codex import list_unwrapped
 from tests.attach.test_commands import list_calls, read_tree
 
 
@@ -31,21 +33,83 @@ def test_only_the_user_reaches_the_socket_and_the_channels(agent: Agent) -> None
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
-def test_another_user_gets_no_answer(agent: Agent) -> None:
-    # Even where it could reach the socket: here its connection is made before it gives up its rights.
-    program = """
-import os, socket, sys
-os.chdir(sys.argv[1])
+@pytest.mark.parametrize("can_reach", [False, True])
+def test_another_user_gets_no_answer(agent: Agent, can_reach: bool) -> None:
+    agent.before("Bash", {"command": "echo registered > mine.txt"})
+    directory = agent.state / "attach"
+    (call,) = (directory / "calls").iterdir()
+    if can_reach:  # the permissions are gone, and the helper has to look who is there
+        for path in (agent.state.parent, agent.state, directory, directory / "socket", call.parent, call):
+            path.chmod(0o777)
+        for path in call.iterdir():
+            path.chmod(0o666)
+    words = [sys.executable, "-I", "-S", "-c", _OTHER_USER, str(directory), str(call)]
+    done = subprocess.run(words, check=False, capture_output=True, timeout=60)
+    assert (done.stderr, done.stdout) == (b"", b"" if can_reach else b"not the socket\nnot the channel\n")
+    assert read_tree(agent.project) == {}
+
+
+_OTHER_USER = """
+import fcntl, os, socket, sys
 os.setgid(65534); os.setuid(65534)
-s = socket.socket(socket.AF_UNIX)
+directory, call = sys.argv[1:]
 try:
-    s.connect("socket")
-except OSError as error:
-    sys.exit(0)
-sys.exit(1)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(directory + "/socket")
+    s.sendall((2).to_bytes(8, "big") + b"{}")
+    assert s.recv(100) == b""
+except ConnectionError:
+    pass
+except PermissionError:
+    print("not the socket")
+try:
+    owner = os.open(call + "/owner", os.O_RDWR)
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    fcntl.lockf(owner, fcntl.LOCK_EX)
+    status = os.open(call + "/status", os.O_RDONLY)
+    request = os.open(call + "/request", os.O_WRONLY)
+    os.write(request, b"1\\n")
+    assert os.read(status, 100).startswith(b"unwrapped")
+except PermissionError:
+    print("not the channel")
 """
-    words = [sys.executable, "-c", program, str(agent.state / "attach")]
-    assert subprocess.run(words, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b"1\n",
+        b"2\n15\n",
+        b"\n",
+        b"\0" * 5000,
+        b"80\necho mine > mine.txt\0/\0" + b"1\0PATH=/tmp\0BASH_ENV=/tmp/bad".ljust(57),
+    ],
+)
+def test_what_a_sandboxed_process_writes_into_a_channel_starts_nothing(agent: Agent, forged: bytes) -> None:
+    command = "echo mine > mine.txt"
+    agent.before("Bash", {"command": command}, "c")
+    (call,) = (agent.state / "attach" / "calls").iterdir()
+    with (call / "request").open("wb") as request:
+        request.write(forged)
+    while call.exists():  # the registration is used up
+        os.sched_yield()
+    assert read_tree(agent.project) == {}
+    assert finish(agent.start(command)).returncode == 0
+    agent.hook("PostToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id="c")
+    assert read_tree(agent.project) == {"mine.txt": b"mine\n"}
+    assert list_unwrapped(agent) == ["It ran without a draft: its shell did not start Handrail."]
+
+
+def test_a_command_gets_the_variables_of_its_own_shell_only(agent: Agent) -> None:
+    command = 'echo "$MINE"'
+    agent.before("Bash", {"command": command})
+    (call,) = (agent.state / "attach" / "calls").iterdir()
+    agent.environment["MINE"] = "mine"
+    process = agent.start(command)
+    with contextlib.suppress(OSError), (call / "request").open("wb") as request:  # whether before or behind its line
+        request.write(b"30\necho bad\0/\0" + b"1\0MINE=bad\0")
+    done = finish(process)
+    assert b"bad" not in done.stdout + done.stderr
 
 
 def test_a_command_in_a_draft_sees_neither_the_socket_nor_the_channels(agent: Agent) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -156,6 +159,11 @@ class Attached:
         calls = [json.loads(line) for line in self.handrail("log", "--json").splitlines()]
         return [one["arguments"]["command"] for one in calls if one["tool"] == "Bash" and one["status"] == "ok"]
 
+    def find_helper(self) -> int:
+        """The process of the resident helper."""
+        lock = self.home / ".local" / "state" / "handrail" / "attach" / "lock"
+        return int(lock.read_text(encoding="utf-8"))
+
     def undo_turn(self) -> None:
         """Undo everything since the first prompt."""
         self.handrail("undo", "--since", str(json.loads(self.handrail("log", "--json").splitlines()[0])["seq"]))
@@ -177,9 +185,29 @@ def following(*uses: Use) -> Script:
     return script
 
 
+def wait_until(is_met: Callable[[], bool]) -> None:
+    until = time.monotonic() + _SECONDS
+    while not is_met():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def is_running(*words: str) -> bool:
+    """Whether a process runs with exactly these words."""
+    wanted = b"".join(word.encode() + b"\0" for word in words)
+    return any(_read(path) == wanted for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+
+def _read(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
 @pytest.fixture
 def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Callable[[Agent], Attached]]:
     home, project = tmp_path / "home", tmp_path / "project"
+    scenes: list[Attached] = []
 
     def make(agent: Agent) -> Attached:
         home.mkdir()
@@ -193,12 +221,13 @@ def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Ca
         scene.handrail("attach", agent.name)
         if agent.name == "codex":
             trust_hooks(scene)
+        scenes.append(scene)
         return scene
 
     yield make
-    lock = home / ".local" / "state" / "handrail" / "attach" / "lock"
-    with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
-        os.kill(int(lock.read_text(encoding="utf-8")), signal.SIGTERM)
+    for scene in scenes:
+        with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            os.kill(scene.find_helper(), signal.SIGTERM)
 
 
 def trust_hooks(scene: Attached) -> None:
@@ -401,9 +430,77 @@ def test_the_model_learns_in_one_line_what_was_refused(attached: Callable[[Agent
     scene = attached(agent)
     (scene.project / ".env").write_text("KEY=value\n", encoding="utf-8")
     reads: list[Use] = [("Read", {"file_path": str(scene.project / ".env")})] if agent is CLAUDE else []
-    texts = scene.run(agent.bash("cat .env"), *reads, agent.bash("grep -r KEY . | cat"))
-    assert all("looks like a secret" in "".join(one) for one in texts[:-1]), texts
+    protect = agent.bash("mkdir -p .github/workflows && touch ran.txt .github/workflows/ci.yml")
+    texts = scene.run(agent.bash("cat .env"), *reads, agent.bash("grep -r KEY . | cat"), protect)
+    assert all("looks like a secret" in "".join(one) for one in texts[:-2]), texts
     assert "value" not in json.dumps(texts)
+    assert "handrail: " in texts[-1][-1] and ".github/workflows/ci.yml needs approval" in texts[-1][-1], texts[-1]
+    assert list(scene.read()) == [".env"]
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, FREE_CODEX], ids=lambda agent: agent.name)
+def test_a_helper_killed_in_mid_command_leaves_the_project_as_it_was_and_the_agent_goes_on(
+    attached: Callable[[Agent], Attached], agent: Agent
+) -> None:
+    scene = attached(agent)
+    (scene.project / "a.txt").write_bytes(b"one\n")
+    seconds = f"{600 + random.random()}"
+    uses = [agent.bash(f"echo two > a.txt; sleep {seconds}"), agent.bash("cat a.txt; echo three > b.txt")]
+    with ThreadPoolExecutor() as pool:
+        answered = pool.submit(scene.run, *uses)
+        wait_until(lambda: is_running("sleep", seconds) or answered.done())
+        os.kill(scene.find_helper(), signal.SIGKILL)
+        texts = answered.result()
+    assert "the helper ended, and the command with it" in texts[0][-1], texts
+    assert texts[1][-1].splitlines()[-1] == "one" and scene.read() == {"a.txt": b"one\n", "b.txt": b"three\n"}, texts
+    scene.handrail("undo")
+    assert scene.read() == {"a.txt": b"one\n"}
+
+
+def test_two_agents_at_once_share_one_record_and_each_is_undone(
+    attached: Callable[[Agent], Attached], program: Callable[[str], list[str]]
+) -> None:
+    claude = attached(CLAUDE)
+    codex = replace(claude, agent=FREE_CODEX, program=program("codex"))
+    codex.handrail("attach", "codex")
+    trust_hooks(codex)
+    (claude.project / "a.txt").write_bytes(b"one\n")
+    before = claude.read()
+    with ThreadPoolExecutor() as pool:
+        running = [
+            pool.submit(
+                scene.run, *(scene.agent.bash(f"echo {number} >> {scene.agent.name}.txt") for number in range(5))
+            )
+            for scene in (claude, codex)
+        ]
+        texts = [one.result() for one in running]
+    assert "handrail" not in json.dumps(texts), texts
+    lines = b"".join(b"%d\n" % number for number in range(5))
+    assert claude.read() == {**before, "claude.txt": lines, "codex.txt": lines}
+    assert sorted(claude.list_tools()) == ["Bash"] * 10 + ["Prompt"] * 2
+    claude.undo_turn()
+    assert claude.read() == before
+
+
+def test_a_background_command_of_claude_code_is_recorded_when_it_ends_and_undone_by_its_number(
+    attached: Callable[[Agent], Attached],
+) -> None:
+    scene = attached(CLAUDE)
+    (scene.project / "a.txt").write_bytes(b"one\r\n\xff")
+    before = scene.read()
+    tool, arguments = CLAUDE.bash("sed -i s/one/two/ a.txt; mkdir d; cat a.txt > d/b.txt")
+    script = following((tool, {**arguments, "run_in_background": True}), CLAUDE.bash("echo on"))
+
+    def answer(seen: Seen) -> Line:
+        if len(answers(seen.body)) == 1:
+            wait_until(lambda: "Job" in scene.list_tools())
+        return script(seen)
+
+    scene.prompt(CLAUDE, script=answer)
+    assert scene.read() == {**before, "a.txt": b"two\r\n\xff", "d/b.txt": b"two\r\n\xff"}
+    (job,) = (one for one in map(json.loads, scene.handrail("log", "--json").splitlines()) if one["tool"] == "Job")
+    scene.handrail("undo", str(job["seq"]))
+    assert scene.read() == before
 
 
 def test_the_persons_own_rules_for_claude_code_still_match_their_command(

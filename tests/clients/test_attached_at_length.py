@@ -1,4 +1,4 @@
-"""Real Claude Code, attached: commands of twelve kinds and edits, undone one after the other, byte for byte."""
+"""Real Claude Code and Codex, attached: commands of twelve kinds and edits are undone byte for byte."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from handrail_demo.scripted_server import Line, Script, Seen
 from tests import sizes
 from tests.attach.test_undo_everything import KINDS, make_project, read_everything
 from tests.clients.bodies import answers, offered
-from tests.clients.test_attached import CLAUDE, Agent, Attached, Use, attached
+from tests.clients.test_attached import AGENTS, CODEX, Agent, Attached, Use, attached
 
 __all__ = ["attached"]
 _BATCH = 10
@@ -37,7 +39,20 @@ def list_commands(scene: Attached) -> list[Use]:
 
 def list_edits(scene: Attached) -> list[Use]:
     """Edits with the agent's own tools: a new file, then changes of it."""
-    return [edit for number in range(sizes.pick(2, 10)) for edit in _edit(scene.project, number)]
+    edit = _patch if scene.agent.name == CODEX.name else _edit
+    return [use for number in range(sizes.pick(2, 10)) for use in edit(scene.project, number)]
+
+
+def _patch(_: Path, number: int) -> list[Use]:
+    name = f"edited/{number}.txt"
+    gone = f"*** Delete File: {name}\n"
+    moved = f"*** Update File: {name}\n*** Move to: {name}.moved\n@@\n-two\n"
+    changes = [
+        f"*** Add File: {name}\n+one {number}\n+two\n",
+        f"*** Update File: {name}\n@@\n-one {number}\n+\u00e9ins\t{number}\n",
+        gone if number % 2 else moved,
+    ]
+    return [("apply_patch", f"*** Begin Patch\n{change}*** End Patch\n") for change in changes]
 
 
 def _edit(project: Path, number: int) -> list[Use]:
@@ -66,10 +81,11 @@ def observe(root: Path, uses: Sequence[Use], states: list[State]) -> Script:
     return script
 
 
+@pytest.mark.parametrize("name", AGENTS)
 def test_commands_of_twelve_kinds_and_edits_are_undone_one_after_the_other(
-    attached: Callable[[Agent], Attached],
+    attached: Callable[[Agent], Attached], name: str
 ) -> None:
-    scene = attached(CLAUDE)
+    scene = attached(AGENTS[name])
     rules = scene.home / ".config" / "handrail" / "policy.toml"
     rules.parent.mkdir(parents=True)
     rules.write_text(_RULES, encoding="utf-8")

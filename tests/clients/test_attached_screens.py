@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,22 @@ from tests.clients.bodies import answers
 from tests.clients.cast import codex_options, codex_settings
 from tests.clients.fence import Fence
 from tests.clients.terminal import Terminal, has_tmux, open_terminal
-from tests.clients.test_attached import CLAUDE, CODEX, PROMPT, Agent, Attached, Use, attached, following
+from tests.clients.test_attached import (
+    CLAUDE,
+    CODEX,
+    PROMPT,
+    Agent,
+    Attached,
+    Use,
+    attached,
+    following,
+    is_running,
+    wait_until,
+)
 
 pytestmark = pytest.mark.skipif(not has_tmux(), reason="needs tmux")
 Scenes = Callable[[Agent], Attached]
 __all__ = ["attached"]
-_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +100,6 @@ def open_screen(
         terminal.type(PROMPT)
         terminal.press("Enter", lambda text: asked(model))
         yield terminal, model
-
-
-def wait_until(is_met: Callable[[], bool]) -> None:
-    until = time.monotonic() + _SECONDS
-    while not is_met():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-
-
-def is_running(*words: str) -> bool:
-    """Whether a process runs with exactly these words."""
-    wanted = b"".join(word.encode() + b"\0" for word in words)
-    return any(_read(path) == wanted for path in Path("/proc").glob("[0-9]*/cmdline"))
-
-
-def _read(path: Path) -> bytes:
-    with contextlib.suppress(OSError):
-        return path.read_bytes()
-    return b""
 
 
 def asked(model: ScriptedServer) -> list[Seen]:

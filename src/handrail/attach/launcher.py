@@ -32,7 +32,6 @@ if [ -n {required} ]; then
     exit 2
 fi
 if [ "$1" = run ]; then
-    unset BASH_ENV
     exec bash -c "$2"
 elif [ "$1" = prefix ]; then
     case ${{SHELL-}} in */bash | */zsh) exec "$SHELL" -c "$2" ;; *) exec bash -c "$2" ;; esac
@@ -45,6 +44,7 @@ if [[ -n ${{BASH_EXECUTION_STRING-}} && -x {launcher} ]]; then
     for _handrail in {state}/attach/calls/*/command; do
         if [[ -r $_handrail ]] && IFS= read -r -d '' _handrail < "$_handrail" &&
             [[ $_handrail == "$BASH_EXECUTION_STRING" ]]; then
+            unset BASH_ENV
             exec {launcher} run "$BASH_EXECUTION_STRING"
         fi
     done

@@ -36,6 +36,16 @@ def read_start(pid: int) -> str:
         return ""
 
 
+def read_invocation(pid: int) -> tuple[str, str, dict[str, str]]:
+    """The last word that a process was started with, its directory and its variables; raises `OSError`."""
+    texts = []
+    for name in ("cmdline", "environ"):
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            texts.append(file.read().removesuffix(b"\0").decode("utf-8", "surrogateescape").split("\0"))
+    words, variables = texts
+    return words[-1], os.readlink(f"/proc/{pid}/cwd"), dict(one.split("=", 1) for one in variables if "=" in one)
+
+
 def find_agent(hook: int, named: int) -> int:
     """The process of the agent that started a hook: the one it names, or the nearest that is no shell."""
     above = list_ancestors(hook)

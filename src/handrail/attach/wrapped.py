@@ -4,11 +4,12 @@ The wrapper may sit inside the agent's sandbox. It and the helper share a direct
 
     command   the registered command, for a shell that looks whether its own is one
     owner     a file that the wrapper locks; the lock says which process it is
-    request   what the wrapper was started with, and the signals that it gets
+    request   a line that starts the command, and the signals that the wrapper gets
     in, out, err, status    the streams of the command, and how it ended
 
 The channel knows one request: run the registered command, once, within a minute, for a process below the agent that
-registered it. Where the agent asks its person first, it waits for the answer.
+registered it. Where the agent asks its person first, it waits for the answer. Words, variables and directory of the
+command are those of that process as the kernel shows them: another process in the sandbox cannot add any.
 """
 
 from __future__ import annotations
@@ -24,13 +25,11 @@ import threading
 from collections.abc import Callable, Mapping
 
 from handrail.attach.client.handrail_run import name_command
-from handrail.attach.processes import list_ancestors
+from handrail.attach.processes import list_ancestors, read_invocation
 from handrail.frozen import frozen
 
 _FIFOS = ("request", "in", "out", "err", "status")
 _LOCK = struct.Struct("@hhqqi4x")
-_MOST_REQUEST = 8 << 20
-_BLOCK = 1 << 16
 _SECONDS_TO_START = 60.0
 
 
@@ -140,9 +139,10 @@ class RegisteredCommand:
                 if self._is_over.is_set() or self._request not in ready:
                     self._is_over.set()
                     return
-                self.has_started = True
-            with contextlib.suppress(OSError, ValueError):  # the wrapper is gone
-                self._answer(self._handle())
+                pid = self._find_owner()
+                self.has_started = self._agent in list_ancestors(pid)
+            with contextlib.suppress(OSError):  # the wrapper is gone
+                self._answer(self._start(pid) if self.has_started else Unwrapped("this process is not the agent's"))
         finally:
             self._is_over.set()
             for number in (self._owner, self._request, self._status, self._waker, self._wake):
@@ -151,52 +151,29 @@ class RegisteredCommand:
                 os.close(self._input)
             shutil.rmtree(self._path, ignore_errors=True)
 
-    def _handle(self) -> Ended | Unwrapped:
-        size, rest = self._read_request()
-        text, cwd, streams, *environment = rest[:size].split(b"\0")
-        pid = self._find_owner()
-        if self._agent not in list_ancestors(pid):
-            return Unwrapped("this process is not the agent's")
+    def _start(self, pid: int) -> Ended | Unwrapped:
+        has_one_output = os.read(self._request, 2) == b"1\n"
+        text, cwd, env = read_invocation(pid)
         cancel = threading.Event()
         watching = threading.Thread(target=self._watch, args=(cancel,), daemon=True)
         with contextlib.ExitStack() as stack:
             out = self._open("out", os.O_WRONLY)
             stack.callback(os.close, out)
             err = out
-            if streams == b"2":
+            if not has_one_output:
                 err = self._open("err", os.O_WRONLY)
                 stack.callback(os.close, err)
             source, self._input = self._input, -1
             stack.callback(os.close, source)
             for number in (source, out, err):
                 os.set_blocking(number, True)
-            env = dict(_decode(one).split("=", 1) for one in environment if b"=" in one)
             watching.start()
             try:
-                return self._run(Started(_decode(text), _decode(cwd), env, pid, source, out, err, cancel))
+                return self._run(Started(text, cwd, env, pid, source, out, err, cancel))
             finally:
                 cancel.set()
                 os.write(self._wake, b"!")
                 watching.join()
-
-    def _read_request(self) -> tuple[int, bytes]:
-        """The length of the request, and all of it; raises `ValueError` if the wrapper ends before that."""
-        head = b""
-        os.set_blocking(self._request, True)
-        while b"\n" not in head:
-            head += self._read_more()
-        length, _, rest = head.partition(b"\n")
-        if not length.isdigit() or int(length) > _MOST_REQUEST:
-            raise ValueError("a bad request")
-        while len(rest) < int(length):
-            rest += self._read_more()
-        return int(length), rest
-
-    def _read_more(self) -> bytes:
-        part = os.read(self._request, _BLOCK)
-        if not part:
-            raise ValueError("the wrapper is gone")
-        return part
 
     def _watch(self, cancel: threading.Event) -> None:
         """Cancel the command when its wrapper gets a signal, or ends."""
@@ -221,10 +198,6 @@ class RegisteredCommand:
 def find_signal(name: str | None) -> int:
     """The number of a signal; 0 for none."""
     return int(getattr(signal, name)) if name and hasattr(signal, name) else 0
-
-
-def _decode(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
 
 
 def sweep(calls: str) -> None:

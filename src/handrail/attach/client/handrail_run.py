@@ -46,7 +46,6 @@ def main(state: str, required: str, starts: list[str]) -> NoReturn:
         os._exit(_hook(directory, words[0], starts))
     text = words[0]
     if mode == "run":
-        os.environ.pop("BASH_ENV", None)  # it has brought us here
         _run(directory, name_command(text), text, ["bash", "-c", text])
     shell = "zsh" if "/snapshot-zsh-" in text[:1000] else "bash"
     _run(directory, read_name(text), text, [shell, "-c", text])
@@ -215,14 +214,8 @@ class _Wrapped:
         except OSError:  # the helper is gone
             return _go_on(unwrapped)
         self._pass_signals_on()
-        os.set_blocking(self._request, True)
-        environment = [name + b"=" + value for name, value in os.environb.items()]
-        words = [self._text.encode("utf-8", "surrogateescape"), os.getcwdb(), b"1" if is_one else b"2"]
-        request = b"\0".join([*words, *environment])
         try:
-            os.write(self._request, b"%d\n" % len(request))
-            while request:
-                request = request[os.write(self._request, request) :]
+            os.write(self._request, b"1\n" if is_one else b"2\n")
         except BrokenPipeError:
             return _go_on(unwrapped)
         kind, _, rest = self._copy().partition(b"\0")
