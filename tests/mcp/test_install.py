@@ -573,7 +573,8 @@ def test_a_list_that_is_none_is_left_alone(home: Path) -> None:
 
 def test_what_a_client_has_no_setting_for_is_said(home: Path) -> None:
     assert "No setting of Cursor is known that turns its own tools off" in ask("cursor", "--only").out
-    assert "--only turns them off" in ask("claude").out and "--allow" in ask("claude").out
+    assert "--only turns them off; `handrail attach` gives them undo." in ask("claude").out
+    assert "--only turns them off." in ask("goose").out and "--allow" in ask("claude").out
 
 
 @pytest.mark.parametrize(

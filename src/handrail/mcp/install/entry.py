@@ -216,7 +216,8 @@ class ServerEntry:
         if self.only and not self.client.only:
             hints.append(f"No setting of {self.client.name} is known that turns its own tools off.")
         elif not self.only and self.client.only:
-            hints.append(f"{self.client.name} keeps its own file and shell tools; --only turns them off.")
+            undo = "; `handrail attach` gives them undo" if self.client.attach else ""
+            hints.append(f"{self.client.name} keeps its own file and shell tools. --only turns them off{undo}.")
         if self.allow and not (self.client.allow or self.client.allow_entry):
             hints.append(f"No setting of {self.client.name} is known that lets our tools run without its own question.")
         elif not self.allow and (self.client.allow or self.client.allow_entry):
