@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
+from handrail.attach.agents import AttachedAgent
+from handrail.attach.contracts import CONTRACTS, HookEvent
 from tests.attach.conftest import Agent, Helper, finish
 
 Undo = Callable[[], list[str]]
@@ -158,6 +161,30 @@ def test_a_background_command_runs_until_it_ends(agent: Agent) -> None:
     done = agent.run("echo begun; echo made > made.txt; exit 3", run_in_background=True)
     assert (done.returncode, done.stdout) == (3, b"begun\n")
     assert read_tree(agent.project) == {"made.txt": b"made\n"}
+
+
+def test_a_command_that_its_agent_moves_to_the_background_keeps_its_session_and_is_undone(
+    agent: Agent, undo: Undo
+) -> None:
+    calls = str(agent.state / "attach" / "calls")
+    Path(calls).mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HANDRAIL_STATE", str(agent.state))
+        mine = AttachedAgent(CONTRACTS["claude"], str(agent.project), os.getpid(), calls)
+    command = "echo ready; read -r _; echo made > made.txt"
+    fields = {"session_id": "s9", "cwd": str(agent.project), "tool_name": "Bash", "tool_use_id": "c"}
+    event = {**fields, "tool_input": {"command": command}, "hook_event_name": "PreToolUse"}
+    mine.handle(HookEvent.parse("claude", json.dumps(event).encode()))
+    process = agent.start(command, stdin=subprocess.PIPE)
+    assert process.stdin and process.stdout and process.stdout.readline() == b"ready\n"
+    mine.handle(HookEvent.parse("claude", json.dumps({**event, "hook_event_name": "PostToolUse"}).encode()))
+    assert mine.is_busy  # so the helper does not close its session
+    process.communicate(b"\n", timeout=60)
+    assert not mine.is_busy
+    assert read_tree(agent.project) == {"made.txt": b"made\n"}
+    undo()
+    assert read_tree(agent.project) == {}
+    mine.close()
 
 
 def test_a_command_that_no_hook_announced_runs_as_if_handrail_were_not_attached(agent: Agent) -> None:

@@ -77,7 +77,7 @@ class AgentCommands:
             self._conversation.record_unwrapped(event.call, arguments, "this agent's commands cannot be wrapped")
             return
         with self._lock:
-            command = self._registered.pop(event.call, None)
+            command = self._registered.get(event.call)
         if command and command.withdraw() and event.kind == "after":
             self._conversation.record_unwrapped(event.call, arguments, "its shell did not start Handrail")
 
@@ -104,7 +104,8 @@ class AgentCommands:
         number = next(_NUMBERS)
         call = RegisteredCommand(self._calls, number, arguments["command"], self._pid, run)
         with self._lock:
-            self._registered[event.call or str(number)] = call
+            going_on = {key: one for key, one in self._registered.items() if not one.wait(0)}
+            self._registered = {**going_on, event.call or str(number): call}
 
     def _run(self, call: str, command: str, is_job: bool, started: Started) -> Ended | Unwrapped:
         """Run a registered command in a draft; its streams are those of the wrapper."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handrail.attach.contracts import Contract, HookEvent, decide
 from handrail.errors import ToolError
@@ -13,9 +13,12 @@ from handrail.journal import Record
 from handrail.model import Access, Call, Result
 from handrail.pipeline.session import Session
 
+if TYPE_CHECKING:
+    from handrail.journal.queries import JournalReader
+
 
 class AttachedConversation:
-    """A conversation of an agent in one project."""
+    """A session of ours, and the agent and conversation that it belongs to."""
 
     def __init__(self, contract: Contract, session: Session) -> None:
         self.contract = contract
@@ -46,6 +49,14 @@ class AttachedConversation:
     def refuse(self, event: HookEvent, tool: str, arguments: Mapping[str, Any]) -> bytes:
         """Record a refusal, as the pipeline words it, and tell the model."""
         return self.deny(self.session.call(tool, arguments, id=event.call).text)
+
+    def open_journal(self) -> JournalReader:
+        """The journal of this user, for queries."""
+        from handrail.files.locks import state_directory
+        from handrail.journal.queries import JournalReader
+        from handrail.journal.store import get_default_path
+
+        return JournalReader(get_default_path(state_directory(self.session.settings.state)))
 
     def record_unwrapped(self, call: str, arguments: Mapping[str, Any], why: str) -> None:
         """Record a command that runs without Handrail, and cannot be undone."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
+from handrail.attach.conversation import AttachedConversation
+from handrail.errors import JournalFailed
 from handrail.frozen import frozen
+from handrail.journal import Record
 from handrail.journal.records import read_state
+from handrail.model import Call, Result, Verdict
 
+OUTSIDE = "Changed outside"
+"""The name under which changes of others are in the journal."""
 _MOST_WATCHED = 2000
 _Stamp = tuple[int, int, int] | None
 
@@ -26,9 +33,8 @@ class _Known:
 class WatchedFiles:
     """The files that an agent has read or changed, as they were then."""
 
-    def __init__(self, is_recorded: Callable[[str, str, int], bool]) -> None:
-        """``is_recorded``: whether a call after a call, of whoever, has left a path with the contents of this hash."""
-        self._is_recorded = is_recorded
+    def __init__(self, conversation: AttachedConversation) -> None:
+        self._conversation = conversation
         self._known: dict[str, _Known] = {}
         self._lock = threading.RLock()  # hooks run in parallel
 
@@ -41,8 +47,21 @@ class WatchedFiles:
             while len(self._known) > _MOST_WATCHED:
                 del self._known[next(iter(self._known))]
 
-    def list_changed(self, apart: Collection[str]) -> list[str]:
-        """The files that somebody else has changed, each once; ``apart`` are being changed by the agent now."""
+    def record_changes(self, apart: Collection[str]) -> None:
+        """Record the files that somebody else has changed, each once; ``apart`` are being changed by the agent now."""
+        for path in self._list_changed(apart):
+            call = Call(OUTSIDE, {"path": self._conversation.locate(path) or path})
+            record = Record(
+                call,
+                (),
+                Verdict("allow", "", ""),
+                origin=self._conversation.origin,
+                result=Result(OUTSIDE, "ok", ""),
+            )
+            with contextlib.suppress(JournalFailed):
+                self._conversation.session.journal.record(record)
+
+    def _list_changed(self, apart: Collection[str]) -> list[str]:
         with self._lock:
             before = {
                 path: known
@@ -55,6 +74,14 @@ class WatchedFiles:
     def _is_changed(self, path: str, known: _Known) -> bool:
         digest = self._known[path].digest
         return digest != known.digest and not (digest and self._is_recorded(path, digest, known.call))
+
+    def _is_recorded(self, path: str, digest: str, after: int) -> bool:
+        """Whether a later call, of whoever, has left a file with these contents."""
+        from handrail.journal.call_changes import find_last_change
+
+        with contextlib.suppress(JournalFailed), self._conversation.open_journal() as reader:
+            return find_last_change(reader, path, digest, after) is not None
+        return False
 
 
 def _read_stamp(path: str) -> _Stamp:

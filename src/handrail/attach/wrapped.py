@@ -142,7 +142,9 @@ class RegisteredCommand:
                 pid = self._find_owner()
                 self.has_started = self._agent in list_ancestors(pid)
             with contextlib.suppress(OSError):  # the wrapper is gone
-                self._answer(self._start(pid) if self.has_started else Unwrapped("this process is not the agent's"))
+                end = self._start(pid) if self.has_started else Unwrapped("this process is not the agent's")
+                self._is_over.set()
+                self._answer(end)
         finally:
             self._is_over.set()
             for number in (self._owner, self._request, self._status, self._waker, self._wake):
