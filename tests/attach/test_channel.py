@@ -259,7 +259,9 @@ def test_without_the_helper_tools_go_on_or_fail_if_it_is_required(agent: Agent, 
     assert (done.returncode, bool(read_tree(agent.project))) == ((125, False) if required else (0, True))
     script = Path(agent.launcher)  # the helper cannot start either, and nobody waits for it
     text = script.read_text(encoding="utf-8").replace('"handrail", "service"', '"nothing"')
-    text = text.replace("handrail_run.main(", "handrail_run._PATIENCE = 0.1\nhandrail_run.main(")
+    text = text.replace(
+        "handrail_run.main(", "handrail_run._PATIENCE, handrail_run._GRACE = 600, 0\nhandrail_run.main("
+    )
     script.write_text(text, encoding="utf-8")
     for event, code in (("PreToolUse", 2 if required else 1), ("Stop", 1)):
         given = json.dumps({"session_id": "s", "cwd": str(agent.project), "hook_event_name": event}).encode()

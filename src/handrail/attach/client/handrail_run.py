@@ -20,8 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_PATIENCE = 15.0
-"""Seconds for the helper to start."""
+_PATIENCE = 50.0
+"""Seconds for the helper to start, on a busy machine; agents wait a minute for a hook."""
+_GRACE = 5.0
+"""Seconds for another helper, after the one that this hook has started has ended."""
 _BLOCK = 1 << 16
 _EVAL, _CWD = "&& eval '", " && pwd -P >| "
 """What Claude Code puts before and behind a command."""
@@ -95,7 +97,8 @@ def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
     """The helper's answer; it is started if it does not run, and once more if it belongs to an older version."""
     import time
 
-    until, started, cut = time.monotonic() + _PATIENCE, False, 0
+    until, cut = time.monotonic() + _PATIENCE, 0
+    helper: int | None = None
     while time.monotonic() < until and cut < 2:
         try:
             answer = _exchange(directory, request)
@@ -104,9 +107,10 @@ def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
         if answer is not None and answer != b"old":
             return answer
         cut += answer is None
-        if not started:
-            started = True
-            _start(starts, os.path.dirname(directory))
+        if helper is None:
+            helper = _start(starts, os.path.dirname(directory))
+        elif helper and os.waitpid(helper, os.WNOHANG)[0]:  # it cannot start, or another one has come first
+            helper, until = 0, min(until, time.monotonic() + _GRACE)
         time.sleep(0.02)
     return None
 
@@ -132,16 +136,14 @@ def _exchange(directory: str, request: bytes) -> bytes | None:
     return answer[1:] if answer.startswith(b"\n") else None
 
 
-def _start(starts: list[str], state: str) -> None:
-    """Start the helper, apart from the agent's terminal and process group."""
-    if os.fork():
-        return
+def _start(starts: list[str], state: str) -> int:
+    """Start the helper, apart from the agent's terminal and process group; returns its process."""
+    if helper := os.fork():
+        return helper
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    if os.fork():
-        os._exit(0)
     os.chdir("/")
     os.closerange(3, 256)
     try:
