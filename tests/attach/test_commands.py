@@ -157,6 +157,30 @@ def test_equal_commands_at_the_same_time_each_run_once(agent: Agent) -> None:
     assert list_calls(agent).count(("Bash", "ok")) == 4
 
 
+def test_a_process_that_is_left_behind_ends_with_its_command_and_the_model_reads_how_to_keep_one(agent: Agent) -> None:
+    done = agent.run("sleep 600 & echo on")
+    assert (done.returncode, done.stdout) == (0, b"on\n")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("handrail: ") and "sleep 600" in line and "background" in line
+
+
+def test_a_background_command_is_judged_and_recorded_as_a_job_and_undone_by_its_number(agent: Agent) -> None:
+    (agent.project / "a.txt").write_bytes(b"one\r\n\xff")
+    (agent.project / ".git" / "hooks").mkdir(parents=True)
+    before = read_tree(agent.project)
+    command = (
+        "echo two > a.txt; echo new > b.txt; echo bad > .git/hooks/pre-commit; mkdir .vscode; touch .vscode/tasks.json"
+    )
+    agent.run(command, run_in_background=True)
+    while ("Job", "ok") not in list_calls(agent):  # the helper records it when the job has ended
+        os.sched_yield()
+    assert read_tree(agent.project) == {"a.txt": b"two\n", "b.txt": b"new\n"}
+    number = list_calls(agent).index(("Job", "ok")) + 1
+    with Session(agent.project, settings=Settings(state=str(agent.state))) as session:
+        session.undo(call=number, any_session=True)
+    assert read_tree(agent.project) == before
+
+
 def test_a_background_command_runs_until_it_ends(agent: Agent) -> None:
     done = agent.run("echo begun; echo made > made.txt; exit 3", run_in_background=True)
     assert (done.returncode, done.stdout) == (3, b"begun\n")

@@ -23,7 +23,7 @@ from tests.clients.bodies import answers, offered
 from tests.clients.cast import codex_options, codex_settings
 from tests.clients.fence import Fence
 
-_SECONDS = 150
+_SECONDS = 900
 PROMPT = "Do it."
 Use = tuple[str, dict[str, Any] | str]
 _HANDRAIL = str(Path(sys.executable).with_name("handrail"))
@@ -434,7 +434,8 @@ def test_the_model_learns_in_one_line_what_was_refused(attached: Callable[[Agent
     texts = scene.run(agent.bash("cat .env"), *reads, agent.bash("grep -r KEY . | cat"), protect)
     assert all("looks like a secret" in "".join(one) for one in texts[:-2]), texts
     assert "value" not in json.dumps(texts)
-    assert "handrail: " in texts[-1][-1] and ".github/workflows/ci.yml needs approval" in texts[-1][-1], texts[-1]
+    (line,) = (line for line in texts[-1][-1].splitlines() if "handrail: " in line)
+    assert "changes were not kept" in line and ".github/workflows" in line, texts[-1]
     assert list(scene.read()) == [".env"]
 
 
