@@ -197,3 +197,16 @@ def test_a_middle_elided_in_the_old_text_only_is_refused_where_lines_beside_it_s
     text = "def f():\n    a = 1\n    b = 2\n    d = 4\n    return d\n"
     with pytest.raises(ToolError):  # lines that nobody wrote out would go
         plan_edit(text, "    a = 1\n    ...\n    d = 4\n", "    a = 1\n    e = 5\n")
+
+
+def test_a_blank_line_lost_among_lines_that_repeat_is_put_back_where_the_file_has_it() -> None:
+    text = "item\n\nitem\n\n\nitem\n\nitem\n"
+    old, new = "item\n\nitem\n\nitem\n\nitem\n", "item\n\nitems\n\nitem\n\nitem\n"
+    assert edited(text, old, new) == text.replace("item\n\n\n", "items\n\n\n")
+
+
+@pytest.mark.parametrize("mark", "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e")
+def test_characters_of_no_width_around_lines_are_not_those_of_the_file(mark: str) -> None:
+    text = "one: yes  \ntwo: no\n"
+    old = "\n".join(mark + row + mark for row in text.splitlines())
+    assert edited(text, old, old.replace("one", "first")) == text.replace("one", "first")

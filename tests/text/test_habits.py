@@ -101,3 +101,20 @@ def test_a_repair_whose_habit_does_not_give_back_what_was_sent_is_dropped(monkey
     monkeypatch.setattr(habits, "HABITS", (shouts,))
     assert meant("good!", "x", "made up") == {("good", "x")}
     assert not meant("ba!d", "x", "made up")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "bare"),
+    [
+        ("composed characters", "\u00e9", "e\u0301"),
+        ("combining characters", "e\u0301", "\u00e9"),
+        ("signs for blanks", "<TAB>a", "\ta"),
+        ("entities", "a &amp;lt; b", "a < b"),
+    ],
+)
+def test_a_spelling_of_one_text_is_undone_where_the_other_text_lacks_it(name: str, old: str, bare: str) -> None:
+    assert meant(old, "z", name) >= {(bare, "z")}
+
+
+def test_a_sign_for_a_line_end_that_only_some_new_lines_have_is_not_kept() -> None:
+    assert not meant("^M\na:^M\nb", "^M\na:", "signs for line ends")

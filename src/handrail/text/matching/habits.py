@@ -85,7 +85,7 @@ def _sign(pattern: Pattern, bare: str, sent: str) -> str:
     return _prefix(pattern, bare, sent) if len(signs) == 1 else ""
 
 
-_BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(r"→ *|⇥|»|␉|\\t|\^I")
+_BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(r"→ *|⇥|»|␉|\\t|\^I|<TAB>")
 
 
 def _read_blanks(pattern: Pattern, text: str) -> str:
@@ -111,14 +111,14 @@ def _show_ends(pattern: Pattern, bare: str, sent: str) -> str:
 
 
 def _decode_entities(pattern: Pattern, text: str) -> str:
-    return pattern.sub(lambda match: html.unescape(match[0]), text)
+    return pattern.sub(lambda match: html.unescape(html.unescape(match[0])), text)
 
 
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 def _spell_entities(pattern: Pattern, bare: str, sent: str) -> str:
-    spelled = {html.unescape(entity): entity for entity in pattern.findall(sent)}
+    spelled = {html.unescape(html.unescape(entity)): entity for entity in pattern.findall(sent)}
     spelled = spelled if _NAMED.keys().isdisjoint(spelled) else {**_NAMED, **spelled}
     return "".join(spelled.get(char, char) for char in bare)
 
@@ -165,12 +165,12 @@ def _escape_twice(_: Pattern, bare: str, sent: str) -> str:
     return _escape(_JSON, _escape(_JSON, bare.removesuffix(close), ""), "") + close
 
 
-def _decompose(_: Pattern, text: str) -> str:
+def _decompose(_: Pattern, text: str, _sent: str = "") -> str:
     return unicodedata.normalize("NFD", text)
 
 
-def _recompose(_: Pattern, bare: str, _sent: str) -> str:
-    return unicodedata.normalize("NFC", bare)
+def _compose(_: Pattern, text: str, _sent: str = "") -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def _rows(*marks: str) -> tuple[Pattern, ...]:
@@ -194,7 +194,7 @@ _GUTTERS = (
 _SIDE = r"(?:old|new|search|replace|original|updated|parameter)(?:_str|_string|_text|_code)?"
 
 _TAGS = (rf"\s*<{_SIDE}>[ \t]*\n(.*?\n)[ \t]*</{_SIDE}>\s*$", rf"<{_SIDE}>([^\n]*)</{_SIDE}>\n?$")
-_ENTITY = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});"
+_ENTITIES = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});", r"&amp;(?:#\d{1,7}|[A-Za-z]\w{1,30});"
 _POINT = r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
 
 HABITS = (
@@ -204,9 +204,10 @@ HABITS = (
     Habit("diff signs", _rows(r"^[-+ ]", r"^[-+ ] "), _remove, _sign),
     Habit("signs for blanks", _rows(rf"^(?:[ \t{_BLANK_SIGNS}]|{_TAB_SIGNS.pattern})+"), _read_blanks, _show_blanks),
     Habit("signs for line ends", _rows(r"(?:\^M|\\r|[␍$↵¶⏎␊])$"), _read_ends, _show_ends),
-    Habit("entities", _rows(_ENTITY), _decode_entities, _spell_entities),
+    Habit("entities", _rows(*_ENTITIES), _decode_entities, _spell_entities),
     Habit("code points", _rows(_POINT), _decode_points, _spell_points),
-    Habit("combining characters", _FOREIGN, _decompose, _recompose),
+    Habit("composed characters", _FOREIGN, _decompose, _compose),
+    Habit("combining characters", _FOREIGN, _compose, _decompose),
     Habit("escaped slashes", _rows(r"\\(/)"), _unescape, _escape),
     Habit("escapes, twice", _rows(r"\\\\[ntr]|\\\\\\\""), _unescape_twice, _escape_twice),
     Habit("escapes", (_JSON,), _unescape, _escape),
@@ -249,7 +250,8 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
     untouched, mended = not rows.isdisjoint(bare - old), not bare.isdisjoint(others - rows)
     if untouched and not (mended and habit.added_lines_lack_it):
-        return [] if mended or any(map(pattern.search, rows - bare)) else [new]
+        is_spoilt = habit.spoil in (_escape, _number, _show_ends) and any(map(pattern.search, rows - bare))
+        return [] if mended or is_spoilt else [new]
     if not habit.added_lines_lack_it and habit.spoil(pattern, undone, new) != new:
         return []
     return [undone]

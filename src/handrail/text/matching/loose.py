@@ -173,11 +173,8 @@ class LooseSearch:
             if (self._prose or _COMMENT.match(row)) and old.count(row) == new.count(row) == 1
         }
         keys = [self._file.key(row) for row in old]
-        anchor = next((number for number, key in enumerate(keys) if len(key) > 3 and number not in soft), None)
-        if anchor is None or not soft:
-            return []
-        starts = [at - anchor for at in self._file.find_equal(keys[anchor])]
-        return [at for at in starts if self._is_all_but_one_word(at, keys, soft)]
+        first, places = self._file.find_rarest(["" if number in soft else key for number, key in enumerate(keys)])
+        return [at - first for at in places if soft and self._is_all_but_one_word(at - first, keys, soft)]
 
     def _is_all_but_one_word(self, start: int, keys: Sequence[str], soft: set[int]) -> bool:
         ours = self._file.keys[max(0, start) : start + len(keys)]
@@ -186,10 +183,9 @@ class LooseSearch:
         odd = [number for number, (a, b) in enumerate(zip(ours, keys, strict=True)) if a != b]
         if len(odd) != 1 or odd[0] not in soft or keys[odd[0]] in self._file.key_counts:
             return False
-        if not _differs_in_one_word(ours[odd[0]], keys[odd[0]]):
-            return False
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
-        return not self._prose or fences % 2 == 0  # what is in a fence is code
+        is_code = self._prose and fences % 2  # in a fence
+        return not is_code and _differs_in_one_word(ours[odd[0]], keys[odd[0]])
 
     def _make_plan(self, matches: Sequence[_VariantMatches], level: str) -> EditPlan | None:
         if self._choose:
