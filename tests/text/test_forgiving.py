@@ -210,3 +210,9 @@ def test_characters_of_no_width_around_lines_are_not_those_of_the_file(mark: str
     text = "one: yes  \ntwo: no\n"
     old = "\n".join(mark + row + mark for row in text.splitlines())
     assert edited(text, old, old.replace("one", "first")) == text.replace("one", "first")
+
+
+def test_a_sentence_that_begins_like_a_loop_opens_no_block() -> None:
+    text = "- Notes\n  Read this.\n  For larger fixes, do so:\n  1. Describe it.\n"
+    old = "Read this.\nFor larger fixes, do so:\n1. Describe it."
+    assert edited(text, old, old.replace("larger", "all larger")) == text.replace("larger", "all larger")

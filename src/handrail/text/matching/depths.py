@@ -21,10 +21,10 @@ _STEPS = 4
 _EDGE = 400
 """Of a long line only the beginning and the end are looked at."""
 _NOTE = r"(?:\s+(?:#|//|/\*).*)?\s*$"
-_TAG = r"\s*<(?!(?:area|br|dd|dt|hr|img|input|li|link|meta|option|p|td|th|tr)\b)[\w.:-]+(?:\s[^<>]*)?(?<!/)>\s*$"
+_TAG = r"\s*<(?!(?i:area|br|dd|dt|hr|img|input|li|link|meta|option|p|td|th|tr)\b)[\w.:-]+(?:\s[^<>]*)?(?<!/)>\s*$"
 _BLOCK = r"\s*(?:(?:async|class|def|elif|else|except|finally|for|if|match|try|while|with)\b.*|case\b.*):"
 _MUST_OPEN = re.compile(
-    rf"(?:.*(?:[{{(\[]|\s=|(?<!-)->|\b(?:then|do|begin))|{_BLOCK}|.*:\s*[|>][+-]?\d?){_NOTE}|{_TAG}", re.IGNORECASE
+    rf"(?:.*(?:[{{(\[]|\s=|(?<!-)->|\b(?i:then|do|begin))|{_BLOCK}|.*:\s*[|>][+-]?\d?){_NOTE}|{_TAG}"
 )
 _MAY_OPEN = re.compile(
     r"\s*(?:def|class|module|if|unless|while|until|for|case|when|else|elsif|begin|rescue|ensure|switch|try|\.\. )\b"
