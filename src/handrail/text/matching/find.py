@@ -142,8 +142,8 @@ def find_literal(text: str, old: str, replace_all: bool, whole_words: bool = Fal
     """
     match = find_spans(text, old)
     if whole_words and 1 < len(match.spans) <= MOST_PLACES and not replace_all:
-        whole = tuple(span for span in match.spans if not _cuts_word(text, span))
-        match = LiteralMatch(match.level, whole or match.spans)
+        whole = tuple(islice((span for span in match.spans if not _cuts_word(text, span)), 2))
+        match = LiteralMatch(match.level, whole) if len(whole) == 1 else match
     if not match.spans:
         return None
     first, count = match.spans[0], len(match.spans)

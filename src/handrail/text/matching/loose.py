@@ -37,6 +37,8 @@ _COMMENT = re.compile(
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
+_PICTURES = frozenset(map(chr, range(0x2400, 0x2427)))
+"""Of control characters."""
 _ADDED = re.compile(r"\s*\+(?:[^\s+=]| {2,}|\t)")
 """A line with the sign of a diff; in code, a sum goes on behind a plus and one blank."""
 _NEGATIONS = {"not", "no", "never", "none", "nor", "without", "cannot"}
@@ -204,9 +206,13 @@ class LooseSearch:
         plans = {tuple(self._compute_splices(one, starts[0] + 1)) for one in matches}
         if len(plans) > 1:
             raise UnsureIndent(line=starts[0] + 1, readings=names)
-        if any(_adds_signs(part) for one in matches for place in one.places for part in place):
+        splices = plans.pop()
+        pictures = _PICTURES.intersection("".join(one.new for one in splices))
+        if any(char not in self._file.text for char in pictures) or any(
+            _adds_signs(part) for one in matches for place in one.places for part in place
+        ):
             raise UnsureIndent(line=starts[0] + 1, readings=names, quotes=not names)
-        return EditPlan(level or strictest, matches[levels.index(strictest)].names, plans.pop(), len(starts))
+        return EditPlan(level or strictest, matches[levels.index(strictest)].names, splices, len(starts))
 
     def _choose_strictest(self, matches: Sequence[_VariantMatches], choose: Choose) -> list[_VariantMatches]:
         """The places of a hunk at the first level that has any which can be meant; blanks inside a line count."""

@@ -85,7 +85,8 @@ def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
             places[key].append(at)
     rare = {key: found for key, found in places.items() if len(found) <= _FREQUENT}
     votes = Counter(at - number for number, key in enumerate(squeezed) for at in rare.get(key, ()))
-    best = [start for start in votes if 2 * votes[start] >= max(votes.values())]
+    most = max(votes.values(), default=0)
+    best = [start for start, count in votes.items() if 2 * count >= most]
     return sorted(best, key=lambda start: (-votes[start], start))[:_PLACES]
 
 
@@ -95,7 +96,8 @@ def _find_alike(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     line = squeezed[number][:_WIDTH]
     if len(line) < 4:
         return []
-    near = [key if abs(len(key) - len(line)) <= len(line) else "" for key in keys]
+    most = 2 * len(line)
+    near = [key if len(key) <= most else "" for key in keys]
     similar = process.extract(line, near, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
     return [at - number for _, _, at in similar]
 
