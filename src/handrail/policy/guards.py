@@ -315,13 +315,13 @@ class SecretFiles:
         """By directory, the names that may not be read unless git tracks them, the nearest to a root first."""
         if not self._index.directories:
             self._restore()
-        found = self._index.update()
+        updated = self._index.update()
         if self._is_restored and self._has_ignore_files:  # they may be about all that was restored
             self._is_restored = False
             self._index.forget()
-            found = self._index.update()
+            updated = self._index.update()
         if self._names[0] != self._index.changes:
-            refused = {here: listing.refused for here, listing in found.items() if listing.refused}
+            refused = {here: listing.refused for here, listing in updated.items() if listing.refused}
             self._names = self._index.changes, refused
         return self._names[1]
 
@@ -335,9 +335,9 @@ class SecretFiles:
 
     def _list_candidates(self, trusted: dict[str, str]) -> list[str]:
         known = self._untracked if trusted == self._trusted else {}
-        found = dict(self._index.list_results())
-        same = {here: known[here] for here, listing in found.items() if here in known and known[here][0] is listing}
-        is_large = len(found) - len(same) > _MANY
+        listed = dict(self._index.list_results())
+        same = {here: known[here] for here, listing in listed.items() if here in known and known[here][0] is listing}
+        is_large = len(listed) - len(same) > _MANY
         for root in self._roots if is_large else ():
             self._built_in.load_tracked(root)
         ask = self._built_in.list_untracked
@@ -345,7 +345,7 @@ class SecretFiles:
             trusted,
             {
                 here: same.get(here) or (listing, ask(here, listing.files) if listing.files else ())
-                for here, listing in found.items()
+                for here, listing in listed.items()
             },
         )
         if is_large and not self._has_ignore_files:
@@ -418,7 +418,7 @@ class StoredSecrets:
             return None
         return stored if isinstance(stored, dict) and stored.get("key") == self._key else None
 
-    def save(self, found: dict[str, Any]) -> None:
+    def save(self, results: dict[str, Any]) -> None:
         """Store what was found; a disk that is full keeps the old file."""
         if not self._path:
             return
@@ -427,7 +427,7 @@ class StoredSecrets:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             try:
                 with open(aside, "w", encoding="ascii", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
-                    file.write(json.dumps({"key": self._key, **found}, separators=(",", ":")))
+                    file.write(json.dumps({"key": self._key, **results}, separators=(",", ":")))
                 os.replace(aside, self._path)
             finally:
                 with contextlib.suppress(FileNotFoundError):

@@ -202,10 +202,10 @@ def _choose_candidates(engine: Ripgrep, budget: Budget, candidates: Sequence[Can
     if len(candidates) < _MANY_CANDIDATES:
         return candidates
     receipt = Receipt()
-    found = {one.path for one in engine.named([one.path for one in candidates], budget, receipt)}
+    matching = {one.path for one in engine.named([one.path for one in candidates], budget, receipt)}
     if receipt.stopped or receipt.unreadable:
         raise _InDoubt
-    return [one for one in candidates if one.path in found]
+    return [one for one in candidates if one.path in matching]
 
 
 def _search_candidates(
