@@ -12,6 +12,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.command import HANDRAIL, TIMEOUT, surroundings
 
@@ -65,6 +66,13 @@ def serve_page(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], 
     finally:
         process.terminate()
         process.communicate(timeout=TIMEOUT)
+
+
+def open_page(page: webdriver.Chrome, address: str) -> None:
+    """Open a page and wait until its style is there: on a busy machine the driver returns before."""
+    page.get(address)
+    is_complete = "return document.readyState === 'complete'"
+    WebDriverWait(page, TIMEOUT).until(lambda driver: driver.execute_script(is_complete))
 
 
 def set_width(page: webdriver.Chrome, width: int) -> None:

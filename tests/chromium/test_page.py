@@ -49,7 +49,10 @@ def wait(page: Chrome, condition: Callable[[Chrome], T]) -> T:
 
 
 def texts(page: Chrome, selector: str) -> list[str]:
-    return [element.text for element in page.find_elements(By.CSS_SELECTOR, selector)]
+    """The texts of elements, all at once: the page may replace them at any moment."""
+    each = "one => one.checkVisibility() ? one.innerText.trim() : ''"
+    found: list[str] = page.execute_script(f"return [...document.querySelectorAll(arguments[0])].map({each})", selector)
+    return found
 
 
 def edit(session: Session) -> None:

@@ -10,7 +10,7 @@ from selenium.webdriver import Chrome
 
 from handrail import Session, Settings
 from tests.chromium.accessibility import find_problems
-from tests.chromium.browser import serve_page, set_width
+from tests.chromium.browser import open_page, serve_page, set_width
 from tests.web.test_every_tool import CALLS
 
 WIDTHS = (390, 1280)
@@ -62,7 +62,7 @@ def test_no_page_is_wider_than_its_window(project: Path, chromium: Chrome, width
 
 
 def _find_wrong(page: Chrome, start: str, path: str) -> list[str]:
-    page.get(start + path)
+    open_page(page, start + path)
     wider = page.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
     wrong = [f"{path}: {wider} px too wide"] if wider > 0 else []
     for entry in page.get_log("browser"):
@@ -78,6 +78,6 @@ def test_every_end_of_a_call_is_accessible(project: Path, chromium: Chrome) -> N
         start = chromium.current_url
         set_width(chromium, WIDTHS[0])
         for path in ("", *(f"calls/{seq}" for seq in range(last - 9, last + 1))):
-            chromium.get(start + path)
+            open_page(chromium, start + path)
             assert find_problems(chromium) == [], path
         chromium.get("about:blank")

@@ -30,6 +30,7 @@ TESTS = (
     ),
 )
 _SECONDS = 1800
+"""For a command; a busy machine or a slow network takes its time."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ INSTALLERS = {
 }
 
 
+@pytest.mark.timeout(3 * _SECONDS)
 @pytest.mark.parametrize("name", INSTALLERS)
 def test_readme_tutorial_and_course_work_in_a_fresh_environment(tmp_path: Path, name: str) -> None:
     installer, home = INSTALLERS[name], tmp_path / "home"
