@@ -21,7 +21,7 @@ from handrail.files.locks import state_directory
 from handrail.journal.store import get_default_path
 from handrail.model import Answer
 from tests.chromium.accessibility import find_problems
-from tests.chromium.browser import serve_page
+from tests.chromium.browser import serve_page, set_width
 from tests.mcp.stdio_client import RawClient, text_of
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>.txt"
@@ -102,6 +102,23 @@ def test_one_of_two_changes_is_approved_by_key_while_an_mcp_client_waits(
     assert not client.answer_to(number)["result"].get("isError")
     text = (project / "app.py").read_text(encoding="utf-8")
     assert "line_3 = 3\n" in text and "line_30 = 'thirty'\n" in text
+
+
+def test_a_big_question_is_folded_and_keeps_its_answers_in_view(page: Chrome, client: RawClient) -> None:
+    set_width(page, 390)
+    content = "".join(f"line {number}\n" for number in range(300))
+    number = client.begin("tools/call", name="Write", arguments={"file_path": "big.txt", "content": content})
+    page.find_element(By.PARTIAL_LINK_TEXT, "Questions").click()
+    question = focus_question(page)
+    assert "raw asks: create 1 file, +300 lines" in question.text and "line 299" not in question.text
+    question.find_element(By.CSS_SELECTOR, ".file > summary").click()
+    assert "line 299" in question.text
+    bar = page.execute_script("return arguments[0].querySelector('.bar').getBoundingClientRect()", question)
+    high, whole = page.execute_script("return [innerHeight, arguments[0].offsetHeight]", question)
+    assert whole > 3 * high and bar["top"] > 0 and bar["bottom"] <= high
+    question.find_element(By.CSS_SELECTOR, ".bar .main").click()
+    assert not client.answer_to(number)["result"].get("isError")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_no_with_a_reason_reaches_the_model(page: Chrome, client: RawClient, project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ def test_a_question_is_shown_in_full_and_as_text(browser: TestClient, site: Site
     for piece in ("some client", "/srv/project", "&lt;b&gt;.txt", "NINE", "allow Edit(a/**)", "mode ask"):
         assert piece in page
     assert page.count('name="hunk"') == 2 and "<b>.txt" not in page
+    asker.end("it was withdrawn", accepted=False)
+
+
+def test_the_heading_counts_what_a_yes_would_do(browser: TestClient, ask: Ask) -> None:
+    gone = [FileDiff(f"{name}.txt", "", ("@@ -1,2 +0,0 @@\n-one\n-two\n",), deleted=True) for name in "ab"]
+    new = FileDiff("c.txt", "", ("@@ -0,0 +1 @@\n+one\n",), created=True, selectable=True)
+    asker = ask(replace(EDIT, files=(*gone, new)))
+    page = browser.get("/approvals").text
+    assert "some client asks: delete 2 files, create 1 file, +1 −4 lines" in page
+    assert 'name="hunk"' not in page and 'name="choose"' not in page  # a single hunk needs no choice
     asker.end("it was withdrawn", accepted=False)
 
 
