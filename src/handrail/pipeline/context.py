@@ -35,7 +35,7 @@ from handrail.pipeline.services import Services
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged
+from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged, UndoneFile
 from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath
 
@@ -259,6 +259,20 @@ class ToolContext:
     def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
         # A person may have left out a part of the change: then no tag is certain.
         self._tags[loaded.stored.path.real] = type(tags)() if self._choice else tags
+
+    def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
+        from handrail.journal.undo import CannotUndo  # slow to import
+        from handrail.journal.undo_selection import UnknownCall
+
+        try:
+            report = self._services.undo(**({"file": file} if file else {}), dry_run=dry_run or self._dry)
+        except (UnknownCall, CannotUndo) as error:
+            return (), escape(str(error))
+        rows = [(one.path, one.outcome, None) for one in report.restored]
+        rows += [(one.path, "left alone", escape(one.why)) for one in report.conflicts]
+        rows += [(path, "left alone", "its old contents are not kept") for path in report.missing]
+        home = os.path.realpath(self._workspace.home)
+        return [UndoneFile(escape(os.path.relpath(path, home)), *rest) for path, *rest in rows], ""
 
     def exists(self, named: str) -> bool:
         status = self._workspace.stat(self._paths[named])

@@ -23,6 +23,7 @@ from handrail.tracker import Tracker
 from handrail.workspace import Workspace
 
 if TYPE_CHECKING:
+    from handrail.journal.undo import UndoReport
     from handrail.pipeline.events import Events, OnEvent
     from handrail.policy.guards import OwnFiles
     from handrail.secrets.redaction import Redaction
@@ -57,6 +58,8 @@ class Services:
     """Accepts what a call writes to protected files while jobs run; the list takes the paths."""
     tracked_files: Callable[[], TrackedFiles]
     """Imports them when they are first needed."""
+    undo: Callable[..., UndoReport]
+    """Takes back changes of this session."""
     redactions: list[Redaction]
     """All that hide secrets in answers: the settings' own, and one for each command that was lent secrets."""
 

@@ -191,6 +191,7 @@ class Session:
             command_host=self.command_host,
             accepting=self._accepting,
             tracked_files=lambda: self.tracked_files,
+            undo=self.undo,
         )
         self._on_event = on_event
         self._approve = approve
@@ -643,7 +644,7 @@ def _format_traceback() -> str:
 
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
-    if not approved.previous.written_paths:
+    if not approved.previous.written_paths or approved.previous.tool.commits:
         if approved.may_change_files:
             return _run_command(approved, services, progress)
         return _run_reading(approved, services, progress)

@@ -120,6 +120,17 @@ class Staged:
     hunks: list[Hunk]
 
 
+@frozen
+class UndoneFile:
+    """A file of an undo."""
+
+    path: str
+    outcome: str
+    """What became of it, or would: reverted, restored, deleted."""
+    left: str | None = None
+    """Why it was left alone."""
+
+
 class CommandDraft(Protocol):
     """The draft of the workspace in which the command of a call runs."""
 
@@ -285,6 +296,9 @@ class Context(Protocol[L_co]):
     def read_subtree(self, named: str) -> Subtree:
         """Read a file, or a directory with all its contents."""
 
+    def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
+        """Take back the last change of this session, or of a file in it: the files, or why there is nothing."""
+
     def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
         """Stage the move of a subtree or, without ``to``, its removal, which can be undone."""
 
@@ -338,6 +352,8 @@ class Tool(Generic[A, L, F]):
     repeatable: bool = True
     """Whether `run` only stages changes: then it also makes the preview, and starts again where another program has
     changed a file meanwhile. A run that may do more happens once a call, and not inside a sandbox."""
+    commits: bool = False
+    """Whether `run` itself changes the files that it has declared, under locks of its own."""
     drafted: Callable[[A], bool] | None = None
     """Whether a call may run its command in a draft of the workspace; only for tools that run commands."""
     rows: Mapping[str, type] = field(default_factory=dict)
