@@ -40,6 +40,7 @@ COMMANDS = {
     "completion": ("completion", "print a completion script for bash, zsh or fish"),
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
     "call": ("call", "make one tool call and print its result"),
+    "script": ("script", "run a Python program in which every tool is a function, over one draft"),
     "batch": ("batch", "make many calls in one session, as JSON lines, for scripts in any language"),
     "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),

@@ -29,7 +29,7 @@ _ALL = {
     ),
     "work": ("try", "draft", "chat", "run", "demo"),
     "set up": (*("attach", "detach", "attach service", "init", "policy", "config", "index", "doctor", "completion"),),
-    "give the tools to your own agent": ("mcp", "call", "batch", "tools", "dialects", "eval"),
+    "give the tools to your own agent": ("mcp", "call", "script", "batch", "tools", "dialects", "eval"),
     "for programs and other machines": ("serve", "acp", "fleet", "journal"),
 }
 """All commands, by task."""

@@ -19,6 +19,7 @@ from handrail.errors import (
     CannotEncode,
     ChangedSince,
     IsDirectory,
+    NoSandbox,
     NotDirectory,
     NotRegular,
     NotSeen,
@@ -35,7 +36,7 @@ from handrail.pipeline.services import Services
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged, UndoneFile
+from handrail.tools.tool import CommandDraft, DraftTools, Loaded, RecalledTags, Staged, UndoneFile
 from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath
 
@@ -259,6 +260,11 @@ class ToolContext:
     def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
         # A person may have left out a part of the change: then no tag is certain.
         self._tags[loaded.stored.path.real] = type(tags)() if self._choice else tags
+
+    def open_draft_tools(self) -> DraftTools:
+        if self.draft is None:
+            raise NoSandbox(mode="drafts", why="scripts run in drafts alone, and this machine has none")
+        return self._services.open_draft_tools(self.draft.open_draft)
 
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
         from handrail.journal.undo import CannotUndo  # slow to import

@@ -48,8 +48,14 @@ def open_draft(store: DraftStore, name: str) -> OpenDraft:
 class DraftProcess:
     """A process with a session in a draft."""
 
-    def __init__(self, draft: OpenDraft, options: Mapping[str, Any], approve: Approve | None) -> None:
-        """``options``: those of its session; raises `ValueError` if they cannot be sent, and `OSError`."""
+    def __init__(
+        self, draft: OpenDraft, options: Mapping[str, Any], approve: Approve | None, *, closes: bool = True
+    ) -> None:
+        """``options``: those of its session; raises `ValueError` if they cannot be sent, and `OSError`.
+
+        ``closes``: whether the draft is closed with the process.
+        """
+        self._closes = closes
         self._draft = draft
         self._approve = approve
         self._lock = threading.Lock()
@@ -124,8 +130,9 @@ class DraftProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        with contextlib.suppress(OSError):
-            self._draft.close()
+        if self._closes:
+            with contextlib.suppress(OSError):
+                self._draft.close()
 
 
 def _receive(connection: Connection) -> tuple[str, Any]:

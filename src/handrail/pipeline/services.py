@@ -23,6 +23,7 @@ from handrail.tracker import Tracker
 from handrail.workspace import Workspace
 
 if TYPE_CHECKING:
+    from handrail.drafts.store import OpenDraft
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.events import Events, OnEvent
     from handrail.policy.guards import OwnFiles
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
     from handrail.shell.followed_jobs import ChangeJudge
     from handrail.shell.git.tracked_files import TrackedFiles
+    from handrail.tools.tool import DraftTools
 
 
 @frozen
@@ -60,6 +62,8 @@ class Services:
     """Imports them when they are first needed."""
     undo: Callable[..., UndoReport]
     """Takes back changes of this session."""
+    open_draft_tools: Callable[[OpenDraft], DraftTools]
+    """Opens the tools over the draft of a script."""
     redactions: list[Redaction]
     """All that hide secrets in answers: the settings' own, and one for each command that was lent secrets."""
 

@@ -71,6 +71,7 @@ from handrail.tracker import Tracker
 from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
+    from handrail.drafts.store import OpenDraft
     from handrail.files.versions import Change
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.checks import Checks
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
     from handrail.shell.git.tracked_files import TrackedFiles
-    from handrail.tools.tool import AnyTool, CommandDraft
+    from handrail.tools.tool import AnyTool, CommandDraft, DraftTools
 
 T = TypeVar("T")
 
@@ -192,6 +193,7 @@ class Session:
             accepting=self._accepting,
             tracked_files=lambda: self.tracked_files,
             undo=self.undo,
+            open_draft_tools=self._open_draft_tools,
         )
         self._on_event = on_event
         self._approve = approve
@@ -382,6 +384,12 @@ class Session:
         except BaseException:
             draft.close()
             raise
+
+    def _open_draft_tools(self, draft: OpenDraft) -> DraftTools:
+        """The tools of this session over a draft: for a script, whose changes are judged when it has ended."""
+        from handrail.pipeline.script_tools import open_draft_tools
+
+        return open_draft_tools(self.dialect, draft, {"root": self.workspace.home, **self._options, "mode": self.mode})
 
     def set_mode(self, mode: Mode) -> None:
         """Change the mode; rules and answers for the session stay."""
@@ -644,11 +652,12 @@ def _format_traceback() -> str:
 
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
-    if not approved.previous.written_paths or approved.previous.tool.commits:
-        if approved.may_change_files:
+    tool = approved.previous.tool
+    if not approved.previous.written_paths or tool.commits:
+        if approved.may_change_files or (tool.commits and tool.drafted):
             return _run_command(approved, services, progress)
         return _run_reading(approved, services, progress)
-    repeatable = approved.previous.tool.repeatable
+    repeatable = tool.repeatable
     attempts = ATTEMPTS if repeatable else 1
     for attempt in range(attempts):
         # Files that are written in place are locked for the run too.

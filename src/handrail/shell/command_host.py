@@ -71,6 +71,8 @@ class CommandOptions:
     """Called when it has ended."""
     lent: tuple[str, ...] = ()
     """Hidden paths that it sees."""
+    passed: tuple[int, ...] = ()
+    """Further descriptors that it inherits."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -414,6 +416,7 @@ class CommandHost:
                 boundary.namespaced,
                 self._options.log_bytes,
                 streams=given.streams,
+                passed=given.passed,
             )
             with self._until_closed():
                 run = self.logs.start(start, order, name)

@@ -14,7 +14,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
 from handrail.frozen import frozen
-from handrail.model import Access, Action, NetworkGrant
+from handrail.model import Access, Action, NetworkGrant, Result
 
 if TYPE_CHECKING:
     import threading
@@ -129,6 +129,20 @@ class UndoneFile:
     """What became of it, or would: reverted, restored, deleted."""
     left: str | None = None
     """Why it was left alone."""
+
+
+class DraftTools(Protocol):
+    """The tools of this dialect over the draft of a call, each through the whole pipeline."""
+
+    @property
+    def signatures(self) -> Mapping[str, tuple[str, Sequence[str]]]:
+        """By function name: the tool as the model knows it, and its arguments in order."""
+
+    def call(self, tool: str, arguments: Mapping[str, object], cancel: threading.Event | None) -> Result:
+        """One call in the draft."""
+
+    def close(self) -> None:
+        """End everything that runs there, before the draft is settled."""
 
 
 class CommandDraft(Protocol):
@@ -296,6 +310,9 @@ class Context(Protocol[L_co]):
     def read_subtree(self, named: str) -> Subtree:
         """Read a file, or a directory with all its contents."""
 
+    def open_draft_tools(self) -> DraftTools:
+        """The tools over the draft of this call, for a script; raises `NoSandbox` where there can be no draft."""
+
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
         """Take back the last change of this session, or of a file in it: the files, or why there is nothing."""
 
@@ -353,7 +370,7 @@ class Tool(Generic[A, L, F]):
     """Whether `run` only stages changes: then it also makes the preview, and starts again where another program has
     changed a file meanwhile. A run that may do more happens once a call, and not inside a sandbox."""
     commits: bool = False
-    """Whether `run` itself changes the files that it has declared, under locks of its own."""
+    """Whether `run` itself changes files: under locks of its own, or in its draft whatever it has declared."""
     drafted: Callable[[A], bool] | None = None
     """Whether a call may run its command in a draft of the workspace; only for tools that run commands."""
     rows: Mapping[str, type] = field(default_factory=dict)

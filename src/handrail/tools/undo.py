@@ -1,4 +1,4 @@
-"""Undo: take back the last change of this session, as `handrail undo` does it, so that an agent can repair a mistake."""
+"""Undo: take back the last change of this session, so that an agent can repair a mistake."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, UndoneFile
+from handrail.tools.tool import Arguments, Context, Outcome, Templates, Tool, UndoneFile
 
 
 class Args(Arguments):

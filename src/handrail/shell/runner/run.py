@@ -118,6 +118,8 @@ class CommandOrder:
     input: bytes = b""
     streams: CommandStreams | None = None
     """Where its streams lead instead of the log."""
+    passed: tuple[int, ...] = ()
+    """Further descriptors that it inherits."""
 
 
 _GATE = 180  # the least number of the gate's descriptor: none that a script uses by accident
@@ -166,7 +168,7 @@ class Run:
         order = self.order
         env = dict(order.env)
         env[process_tree.VARIABLE] = mark.variable(env.get(process_tree.VARIABLE, ""))
-        args, passed, raw = [order.shell, "-c", order.command], list[int](), os.fsencode(order.command)
+        args, passed, raw = [order.shell, "-c", order.command], [*order.passed], os.fsencode(order.command)
         with contextlib.ExitStack() as ours:
             given = subprocess.DEVNULL
             if order.input:  # from a file: nobody has to write while the command runs

@@ -1,0 +1,54 @@
+"""The tools over the draft of a script: a session of its own, whose changes are judged when the script has ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handrail.dialects import Dialect
+from handrail.drafts.store import OpenDraft
+from handrail.model import Question, Result
+from handrail.pipeline.draft_process import DraftProcess
+from handrail.pipeline.events import Events
+from handrail.policy.paths import is_within
+
+_NOT_IN_SCRIPTS = ("script", "undo", "bash_output", "bash_input", "bash_kill")
+
+
+@dataclass
+class OpenDraftTools:
+    """The tools of a dialect in the process of a draft."""
+
+    signatures: Mapping[str, tuple[str, Sequence[str]]]
+    _process: DraftProcess
+    _events: Events = field(default_factory=lambda: Events(None, None, None))
+
+    def call(self, tool: str, arguments: Mapping[str, object], cancel: threading.Event | None) -> Result:
+        return self._process.call((tool, dict(arguments), ""), cancel, self._events, None)
+
+    def close(self) -> None:
+        self._process.close()
+
+
+def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, Any]) -> OpenDraftTools:
+    """Start a session in a draft. It records nothing: the call of the script is the record."""
+    entries = [entry for entry in dialect.entries.values() if entry.id not in _NOT_IN_SCRIPTS]
+    signatures = {entry.id: (entry.name, list(dialect.spec(entry.name).schema["properties"])) for entry in entries}
+    mode = "accept-edits" if options["mode"] == "full" else options["mode"]  # nothing leaves the draft unasked
+    given = {**options, "mode": mode, "journal": None}
+    return OpenDraftTools(signatures, DraftProcess(draft, given, _allow_in_draft, closes=False))
+
+
+def _allow_in_draft(question: Question) -> bool:
+    """Whether all that is asked about stays in the draft, where it is judged later."""
+    return all(
+        access.action == "run"
+        or (access.action in ("read", "write", "delete") and not access.lent_to and _is_inside(question, access.path))
+        for access in question.accesses
+    )
+
+
+def _is_inside(question: Question, path: str) -> bool:
+    return bool(path) and is_within(question.workspace, path)

@@ -1,0 +1,168 @@
+"""Script: a short Python program in which every tool is a function, run in a sandbox over a draft.
+
+The program reaches files only by calls, over a socket it inherits. Each goes through the whole pipeline in the draft of
+this call, so that later ones see what earlier ones wrote. What the program has changed is judged when it has ended, at
+once: kept, asked about with the whole diff, or dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Annotated, TypedDict
+
+from handrail.errors import NoSandbox, SessionOver, TimeoutTooLong
+from handrail.frozen import frozen
+from handrail.model import Access
+from handrail.shell.command_host import CommandOptions
+from handrail.shell.effects.effects import find_effects
+from handrail.shell.effects.refused_commands import require_harmless
+from handrail.tools import bash
+from handrail.tools.arguments import Field
+from handrail.tools.shared.command_answer import CommandData, CommandFacts, as_number, describe_end, show_output
+from handrail.tools.tool import Arguments, Context, DraftTools, Hints, Outcome, Templates, Tool
+
+_MOST_CALLS = 500
+_MOST_BYTES = 4 << 20
+"""Of one call of a script."""
+_CLIENT = Path(__file__).with_name("script_client.py")
+
+
+class Args(Arguments):
+    code: Annotated[str, Field(min_length=1, description="The program; what it prints is the answer")]
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
+
+
+Limits = bash.Limits
+
+
+@frozen
+class Facts:
+    """A script that has ended."""
+
+    end: CommandFacts
+    calls: str
+    """Its calls: how many of each tool."""
+
+
+class CallData(TypedDict):
+    tool: str
+    status: str
+    chars: int
+
+
+class Data(CommandData, total=False):
+    calls: list[CallData]
+
+
+def accesses(args: Args) -> list[Access]:
+    """The program itself can change nothing; its calls are judged one by one, and then what they have changed."""
+    return [Access("run", args.code, tier="read_only", why="a script of tool calls")]
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits, host = ctx.limits, ctx.command_host
+    seconds = limits.seconds if args.timeout is None else args.timeout
+    if seconds > limits.most_seconds:
+        raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
+    tools = ctx.open_draft_tools()
+    own = host.drafts.create()  # what the program writes without a call is dropped
+    if own is None or ctx.draft is None:
+        tools.close()
+        raise NoSandbox(mode="drafts", why=host.drafts.why_none)
+    ours, theirs = socket.socketpair()
+    calls: list[CallData] = []
+    try:
+        with ours, theirs:
+            command = _make_command(theirs.fileno())
+            options = CommandOptions(draft=own, visible=ctx.list_visible(False), passed=(theirs.fileno(),))
+            server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
+            server.start()
+            name = ctx.call_id or "script"
+            done, ended = host.run(command, own.directory.info.workspace, seconds, name, ctx.cancel, False, options)
+            with suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
+            tools.close()  # a call that is still running ends with it
+            server.join()
+    finally:
+        tools.close()
+        host.drafts.drop(own)
+    assert ended is not None
+    ctx.draft.settle()
+    shown = show_output(done, limits, host)
+    effects = find_effects(require_harmless("true"))
+    outcome = describe_end("script", effects, ctx, host, shown, ended, as_number(seconds), ())
+    counts = Counter(call["tool"] for call in calls)
+    facts = Facts(outcome.facts, ", ".join(f"{count} {tool}" for tool, count in counts.items()) or "none")
+    return Outcome(outcome.kind, facts, {**outcome.data, "calls": calls}, outcome.notes, failed=outcome.failed)
+
+
+def _make_command(fd: int) -> str:
+    words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _CLIENT.read_text(encoding="utf-8"), str(fd)]
+    return "exec " + shlex.join(words)
+
+
+def _serve(
+    connection: socket.socket, code: str, tools: DraftTools, calls: list[CallData], cancel: threading.Event | None
+) -> None:
+    """Answer the calls of a script until it ends."""
+    known = {name for name, _ in tools.signatures.values()}
+    try:
+        with connection.makefile("rwb") as stream:
+            _send(stream, {"code": code, "tools": tools.signatures})
+            while line := stream.readline(_MOST_BYTES):
+                if len(calls) >= _MOST_CALLS:
+                    _send(stream, {"error": f"a script may make {_MOST_CALLS} calls"})
+                    continue
+                _send(stream, _answer(line, known, tools, calls, cancel))
+    except (OSError, SessionOver):  # the script has ended
+        return
+
+
+def _answer(
+    line: bytes, known: set[str], tools: DraftTools, calls: list[CallData], cancel: threading.Event | None
+) -> dict[str, object]:
+    try:
+        call = json.loads(line)
+        tool, arguments = call["tool"], call["arguments"]
+        if tool not in known or not isinstance(arguments, dict):
+            raise ValueError(tool)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {"error": "this is no call of a tool"}
+    result = tools.call(tool, arguments, cancel)
+    calls.append(CallData(tool=tool, status=result.status, chars=len(result.full_text)))
+    return {"text": result.full_text, "data": dict(result.data)} if result.ok else {"error": result.full_text}
+
+
+def _send(stream: IO[bytes], value: object) -> None:
+    stream.write(json.dumps(value, default=str).encode("utf-8", "replace") + b"\n")
+    stream.flush()
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    end = bash.render(outcome.with_facts(outcome.facts.end), templates)
+    return templates.fill("script.ended", outcome.facts, end=end)
+
+
+TOOL = Tool(
+    id="script",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    accesses=accesses,
+    hints=Hints(destructive=True),
+    rendered=("end",),
+    repeatable=False,
+    commits=True,
+    drafted=lambda _: True,
+)

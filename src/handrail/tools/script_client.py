@@ -1,0 +1,47 @@
+"""Runs a script in which each tool is a function; started in the sandbox, it imports nothing of Handrail."""
+
+import json
+import socket
+import sys
+
+
+class ToolError(Exception):
+    """A call failed or was refused; its text says why."""
+
+
+class Answer(str):
+    """The text of an answer; ``data`` has the same for programs."""
+
+    data: dict
+
+
+def main(fd: int) -> None:
+    with socket.socket(fileno=fd) as connection, connection.makefile("rwb") as stream:
+        connection.set_inheritable(False)
+        start = json.loads(stream.readline())
+
+        def make(tool: str, order: list) -> object:
+            def function(*args: object, **named: object) -> Answer:
+                if len(args) > len(order):
+                    raise TypeError(f"{tool} takes {len(order)} arguments: {', '.join(order)}")
+                call = {"tool": tool, "arguments": {**dict(zip(order, args, strict=False)), **named}}
+                stream.write(json.dumps(call).encode() + b"\n")
+                stream.flush()
+                reply = json.loads(stream.readline() or '{"error": "the script was ended"}')
+                if "error" in reply:
+                    raise ToolError(reply["error"])
+                answer = Answer(reply["text"])
+                answer.data = reply["data"]
+                return answer
+
+            return function
+
+        names = {name: make(tool, order) for name, (tool, order) in start["tools"].items()}
+        try:
+            given = {"__name__": "__main__", "ToolError": ToolError, **names}
+            exec(compile(start["code"], "script", "exec"), given)  # noqa: S102 - in the sandbox
+        finally:
+            sys.stdout.flush()
+
+
+main(int(sys.argv[1]))
