@@ -6,7 +6,8 @@ import argparse
 import json
 
 from handrail.cli import call
-from handrail.cli.common import CommandParser, UsageError, add_dialect, add_matching, add_mode, add_workspace
+from handrail.cli.common import CommandParser, add_dialect, add_matching, add_mode, add_workspace
+from handrail.cli.output import UsageError
 
 _ABOUT = """\
 Run a short Python program in which every tool is a function: read(...), grep(...), edit(...), bash(...).

@@ -274,11 +274,12 @@ class ToolContext:
             report = self._services.undo(**({"file": file} if file else {}), dry_run=dry_run or self._dry)
         except (UnknownCall, CannotUndo) as error:
             return (), escape(str(error))
-        rows = [(one.path, one.outcome, None) for one in report.restored]
-        rows += [(one.path, "left alone", escape(one.why)) for one in report.conflicts]
-        rows += [(path, "left alone", "its old contents are not kept") for path in report.missing]
+        left = [(one.path, escape(one.why)) for one in report.conflicts]
+        left += [(path, "its old contents are not kept") for path in report.missing]
+        files = [UndoneFile(one.path, one.outcome) for one in report.restored]
+        files += [UndoneFile(path, "left alone", why) for path, why in left]
         home = os.path.realpath(self._workspace.home)
-        return [UndoneFile(escape(os.path.relpath(path, home)), *rest) for path, *rest in rows], ""
+        return [replace(one, path=escape(os.path.relpath(one.path, home))) for one in files], ""
 
     def exists(self, named: str) -> bool:
         status = self._workspace.stat(self._paths[named])

@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from handrail.errors import NoSandbox, SessionOver, TimeoutTooLong
 from handrail.frozen import frozen
@@ -28,6 +28,9 @@ from handrail.tools import bash
 from handrail.tools.arguments import Field
 from handrail.tools.shared.command_answer import CommandData, CommandFacts, as_number, describe_end, show_output
 from handrail.tools.tool import Arguments, Context, DraftTools, Hints, Outcome, Templates, Tool
+
+if TYPE_CHECKING:
+    from io import BufferedRWPair
 
 _MOST_CALLS = 500
 _MOST_BYTES = 4 << 20
@@ -85,8 +88,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             options = CommandOptions(draft=own, visible=ctx.list_visible(False), passed=(theirs.fileno(),))
             server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
             server.start()
-            name = ctx.call_id or "script"
-            done, ended = host.run(command, own.directory.info.workspace, seconds, name, ctx.cancel, False, options)
+            place, name = own.directory.info.workspace, ctx.call_id or "script"
+            done, ended = host.run(command, place, seconds, name, ctx.cancel, False, options)
             with suppress(OSError):
                 ours.shutdown(socket.SHUT_RDWR)
             tools.close()  # a call that is still running ends with it
@@ -96,11 +99,10 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         host.drafts.drop(own)
     assert ended is not None
     ctx.draft.settle()
-    shown = show_output(done, limits, host)
-    effects = find_effects(require_harmless("true"))
+    shown, effects = show_output(done, limits, host), find_effects(require_harmless("true"))
     outcome = describe_end("script", effects, ctx, host, shown, ended, as_number(seconds), ())
-    counts = Counter(call["tool"] for call in calls)
-    facts = Facts(outcome.facts, ", ".join(f"{count} {tool}" for tool, count in counts.items()) or "none")
+    counts = Counter(call["tool"] for call in calls).items()
+    facts = Facts(outcome.facts, ", ".join(f"{count} {tool}" for tool, count in counts) or "none")
     return Outcome(outcome.kind, facts, {**outcome.data, "calls": calls}, outcome.notes, failed=outcome.failed)
 
 
@@ -141,7 +143,7 @@ def _answer(
     return {"text": result.full_text, "data": dict(result.data)} if result.ok else {"error": result.full_text}
 
 
-def _send(stream: IO[bytes], value: object) -> None:
+def _send(stream: BufferedRWPair, value: object) -> None:
     stream.write(json.dumps(value, default=str).encode("utf-8", "replace") + b"\n")
     stream.flush()
 

@@ -12,7 +12,7 @@ class ToolError(Exception):
 class Answer(str):
     """The text of an answer; ``data`` has the same for programs."""
 
-    data: dict
+    data: dict[str, object]
 
 
 def main(fd: int) -> None:
@@ -20,7 +20,7 @@ def main(fd: int) -> None:
         connection.set_inheritable(False)
         start = json.loads(stream.readline())
 
-        def make(tool: str, order: list) -> object:
+        def make(tool: str, order: list[str]) -> object:
             def function(*args: object, **named: object) -> Answer:
                 if len(args) > len(order):
                     raise TypeError(f"{tool} takes {len(order)} arguments: {', '.join(order)}")

@@ -57,10 +57,8 @@ def _group(rows: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Runs of lines that can be folded, and the lines between them."""
     passed = [bool(_PASSED.match(row) or _TESTS.fullmatch(row)) for row in rows]
     folds_tests = sum(passed) >= _LEAST
-    at = 0
     for key, run in groupby(zip(rows, passed, strict=True), lambda one: _key(one[0], folds_tests and one[1])):
         group = [row for row, _ in run]
-        at += len(group)
         kind = key[0]
         if kind == "again":  # the same line, or the same but for its figures
             kind = "again" if len(set(group)) == 1 and group[0] else "progress" if key[2] else ""
