@@ -9,7 +9,7 @@ from typing import Any
 
 from handrail.dialects import Dialect
 from handrail.drafts.store import OpenDraft
-from handrail.model import Question, Result
+from handrail.model import Answer, Question, Result
 from handrail.pipeline.draft_process import DraftProcess
 from handrail.pipeline.events import Events
 from handrail.policy.paths import is_within
@@ -41,14 +41,13 @@ def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, A
     return OpenDraftTools(signatures, DraftProcess(draft, given, _allow_in_draft, closes=False))
 
 
-def _allow_in_draft(question: Question) -> bool:
-    """Whether all that is asked about stays in the draft, where it is judged later."""
-    return all(
-        access.action == "run"
-        or (access.action in ("read", "write", "delete") and not access.lent_to and _is_inside(question, access.path))
+def _allow_in_draft(question: Question) -> Answer:
+    """Yes if all that is asked about are changes in the draft, which are judged later. A command is not that alone."""
+    stays = all(
+        access.action in ("read", "write", "delete")
+        and bool(access.path)
+        and is_within(question.workspace, access.path)
+        and not (access.by_command or access.lent_to)
         for access in question.accesses
     )
-
-
-def _is_inside(question: Question, path: str) -> bool:
-    return bool(path) and is_within(question.workspace, path)
+    return Answer(stays, "" if stays else "a script asks nobody; make this call outside of it")
