@@ -389,7 +389,8 @@ class Session:
         """The tools of this session over a draft: for a script, whose changes are judged when it has ended."""
         from handrail.pipeline.script_tools import open_draft_tools
 
-        return open_draft_tools(self.dialect, draft, {"root": self.workspace.home, **self._options, "mode": self.mode})
+        options = {"root": self.workspace.home, **self._options, "mode": self.mode}
+        return open_draft_tools(self.dialect, draft, options, self._state)
 
     def set_mode(self, mode: Mode) -> None:
         """Change the mode; rules and answers for the session stay."""

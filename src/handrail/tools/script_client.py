@@ -37,11 +37,8 @@ def main(fd: int) -> None:
             return function
 
         names = {name: make(tool, order) for name, (tool, order) in start["tools"].items()}
-        try:
-            given = {"__name__": "__main__", "ToolError": ToolError, **names}
-            exec(compile(start["code"], "script", "exec"), given)  # noqa: S102 - in the sandbox
-        finally:
-            sys.stdout.flush()
+        given = {"__name__": "__main__", "ToolError": ToolError, **names}
+        exec(compile(start["code"], "script", "exec"), given)  # noqa: S102 - in the sandbox
 
 
 main(int(sys.argv[1]))
