@@ -551,7 +551,7 @@ class _Undo:
         only_mode = [
             BeforeImage(p, self.stored[p].raw, read_mode(p)) for p in modes if p in self.stored and p not in changed
         ]
-        files = [*changes, *only_mode, *pieces]
+        files: list[Change | BeforeImage | MovedEntry] = [*changes, *only_mode, *pieces]
         pending = PendingRecord(call, tuple(map(_touch, changes)), _REQUESTED, files, self.hands.origin)
         with _recording(self.journal, pending) as act:
             self.folders.unlink(pieces)

@@ -27,7 +27,7 @@ class OpenDraftTools:
     signatures: Mapping[str, tuple[str, Sequence[str]]]
     _process: DraftProcess
     _journal: str
-    _events: Events = field(default_factory=lambda: Events(None, None, None))
+    _events: Events = field(default_factory=Events)
 
     def call(self, tool: str, arguments: Mapping[str, object], cancel: threading.Event | None) -> Result:
         return self._process.call((tool, dict(arguments), ""), cancel, self._events, None)
