@@ -88,7 +88,7 @@ def _measure_calls(folder: Path, scale: Scale, url: str) -> Iterator[Line]:
 def _measure_shipping(folder: Path, scale: Scale, url: str) -> Line:
     rows = min(100_000, scale.lines // 100)
     path = str(folder / "shipped" / "journal.db")
-    fill(path, rows)
+    fill(path, rows, "/project")
     address = JournalAddress.parse(url)
     local = LocalJournal(path, address)
     with contextlib.closing(PostgresDatabase(address)) as database:

@@ -24,7 +24,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         return
     rows = min(100_000, scale.lines // 10)
     path = str(folder / "web" / "journal.db")
-    fill(path, rows)
+    fill(path, rows, "/project")
     with TestClient(make_app(Site(path, Settings(state=str(folder / "state"))))) as browser:
         for what, address in (
             ("the first page", "/"),

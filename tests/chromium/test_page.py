@@ -241,7 +241,7 @@ def test_a_hunk_of_a_draft_is_kept_and_undone(page: Chrome, project: Path) -> No
 
 
 def test_a_hundred_thousand_calls_are_one_small_page_that_goes_on(project: Path, chromium: Chrome) -> None:
-    fill(get_default_path(state_directory()), 100_000)
+    fill(get_default_path(state_directory()), 100_000, str(project))
     with serve_page(project) as (_, address):
         chromium.get(address)
         assert _list_calls(chromium)[0::49] == [100_000, 99_951]

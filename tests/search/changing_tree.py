@@ -282,7 +282,7 @@ def reach_watch_limit(world: World) -> None:
         def refuse(*_: object) -> None:
             raise watch.CannotWatch
 
-        reports.add = refuse  # type: ignore[method-assign]
+        reports.add = refuse  # type: ignore[method-assign, assignment]
         (world.root / f"new{world.chance.randrange(5)}").mkdir(exist_ok=True)
 
 
