@@ -212,3 +212,10 @@ def test_a_replace_without_a_number_is_the_dry_run_and_names_the_call_that_repla
     assert expected
     assert session.call("Replace", {**call, "expected": int(expected[1])}).ok
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two\n" * 40
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_no_sentence_for_the_model_tells_it_to_run_a_command_of_the_operator(dialect: str) -> None:
+    messages = dialects.load(dialect).templates.messages
+    named = {key: re.findall(r"`handrail [^`]*`", str(text)) for key, text in messages.items()}
+    assert not {key: commands for key, commands in named.items() if commands}

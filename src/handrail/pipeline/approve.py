@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
+from handrail.errors import CallCancelled, Denied, NeedsApproval, NoSandbox, ToolError
 from handrail.journal import Origin
 from handrail.model import LENT, NO_NETWORK, Access, Answer, Approve, NetworkGrant, Question, Verdict
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
@@ -249,6 +249,8 @@ def advise_operator(refused: ToolError) -> str:
         lines.append(f"This rule would allow it: {refused.allow}")
     if isinstance(refused, NeedsApproval) and refused.attach:
         lines.append(f"To answer such questions, run `{refused.attach}` in a terminal in the workspace.")
+    if isinstance(refused, NoSandbox):
+        lines.append("`handrail doctor` says what this machine lacks.")
     return "\n".join(lines)
 
 
