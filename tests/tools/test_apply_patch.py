@@ -479,10 +479,11 @@ def test_a_rename_is_judged_as_a_rename_and_a_rule_against_deleting_still_holds(
     session = make_session(durable=False, mode="accept-edits", rules=[parse_rules('rules = ["deny Delete(a.txt)"]')])
     session.call("Read", {"file_path": "a.txt"})
     assert session.call("ApplyPatch", {"patch": rename}).status == "denied"
-    session = make_session(durable=False, mode="accept-edits")
+    session = make_session(durable=False, mode="ask")
     session.call("Read", {"file_path": "a.txt"})
     delete = session.call("ApplyPatch", {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"})
     assert delete.error and delete.error.code == "needs_approval"
+    session.set_mode("accept-edits")
     assert session.call("ApplyPatch", {"patch": rename}).ok
     assert not (tmp_path / "a.txt").exists() and (tmp_path / "b.txt").exists()
 
@@ -491,4 +492,4 @@ def test_a_refused_hunk_names_the_characters_that_look_alike_and_shows_the_lines
     result = apply(three, "*** Update File: a.txt\n@@\n-\u043ene a.txt\n+1\n two")
     assert code(result) == "bad_hunk"
     assert "U+043E in the patch and U+006F in the file" in result.text
-    assert result.text.endswith("1\tone a.txt\n2\ttwo")
+    assert result.text.endswith("     1\tone a.txt\n     2\ttwo")

@@ -37,7 +37,7 @@ def test_an_edit_answers_with_a_numbered_snippet_and_carries_the_diff(make_sessi
     session = seen(make_session, tmp_path, b"".join(b"line %d\n" % n for n in range(1, 11)))
     result = edit(session, "a.txt", "line 5\n", "five\nfive and a half\n")
     rows = ["line 2", "line 3", "line 4", "five", "five and a half", "line 6", "line 7", "line 8"]
-    assert result.text == "Edited a.txt:\n" + "\n".join(f"{n:>6}\t{row}" for n, row in enumerate(rows, start=2))
+    assert result.text == "Edited a.txt:\n" + "\n".join(f"{n}\t{row}" for n, row in enumerate(rows, start=2))
     assert result.data["diff"] == (
         "--- a.txt\n+++ a.txt\n@@ -2,7 +2,8 @@\n line 2\n line 3\n line 4\n-line 5\n+five\n+five and a half\n"
         " line 6\n line 7\n line 8\n"
