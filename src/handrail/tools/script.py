@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_CALLS = 500
 _MOST_BYTES = 4 << 20
 """Of one call of a script."""
-_CLIENT = Path(__file__).with_name("script_client.py")
+_CLIENT = Path(__file__).with_name("shared") / "script_client.py"
 
 
 class Args(Arguments):

@@ -5,11 +5,11 @@ import socket
 import sys
 
 
-class ToolError(Exception):
+class CallFailed(Exception):
     """A call failed or was refused; its text says why."""
 
 
-class Answer(str):
+class AnswerText(str):
     """The text of an answer; ``data`` has the same for programs."""
 
     data: dict[str, object]
@@ -21,7 +21,7 @@ def main(fd: int) -> None:
         start = json.loads(stream.readline())
 
         def make(tool: str, order: list[str]) -> object:
-            def function(*args: object, **named: object) -> Answer:
+            def function(*args: object, **named: object) -> AnswerText:
                 if len(args) > len(order):
                     raise TypeError(f"{tool} takes {len(order)} arguments: {', '.join(order)}")
                 call = {"tool": tool, "arguments": {**dict(zip(order, args, strict=False)), **named}}
@@ -29,16 +29,17 @@ def main(fd: int) -> None:
                 stream.flush()
                 reply = json.loads(stream.readline() or '{"error": "the script was ended"}')
                 if "error" in reply:
-                    raise ToolError(reply["error"])
-                answer = Answer(reply["text"])
+                    raise CallFailed(reply["error"])
+                answer = AnswerText(reply["text"])
                 answer.data = reply["data"]
                 return answer
 
             return function
 
         names = {name: make(tool, order) for name, (tool, order) in start["tools"].items()}
-        given = {"__name__": "__main__", "ToolError": ToolError, **names}
+        given = {"__name__": "__main__", "CallFailed": CallFailed, **names}
         exec(compile(start["code"], "script", "exec"), given)  # noqa: S102 - in the sandbox
 
 
-main(int(sys.argv[1]))
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
