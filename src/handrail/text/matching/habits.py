@@ -42,6 +42,9 @@ class Habit:
     """Whether lines that the model adds may come without it."""
 
 
+_FENCES = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+
+
 def _remove(pattern: Pattern, text: str) -> str:
     return pattern.sub("", text)
 
@@ -245,6 +248,8 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
     undone = habit.undo(pattern, new)
     if new and olds[1].endswith("\n\n") and not undone.endswith("\n\n"):
         return []  # is the blank line at the end the habit's, or one that the edit removes?
+    if habit.spoil is _wrap and _FENCES.search(olds[1]) and not _FENCES.search(undone):
+        return []  # which of the two fences has the new text lost?
     if undone == new:
         return [] if habit.spoil is _wrap and olds[0].lstrip()[:3] in new else [new]
     rows, others, old, bare = ({row.strip() for row in text.split("\n")} - {""} for text in (new, undone, *olds))
@@ -254,4 +259,12 @@ def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str)
         return [] if mended or is_spoilt else [new]
     if not habit.added_lines_lack_it and habit.spoil(pattern, undone, new) != new:
         return []
-    return [undone]
+    sent = set(olds[0].split("\n"))
+    if habit.spoil is _sign and any(row[:1] in (" ", "-") and row not in sent for row in new.split("\n")):
+        return []  # what is context or removed in one text is so in both
+    return [] if _tears_string(undone) and not _tears_string(olds[1]) else [undone]
+
+
+def _tears_string(text: str) -> bool:
+    """Whether a string begins in one line and ends in another."""
+    return any((row.count('"') - row.count('\\"') - row.count('"""')) % 2 for row in text.split("\n"))

@@ -130,6 +130,8 @@ class LooseSearch:
         gaps, others = ([number for number, row in enumerate(rows) if is_omission(row)] for rows in (old, new))
         if not gaps or [old[gap] for gap in gaps] != [new[gap] for gap in others]:
             return None
+        if any(map(is_omission, self._file.bodies)):
+            return None  # they may be a line of the file itself, at another place or in other words
         parts: list[LineMatch] = []
         i = j = floor = 0
         for gap, other in zip([*gaps, len(old)], [*others, len(new)], strict=True):

@@ -289,7 +289,10 @@ def are_alike(old: str, new: str) -> bool:
 
 def _carry_change(ours: str, old: str, new: str, style: _ModelStyle) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
-    (_, begins_old), (_, begins_ours) = squeeze_with_offsets(old), squeeze_with_offsets(ours)
+    folded, begins_old = squeeze_with_offsets(old)
+    folded_ours, begins_ours = squeeze_with_offsets(ours)
+    if folded != folded_ours:
+        raise Unsure
     style.refuse_mixed(new)
     place = {begin: number for number, begin in reversed(list(enumerate(begins_old)))}
     before, after = _WORD.findall(old), _WORD.findall(new)
