@@ -12,13 +12,14 @@ from handrail import Agent, Event, History, Model, Session, open_model, system_p
 from handrail.agent.messages import CallFinished, Compacted
 from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 
-WINDOW = 22_000  # tokens: two long results fill it
+WINDOW = 22_000  # tokens: three long results fill it
 TASK = "Run report.py. One of its lines is BAD: write the number of that line into answer.txt."
 REPORT = 'for n in range(20_000):\n    print("line", n, "BAD" if n == 12_345 else "ok")\n'
 SAVED = "/large_tool_results/call_0_0"
 SCRIPT = [
     Line("", [("Bash", {"command": "python3 report.py"})]),
     Line("", [("Read", {"file_path": SAVED, "offset": 2001})]),  # clumsy: page by page
+    Line("", [("Read", {"file_path": SAVED, "offset": 4001})]),
     Line("", [("Grep", {"path": SAVED, "pattern": "BAD", "output_mode": "content"})]),
     Line("", [("Write", {"file_path": "answer.txt", "content": "12345\n"})]),
     Line("Line 12345 is bad; its number is in answer.txt."),
