@@ -89,6 +89,10 @@ def by_undo(session: Wired, journal: SqliteJournal) -> None:
     assert [one.how for one in session.undo(dry_run=True).restored] == ["changed"]
 
 
+def by_undo_in_a_session(session: Wired, journal: SqliteJournal) -> None:
+    assert [one.how for one in session.undo(only="s", dry_run=True).restored] == ["changed"]
+
+
 def by_call(session: Wired, journal: SqliteJournal) -> None:
     newest = newest_of(journal)
     assert session.undo(call=newest, dry_run=True).calls == (newest,)
@@ -125,7 +129,17 @@ def newest_of(journal: SqliteJournal) -> int:
         return reader.read_calls(limit=1)[0].seq
 
 
-WAYS = [by_undo, by_call, by_since, by_session, by_log, by_log_of_a_session, by_show, by_last_change_of_a_session]
+WAYS = [
+    by_undo,
+    by_undo_in_a_session,
+    by_call,
+    by_since,
+    by_session,
+    by_log,
+    by_log_of_a_session,
+    by_show,
+    by_last_change_of_a_session,
+]
 
 
 @pytest.mark.parametrize("files", [False, True], ids=["reads", "changes"])

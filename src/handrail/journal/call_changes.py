@@ -22,7 +22,7 @@ from handrail.journal.queries import (
 )
 from handrail.journal.records import PROMPT, read_state
 
-_BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
+_BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches, calls.session"
 
 
 @frozen
@@ -46,12 +46,13 @@ class CallSummary:
     """Whether the command may have changed more than was kept."""
     draft: str = ""
     """The directory of the draft that the command ran in: all its changes in the workspace are known then."""
+    session: str = ""
     unsaved: tuple[str, ...] | None = None
     """Of a job: the paths that it changed whose old contents are not known; None for any other call."""
 
     @classmethod
     def of(
-        cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any
+        cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any, session: str
     ) -> CallSummary:
         undone, calls, places, act = None, (), (), ""  # type: tuple[Any, Any, Any, str]
         if tool in (UNDO, REDO) and rule == "undo":
@@ -64,7 +65,9 @@ class CallSummary:
         doubted = [str(path[0]) for _, _, *path in known if len(path) > 1]
         unsaved = tuple(doubted) if (tool, rule) == (JOB, "job") else None
         ended = status or UNFINISHED
-        return cls(seq, ended, undone, calls, places, act, tool == REDO, command, bool(doubted), draft, unsaved)
+        return cls(
+            seq, ended, undone, calls, places, act, tool == REDO, command, bool(doubted), draft, session, unsaved
+        )
 
 
 def iterate_changing_calls(
@@ -142,7 +145,9 @@ def summarize_call(reader: JournalReader, call: str | int) -> tuple[CallSummary,
     row = reader.find_call(call)
     if row is None:
         return None
-    return CallSummary.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses), row.workspace
+    return CallSummary.of(
+        row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses, row.session
+    ), row.workspace
 
 
 def has_session(reader: JournalReader, session: str) -> bool:
@@ -171,5 +176,5 @@ def find_state(reader: JournalReader, path: str, seq: int) -> str | None:
 
 
 def _summarize(row: Sequence[Any]) -> CallSummary:
-    seq, tool, status, rule, arguments, accesses = row
-    return CallSummary.of(seq, tool, status, rule, parse_json(arguments), parse_json(accesses))
+    seq, tool, status, rule, arguments, accesses, session = row
+    return CallSummary.of(seq, tool, status, rule, parse_json(arguments), parse_json(accesses), session)

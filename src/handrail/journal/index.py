@@ -231,7 +231,10 @@ class Index:
         try:
             self._connect(new)
             self.connection.executemany("INSERT INTO broken VALUES (?, ?, ?)", known)
+            self.connection.execute("PRAGMA journal_mode = OFF")  # nobody else has it, and half of it is of no use
+            self.connection.execute("PRAGMA cache_size = -65536")
             reading = self._sync()
+            self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.close()
             set_aside(self.path, keep=False)
             os.rename(new, self.path)

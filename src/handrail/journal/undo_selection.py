@@ -155,7 +155,6 @@ def iterate_changes(
     """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
     restored: dict[int, set[int]] = {}
     """The places of files of a call that were undone by themselves."""
-    own = {one.seq for one in iterate_file_changes(reader, session=only)} if only else None
     before: int | None = None
     with contextlib.closing(iterate_file_changes(reader, session=session, workspace=workspace)) as calls:
         for one in chain(calls, [None]):
@@ -176,7 +175,7 @@ def iterate_changes(
             if one is None:
                 return
             before = one.seq
-            if one.seq in undone or one.status == "denied" or (own is not None and one.seq not in own):
+            if one.seq in undone or one.status == "denied" or (only and one.session != only):
                 continue
             taken = restored.get(one.seq, set())
             files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
