@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Check that nobody changed the journal: its rows form a chain of hashes, and each row that does not match is reported.
 
-This detects rows that were changed, added or deleted, at the end as well. It cannot detect somebody who can write both
-the journal and its anchor, and recomputes every hash. --shared checks the chain of each machine."""
+This detects rows that were changed, added or deleted, at the end as well. It cannot detect somebody who can write
+all files of the journal, and recomputes every hash. --shared checks the chain of each machine."""
 
 _EXAMPLES = """\
 examples:
