@@ -1,8 +1,8 @@
 """The index of a journal: a SQLite database that is filled from the logs, and can be deleted at any time.
 
 Whoever reads the journal brings the index up to date first: it knows how far it has read each log. An index that is
-missing, damaged or of another version is made again, beside its place, and gets its name when it is complete. One that
-knows more than the logs is not: lines were lost, and that is written down in the table `broken`.
+missing, damaged or of another version is made again. One that knows more than the logs is not: lines were lost, and
+that is written down in the table `broken`.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
@@ -200,23 +200,23 @@ class Index:
         return self._open(known)
 
     def close(self) -> None:
-        self.connection.close()
+        with contextlib.suppress(AttributeError):  # none could be opened yet
+            self.connection.close()
 
     def _open(self, known: Sequence[Any] | None = None) -> _Reading:
         """Open the index; ``known``: make it first, with this damage."""
         try:
             for _ in range(2):
-                made = None
-                if known is not None or not os.path.isfile(self.path):
-                    made = self._make(known or ())
                 try:
+                    if known is not None:
+                        return self._make(known)
                     self._connect(self.path)
-                    return made or self._sync()
+                    return self._sync()
                 except LostLogs:
-                    self.connection.close()
+                    self.close()
                     set_aside(self.path, keep=True)
                 except sqlite3.Error as error:
-                    self.connection.close()
+                    self.close()
                     if not is_damage(error):
                         break
                     known = known or ()
@@ -226,23 +226,11 @@ class Index:
         return self._sync()
 
     def _make(self, known: Sequence[Any]) -> _Reading:
-        """Make a new index beside the old one, and put it in its place."""
-        new = f"{self.path}.{os.getpid()}-{time.monotonic_ns()}"
-        try:
-            self._connect(new)
-            self.connection.executemany("INSERT INTO broken VALUES (?, ?, ?)", known)
-            self.connection.execute("PRAGMA journal_mode = OFF")  # nobody else has it, and half of it is of no use
-            self.connection.execute("PRAGMA cache_size = -65536")
-            reading = self._sync()
-            self.connection.execute("PRAGMA journal_mode = WAL")
-            self.connection.close()
-            set_aside(self.path, keep=False)
-            os.rename(new, self.path)
-        except BaseException:
-            self.connection.close()
-            set_aside(new, keep=False)
-            raise
-        return reading
+        """Make a new index in place of the old one."""
+        set_aside(self.path, keep=False)
+        self._connect(self.path)
+        self.connection.executemany("INSERT OR IGNORE INTO broken VALUES (?, ?, ?)", known)
+        return self._sync()
 
     def _connect(self, path: str) -> None:
         self._synced, self._file = b"", None

@@ -24,7 +24,7 @@ _INTEGERS = [
 _BYTES = ("workspace", "path", "moved_from")
 
 
-class _Columns:
+class _RowKinds:
     """Some columns, and what values they have."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -52,8 +52,8 @@ class _Columns:
         return values
 
 
-_BEGIN, _END, _FILE = (_Columns(names.split(", ")) for names in (BEGIN, END, FILE))
-_CALL, _WHOLE_FILE = _Columns(CALL_COLUMNS[1:]), _Columns(FILE_COLUMNS)
+_BEGIN, _END, _FILE = (_RowKinds(names.split(", ")) for names in (BEGIN, END, FILE))
+_CALL, _WHOLE_FILE = _RowKinds(CALL_COLUMNS[1:]), _RowKinds(FILE_COLUMNS)
 
 
 class LogRows:
