@@ -17,6 +17,8 @@ from handrail.pipeline.call_state import CallClock, Received
 from handrail.shell.start_process import CommandStreams
 
 _NUMBERS = itertools.count(1)
+_NOT_KEPT = ("changes_dropped", "changes_left")
+"""Notes on a command whose changes were not kept."""
 
 
 class AgentCommands:
@@ -149,4 +151,7 @@ def _describe_end(result: Result, directory: str) -> Ended:
     if result.data.get("exit_code") is None and not result.data.get("signal"):
         return Ended(126, 0, "", result.text)
     remark = " ".join(note.text for note in result.notes)
-    return Ended(int(result.data["exit_code"] or 0), find_signal(result.data.get("signal")), directory, remark)
+    code = int(result.data["exit_code"] or 0)
+    if any(note.code in _NOT_KEPT for note in result.notes):
+        code = code or 126  # whoever only looks at the status must not believe that it has worked
+    return Ended(code, find_signal(result.data.get("signal")), directory, remark)
