@@ -164,6 +164,22 @@ def test_a_process_that_is_left_behind_ends_with_its_command_and_the_model_reads
     assert line.startswith("handrail: ") and "sleep 600" in line and "background" in line
 
 
+def test_a_background_command_is_judged_and_recorded_as_a_job_and_undone_by_its_number(agent: Agent) -> None:
+    (agent.project / "a.txt").write_bytes(b"one\r\n\xff")
+    (agent.project / ".github" / "workflows").mkdir(parents=True)
+    changes = {"a.txt": "two", "b.txt": "new", ".github/workflows/ci.yml": "protected"}
+    script = "".join(f"open({name!r}, 'w').write({text!r})\n" for name, text in changes.items())
+    (agent.project / "change.py").write_text(script, encoding="utf-8")
+    before = read_tree(agent.project)
+    agent.run("python3 change.py", run_in_background=True)  # the protected file may be read-only for it
+    while ("Job", "ok") not in (calls := list_calls(agent)):  # the helper records it when the job has ended
+        os.sched_yield()
+    assert read_tree(agent.project) == {**before, "a.txt": b"two", "b.txt": b"new"}
+    with Session(agent.project, settings=Settings(state=str(agent.state))) as session:
+        session.undo(call=calls.index(("Job", "ok")) + 1, any_session=True)
+    assert read_tree(agent.project) == before
+
+
 def test_a_background_command_runs_until_it_ends(agent: Agent) -> None:
     done = agent.run("echo begun; echo made > made.txt; exit 3", run_in_background=True)
     assert (done.returncode, done.stdout) == (3, b"begun\n")
