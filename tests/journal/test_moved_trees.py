@@ -34,11 +34,11 @@ def files(project: Path) -> Path:
 
 
 def identify(project: Path) -> dict[str, tuple[int, int]]:
-    found = {path: path.lstat() for path in project.rglob("*")}
+    states = {path: path.lstat() for path in project.rglob("*")}
     # A directory that an entry leaves and comes back to has a new time, as after `mv`.
     return {
         str(path.relative_to(project)): (one.st_ino, one.st_mtime_ns)
-        for path, one in found.items()
+        for path, one in states.items()
         if path.name != "folder"
     }
 

@@ -176,20 +176,20 @@ class Index:
         reading = self.rebuild()
         logs = {row[0]: row[1:] for row in self.execute("SELECT log, n, last FROM logs")}
         broken = {row[0]: None for row in self.execute("SELECT log FROM broken")}
-        found = [BrokenEntry(*row) for row in self.execute("SELECT DISTINCT seq, why FROM broken ORDER BY log, seq")]
+        places = [BrokenEntry(*row) for row in self.execute("SELECT DISTINCT seq, why FROM broken ORDER BY log, seq")]
         for log, head in heads.items():
             if log in logs and log not in broken and logs[log][0] < head.n:
                 why = "rows are missing at the end (removed, or lost in a power failure)"
-                found.append(BrokenEntry(logs[log][1] + 1, why))
+                places.append(BrokenEntry(logs[log][1] + 1, why))
             elif log not in logs and not self._is_removed(log):
-                found.append(BrokenEntry(head.seq, f"{get_log_path(self.directory, log)} is missing"))
+                places.append(BrokenEntry(head.seq, f"{get_log_path(self.directory, log)} is missing"))
         for log, n, digest in reading.named:
             path, trail = get_log_path(self.directory, log), reading.trails.get(log)
             if trail is None and log not in heads and not self._is_removed(log):
-                found.append(BrokenEntry(0, f"{path} is missing"))
+                places.append(BrokenEntry(0, f"{path} is missing"))
             elif trail is not None and log not in broken and trail[8 * n - 8 : 8 * n] != _shorten(digest):
-                found.append(BrokenEntry(logs[log][1], f"{path} was replaced, or its end is lost"))
-        return found
+                places.append(BrokenEntry(logs[log][1], f"{path} was replaced, or its end is lost"))
+        return places
 
     def rebuild(self) -> _Reading:
         """Make the index again, from the logs; what is known to be lost stays known."""

@@ -85,7 +85,7 @@ class MovedTree:
     target: str
     entries: dict[str, tuple[str, int | None]]
     """Hash and mode of everything in it, by its old path."""
-    made: Sequence[str]
+    parents: Sequence[str]
     """Directories that were made for it."""
     in_workspace: bool
 
@@ -99,8 +99,8 @@ class MovedTree:
         target = min(gone, key=len)
         tops = [row for row in come if row.moved_from == target]
         source = tops[0].path if tops else trash.find({path: digest for path, (digest, _) in gone.items()})
-        made = tops[0].created_directories if tops else ()
-        tree = cls(workspace, source, target, gone, made, bool(tops))
+        parents = tops[0].created_directories if tops else ()
+        tree = cls(workspace, source, target, gone, parents, bool(tops))
         return tree if source and tree._is_as_it_was() else None
 
     @property
@@ -120,7 +120,7 @@ class MovedTree:
                 rename_entry(lambda: system_calls.rename_new(old, new, here, there), here, old)
         except (FileExistsError, ToolError):
             return False
-        for directory in self.made:
+        for directory in self.parents:
             with contextlib.suppress(OSError, ToolError), self._open(directory) as (above, name):
                 os.rmdir(name, dir_fd=above)
         return True
@@ -153,9 +153,9 @@ class MovedTree:
     def _is_as_it_was(self) -> bool:
         if os.path.lexists(self.target) or not all(is_within(self.target, path) for path in self.entries):
             return False
-        found = {self.target: read_state(self.source)}
+        entries = {self.target: read_state(self.source)}
         for above, directories, files in os.walk(self.source):
             for name in (*directories, *files):
                 path = os.path.join(above, name)
-                found[self.target + path[len(self.source) :]] = read_state(path)
-        return found == self.entries
+                entries[self.target + path[len(self.source) :]] = read_state(path)
+        return entries == self.entries

@@ -157,8 +157,8 @@ class JournalReader:
             places = self._list_workspaces(project) if project and not session else None
             parts = [("workspace = ?", [place]) for place in places] if places else [self._select(session, project)]
             newest = "SELECT seq FROM calls WHERE {} ORDER BY seq DESC LIMIT ?"
-            found = (self.db.execute(newest.format(only), (*values, limit)) for only, values in parts)
-            numbers = sorted(seq for rows in found for (seq,) in rows)[-limit:]
+            rows_of_each = (self.db.execute(newest.format(only), (*values, limit)) for only, values in parts)
+            numbers = sorted(seq for rows in rows_of_each for (seq,) in rows)[-limit:]
         for start in range(0, len(numbers), _PAGE):
             page = numbers[start : start + _PAGE]
             query = f"{self._calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
@@ -272,7 +272,7 @@ class JournalReader:
             return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
 
     def list_damage(self) -> list[BrokenEntry]:
-        """The damage that was found so far, and the logs that lost their ends, without looking for more."""
+        """The damage that was rows_of_each so far, and the logs that lost their ends, without looking for more."""
         heads = read_heads(get_logs_path(self.path))  # first: they are never ahead of the logs
         with self.errors():
             rows = self.db.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
