@@ -272,7 +272,7 @@ class JournalReader:
             return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
 
     def list_damage(self) -> list[BrokenEntry]:
-        """The damage that was rows_of_each so far, and the logs that lost their ends, without looking for more."""
+        """The damage that is known so far, and the logs that lost their ends, without looking for more."""
         heads = read_heads(get_logs_path(self.path))  # first: they are never ahead of the logs
         with self.errors():
             rows = self.db.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
