@@ -51,8 +51,8 @@ def wait(page: Chrome, condition: Callable[[Chrome], T]) -> T:
 def texts(page: Chrome, selector: str) -> list[str]:
     """The texts of elements, all at once: the page may replace them at any moment."""
     each = "one => one.checkVisibility() ? one.innerText.trim() : ''"
-    found: list[str] = page.execute_script(f"return [...document.querySelectorAll(arguments[0])].map({each})", selector)
-    return found
+    texts: list[str] = page.execute_script(f"return [...document.querySelectorAll(arguments[0])].map({each})", selector)
+    return texts
 
 
 def edit(session: Session) -> None:

@@ -206,7 +206,7 @@ def test_a_link_to_a_shipped_folder_is_followed_once(tmp_path: Path, root: Path,
 def test_a_registered_dialect_brings_its_adapter(
     tmp_path: Path, root: Path, make_session: Make, registered: Path
 ) -> None:
-    assert make_session(root, "loud").call("show", {"file_path": "a.txt"}).text == "1\tONE\n2\tTWO!"
+    assert make_session(root, "loud").call("show", {"file_path": "a.txt"}).text == "     1\tONE\n     2\tTWO!"
     assert check(registered, installed=True) == []
     done = handrail("dialects", "check", "loud", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -84,7 +84,9 @@ class Watch:
         parts = iter(lambda: os.read(self._mounts, _BUFFER), b"")
         return [line for line in b"".join(parts).split(b"\n") if below in line]
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many directories are watched."""
         return len(self._paths)
 
     def add(self, fd: int, path: bytes) -> None:

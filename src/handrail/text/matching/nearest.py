@@ -83,7 +83,7 @@ def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     for at, key in enumerate(keys):
         if key in places:
             places[key].append(at)
-    rare = {key: found for key, found in places.items() if len(found) <= _FREQUENT}
+    rare = {key: rows for key, rows in places.items() if len(rows) <= _FREQUENT}
     votes = Counter(at - number for number, key in enumerate(squeezed) for at in rare.get(key, ()))
     most = max(votes.values(), default=0)
     best = [start for start, count in votes.items() if 2 * count >= most]
