@@ -112,3 +112,19 @@ def test_a_directory_in_the_place_of_another_is_read(tmp_path: Path) -> None:
     (root / "src").mkdir()
     (root / "src/id_rsa").write_text(_KEY, encoding="utf-8")
     assert str(root / "src/id_rsa") in _policy(root, state).unreadable()
+
+
+def test_several_roots_are_stored_together(tmp_path: Path) -> None:
+    root, other, state = _tree(tmp_path), tmp_path / "other", tmp_path / "state"
+    other.mkdir()
+    (other / ".env").write_text("A=b\n", encoding="utf-8")
+
+    def find_unreadable() -> list[str]:
+        roots = [Root(str(root)), Root(str(other))]
+        home, tracked = str(tmp_path / "home"), TrackedFiles(str(state))
+        return sorted(RulePolicy(roots, "ask", [], home=home, tracked=tracked).unreadable())
+
+    first = find_unreadable()
+    assert {str(root / "src/.env"), str(other / ".env")} <= set(first)
+    assert len(list((state / "listings").iterdir())) == 1
+    assert find_unreadable() == first

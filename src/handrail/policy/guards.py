@@ -406,7 +406,7 @@ class StoredSecrets:
 
     def __init__(self, state: str, roots: Sequence[str], key: str) -> None:
         """``key``: stands for all that the results depend on, besides the tree."""
-        self._path = locate(state, "listings", "\0".join(roots)) if state else ""
+        self._path = locate(state, "listings", "\n".join(roots)) if state else ""
         self._key = hashlib.sha256(f"{__version__}\n{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def load(self) -> dict[str, Any] | None:
