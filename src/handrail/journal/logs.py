@@ -1,19 +1,19 @@
 """The logs of a journal: append-only files with one line for each record, and one writer at a time.
 
-Each line has the hash of the line before it in its own hash, so that changed, missing and added lines are detected. A
-record is one `write` with `O_APPEND`. A writer holds a lock of its log; when it ends, the next one continues that log,
-until it has a megabyte.
+The hash of each line covers the hash of the line before it, so changed, missing and added lines are detected. A record
+is one `write` with `O_APPEND`. A writer locks its log; when it ends, the next writer continues that log, up to
+a megabyte.
 
 Beside the logs lies the file `numbers`: the counters of the journal, and the head of each log (its newest entry). Every
-record is written under its lock: the counters first, then the line, then the head. So a number is used once, a head is
-never ahead of its log unless lines were lost, and whoever holds the lock sees every record that was answered.
+record is written under the lock of this file: the counters first, then the line, then the head. So a number is used
+once, a head is ahead of its log only if lines were lost, and the holder of the lock sees every completed record.
 
-A log begins with an entry that names the heads of the logs before it. Somebody who can write all of these files and
-recomputes every hash is not detected, because there is no secret in them.
+The first entry of a log names the heads of earlier logs. The hashes contain no secret: anyone who can write all these
+files can recompute every hash undetected.
 
-Old contents are files beside the logs, each named by its hash; equal contents are stored once. A file that a killed
-process left half written is not what its name says: it is written again when these contents come again, and never given
-out. Contents are true copies: a secret in a file is in its copy too, so they are readable by their owner only.
+Old contents are files beside the logs, each named by its hash; equal contents are stored once. If a killed process left
+a file half written, its name and contents disagree: it is never returned, and written again when the same contents are
+next stored. Contents are exact copies, secrets included, so only their owner can read them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FORMAT = 2
 SEGMENT = 1 << 20
 """A log of this size is not continued."""
 _LATE = 1_000_000_000
-"""Nanoseconds by which the clock of a file system may be late."""
+"""Nanoseconds by which the clock of a file system may lag behind."""
 _WAIT = 10.0
 _STORING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -56,7 +56,7 @@ encode = _encoder.encode
 
 
 class Counters(NamedTuple):
-    """What was written to a journal so far."""
+    """How much has been written to a journal."""
 
     entries: int = 0
     calls: int = 0
@@ -65,16 +65,16 @@ class Counters(NamedTuple):
     log_bytes: int = 0
     content_bytes: int = 0
     removed: int = 0
-    """The calls up to this number were removed, because there were too many."""
+    """Calls up to this number were removed to limit the size of the journal."""
 
 
 def hash_text(before: str, text: str) -> str:
-    """The hash of an entry: of the hash before it, and of its own JSON text."""
+    """The hash of an entry, computed from the hash before it and its own JSON text."""
     return hashlib.sha256(f'["{before}",{text[1:]}'.encode("ascii")).hexdigest()
 
 
 def lock_file(fd: int, seconds: float, kind: int = fcntl.LOCK_EX) -> None:
-    """Lock an open file. Raises `OSError`, which is `TimeoutError` if it takes so long."""
+    """Lock an open file. Raises `OSError`; `TimeoutError` if it is still locked after ``seconds``."""
     pause, until = 0.0005, 0.0
     while True:
         try:
@@ -92,7 +92,7 @@ def lock_file(fd: int, seconds: float, kind: int = fcntl.LOCK_EX) -> None:
 
 @functools.cache
 def _read_boot() -> bytes:
-    """What differs after each start of the machine: only then may the counters be older than the logs."""
+    """An id of this boot. The counters may be older than the logs only after a restart of the machine."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read().strip() or b"-"
@@ -101,17 +101,17 @@ def _read_boot() -> bytes:
 
 
 class OldContents:
-    """The contents beside the logs of a journal."""
+    """The old contents stored beside the logs of a journal."""
 
     def __init__(self, logs: str) -> None:
         self._directory = os.path.join(logs, "contents")
 
     def get_path(self, digest: str) -> str:
-        """Where the contents with this hash are, if they are stored."""
+        """Return the path for contents with this hash, whether or not they are stored."""
         return os.path.join(self._directory, digest[:2], digest[2:])
 
     def store(self, digest: str, raw: bytes) -> int:
-        """Store contents; return how many bytes that adds. Raises `OSError`."""
+        """Store contents and return the number of bytes added. Raises `OSError`."""
         path = self.get_path(digest)
         try:
             fd = os.open(path, _STORING | os.O_EXCL, 0o600)
@@ -121,7 +121,7 @@ class OldContents:
             return self.store(digest, raw)
         except FileExistsError:
             if self._read(path) == raw:
-                os.utime(path)  # used just now: others go first
+                os.utime(path)  # so that `trim` removes others first
                 return 0
             self._write(os.open(f"{path}.{os.getpid()}", _STORING | os.O_TRUNC, 0o600), f"{path}.{os.getpid()}", raw)
             os.replace(f"{path}.{os.getpid()}", path)
@@ -153,14 +153,14 @@ class OldContents:
         return {digest: raw for digest, raw in contents.items() if raw is not None and hash_bytes(raw) == digest}
 
     def measure(self) -> tuple[int, int]:
-        """How many contents are stored, and their bytes."""
+        """Return the number of stored contents and their total size."""
         sizes = [size for _, size, _ in self._list()]
         return len(sizes), sum(sizes)
 
     def trim(self, most: int, needed: Collection[str] = (), *, since: float = float("inf")) -> int:
-        """Remove the contents that were not used for longest, down to ``most`` bytes; return what is left.
+        """Remove the least recently used contents until ``most`` bytes are left; return the bytes left.
 
-        None that are ``needed``, or were used after ``since``, are removed.
+        Contents that are ``needed``, or were used after ``since``, stay.
         """
         stored = sorted(self._list())
         left = sum(size for _, size, _ in stored)
@@ -175,7 +175,7 @@ class OldContents:
         return left
 
     def _list(self) -> list[tuple[float, int, str]]:
-        """When each was used last, its size, and its path."""
+        """List the time of last use, the size and the path of each."""
         stored: list[tuple[float, int, str]] = []
         with contextlib.suppress(FileNotFoundError):
             for shard in os.scandir(self._directory):
@@ -187,14 +187,14 @@ class OldContents:
 
 
 class Numbers:
-    """The file with the counters and heads. What changes it is called between `lock` and `unlock`."""
+    """The file with the counters and heads. Call the methods that change it only between `lock` and `unlock`."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.path = os.path.join(directory, "numbers")
         self.fd = -1
         self._written: tuple[bytes | None, Counters] = None, Counters()
-        """What this process wrote last."""
+        """The counters this process wrote last, as bytes and parsed."""
 
     def lock(self) -> Counters:
         """Keep out all other writers. Raises `OSError`."""
@@ -223,7 +223,7 @@ class Numbers:
             self.unlock()
 
     def read(self) -> Counters | None:
-        """The counters; None if they are not those of this start of the machine."""
+        """The counters; None if they are damaged, or were written before the last restart of the machine."""
         raw = os.pread(self.fd, BLOCK, 0)
         if raw == self._written[0]:
             return self._written[1]
@@ -254,7 +254,7 @@ class Numbers:
             self.fd = -1
 
     def _recover(self) -> Counters:
-        """Count again, from the logs: the file is new, damaged, or was not written before the machine stopped."""
+        """Recount from the logs: the file is new or damaged, or the machine has restarted since it was written."""
         logs, calls, entries, size = list_logs(self.directory), 0, 0, 0
         os.ftruncate(self.fd, max(os.fstat(self.fd).st_size, BLOCK * (max(logs, default=0) + 1)))
         for number, path in logs.items():
@@ -271,7 +271,7 @@ class Numbers:
 
 @contextlib.contextmanager
 def lock_numbers(directory: str) -> Iterator[None]:
-    """No record is being written: whatever was counted is in its log."""
+    """Keep writers out (give up after 10 seconds): every record counted is then in its log."""
     try:
         fd = os.open(os.path.join(directory, "numbers"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -286,17 +286,17 @@ def lock_numbers(directory: str) -> Iterator[None]:
 
 
 class _OpenLog:
-    """The log that a writer writes to. It is locked: nobody else continues or removes it."""
+    """The log a writer appends to. While it is locked, nobody else continues or removes it."""
 
     def __init__(self, number: int, fd: int, head: Head) -> None:
         self.number, self.fd, self.head = number, fd, head
         self.identity = number, os.fstat(fd).st_ino
         self.begun: set[int] = set()
-        """Calls that have begun in it, and not ended."""
+        """Calls that began in this log and have not ended."""
 
     def is_usable(self) -> bool:
         status = os.fstat(self.fd)
-        intact = status.st_nlink > 0 and status.st_size == self.head.size  # no part of a line, nothing cut off
+        intact = status.st_nlink > 0 and status.st_size == self.head.size  # no partial line, nothing cut off
         return intact and (self.head.size < SEGMENT or bool(self.begun))
 
     def write(self, line: bytes) -> None:
@@ -312,7 +312,7 @@ class _OpenLog:
 
 
 class LogWriter:
-    """Writes the records of a process to the logs of a journal. One thread at a time. Raises `OSError`."""
+    """Writes the records of a process to the logs of a journal; for one thread at a time. Raises `OSError`."""
 
     def __init__(self, path: str) -> None:
         require_possible(path)
@@ -322,9 +322,9 @@ class LogWriter:
         self.numbers = Numbers(self.directory)
         self.contents = OldContents(self.directory)
         self.counters = Counters()
-        """As they were behind the newest record of this process."""
+        """The counters after the newest record of this process."""
         self.damaged = ""
-        """A log that was not continued, because its end is not what was written."""
+        """The first log that could not be continued: it cannot be opened, or its end is lost."""
         self._log: _OpenLog | None = None
         try:
             with self.numbers.locked():
@@ -334,7 +334,10 @@ class LogWriter:
             raise
 
     def append(self, stage: str, content: Sequence[Any], seq: int = 0, added: int = 0) -> int:
-        """Write a record; return the number of its call: ``seq``, or the next one. ``added``: bytes of contents."""
+        """Write a record and return the number of its call: ``seq``, else the next number.
+
+        ``added``: how many bytes of old contents were stored for it.
+        """
         text = encode(content)
         counters = self.numbers.lock()
         try:
@@ -351,11 +354,11 @@ class LogWriter:
         return seq
 
     def holds(self, identity: tuple[int, int] | None) -> bool:
-        """Whether this is the log of the next record."""
+        """Whether the next record goes to this log."""
         return self._log is not None and self._log.identity == identity and self._log.is_usable()
 
     def has_log(self, identity: tuple[int, int] | None) -> bool:
-        """Whether this log still exists, whoever writes to it."""
+        """Whether this log still exists, no matter who writes to it."""
         if identity is None:
             return False
         with contextlib.suppress(OSError):
@@ -364,12 +367,12 @@ class LogWriter:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """Which log has the newest record."""
+        """The log with the newest record of this writer."""
         return self._log.identity if self._log else None
 
     @property
     def number(self) -> int:
-        """The number of the log that this writer writes to; 0 if there is none yet."""
+        """The number of the log this writer has open; 0 if none."""
         return self._log.number if self._log else 0
 
     def close(self) -> None:
@@ -400,7 +403,7 @@ class LogWriter:
         self.numbers.write_head(log.number, log.head)
 
     def _open_log(self, counters: Counters) -> _OpenLog:
-        """The log to write to, under the lock; ``counters``: as they are now."""
+        """Return the log to write to. The caller holds the lock; ``counters`` are current."""
         self.counters = counters
         if self._log and self._log.is_usable():
             return self._log
@@ -409,7 +412,7 @@ class LogWriter:
         return self._log
 
     def _continue(self, newest: int) -> _OpenLog | None:
-        """The newest log that nobody writes to, if it has room and its end is what was written."""
+        """Open a recent log that nobody writes to, has room and ends with its head; None if there is none."""
         for number in range(newest, max(0, newest - 8), -1):
             head = self.numbers.read_head(number)
             if not head.n or head.size >= SEGMENT:
@@ -448,7 +451,7 @@ class LogWriter:
         return log
 
     def _describe_start(self, number: int) -> list[Any]:
-        """What the first entry of a log says: when it begins, and the heads of logs that changed since the last one."""
+        """The first entry of a log: its start time, and the heads of logs changed since the previous log began."""
         paths, now = list_logs(self.directory), time.time_ns()
         since = read_start_time(paths[number - 1]) - _LATE if number - 1 in paths else 0
         changed = [log for log, path in paths.items() if log < number and os.stat(path).st_mtime_ns >= since]
@@ -457,7 +460,7 @@ class LogWriter:
 
 
 _WITHOUT_CALL = frozenset(("start", "source", "removed"))
-"""The stages of entries that belong to no call."""
+"""Stages of entries that belong to no call."""
 
 
 def _ends_with(fd: int, head: Head) -> bool:
@@ -476,7 +479,7 @@ def _ends_with(fd: int, head: Head) -> bool:
 
 
 def _read_salt(directory: str) -> bytes:
-    """The salt of the placeholders of secrets: made once for each journal, under the lock of the numbers."""
+    """The salt for the placeholders of secrets, made once per journal. The caller holds the lock of `numbers`."""
     fd = os.open(os.path.join(directory, "salt"), _FLAGS, 0o600)
     try:
         salt = os.pread(fd, 32, 0)
@@ -490,7 +493,7 @@ def _read_salt(directory: str) -> bytes:
 
 
 def require_possible(path: str) -> None:
-    """A name that no file can have is a failure of the journal like any other."""
+    """Raise `OSError` for a path no file can have: callers treat it like any other failure of the journal."""
     try:
         possible = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""The listing of one root: its directories with their entries, shared by all that goes through the tree in a session.
+"""The listing of one root: its directories and their entries, shared by every walk of the tree in a session.
 
-A directory is listed once. Later its inode, modification and change time prove that it is unchanged, or, in a large
-tree, the kernel reports what has changed (`watch.py`), and nothing else is looked at. A directory is opened below the
-root's descriptor without following a link, so that nothing outside is listed even if directories are swapped meanwhile.
+A directory is listed once. Later its inode, modification time and change time prove that it is unchanged. In a large
+tree, the kernel reports changes instead (`watch.py`), and nothing else is checked. Directories are opened below the
+root's descriptor without following links, so nothing outside is listed even if a directory is swapped meanwhile.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from handrail.search.ignores import NAMES, POLICY_NAMES, IgnoreFile, read_lines
 from handrail.search.index.watch import CannotWatch, Changes, Watch
 
 MOST_NAMES = 400_000
-"""Names that are kept at the most."""
+"""The most names kept in memory."""
 WATCHED_FROM = 400
-"""A tree with fewer directories is compared: the number of watches is limited for each user."""
+"""Trees with fewer directories are compared, not watched: each user has a limited number of watches."""
 TRUSTED_FOR = 60.0
-"""Seconds for which reports are trusted about the times of files: stores to mapped memory are not reported."""
+"""Seconds for which cached file times are trusted: the kernel does not report writes through mapped memory."""
 _MOST_TOUCHED = 100_000
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -35,17 +35,17 @@ _RULE_NAMES = frozenset(NAMES)
 _GUARD_NAMES = frozenset(POLICY_NAMES)
 
 FileStamp = tuple[int, ...]
-"""Inode, modification time and change time; empty: there is no such file."""
+"""Inode, modification time and change time; empty if there is no such file."""
 
 
 Mark = tuple[str, int, int]
-"""A path below the root, which is empty itself; inode and change time."""
+"""A path below the root (empty for the root itself), its inode and change time."""
 CHANGING = (0, 0)
-"""Equals no inode and change time: of what changed so recently that another change may leave no trace."""
+"""Equal to no real inode and change time: for a path changed so recently that the next change might not show."""
 
 
 class Entries(NamedTuple):
-    """The entries of one directory by kind, each in the order of the names. The same object as long as they are."""
+    """The entries of one directory by kind, sorted by name. The same object as long as the entries are the same."""
 
     dirs: tuple[str, ...]
     files: tuple[str, ...]
@@ -57,11 +57,11 @@ class Entries(NamedTuple):
     guarded: bool
     """Whether one of `POLICY_NAMES` is among the entries."""
     repository: bool
-    """Whether a repository begins here: git's ignore files from above do not hold in it."""
+    """Whether this is the top of a repository: git's ignore files above do not apply in it."""
 
     @property
     def structure(self) -> tuple[object, ...]:
-        """What a change of it changes elsewhere too: in the directories below."""
+        """The parts that also affect the directories below."""
         return self.dirs, self.rules, self.rule_stamps, self.guarded, self.repository
 
     @property
@@ -76,21 +76,21 @@ class _Directory(NamedTuple):
     stamp: FileStamp
     entries: Entries
     proven: bool
-    """Whether any later change would show in the stamps."""
+    """Whether every later change will show in the stamps."""
 
 
 class Position(NamedTuple):
-    """A moment in the life of a watched tree: as long as it is the present one, no change was reported."""
+    """A moment in the life of a watched tree. If it equals the current position, no change was reported."""
 
     epoch: object
     renewed: int
-    """How many directories were listed anew until then."""
+    """How many directories had been listed again by then."""
     touched: int
-    """How many files were reported until then."""
+    """How many file changes had been reported by then."""
 
 
 class Listing:
-    """The directories below one root, as far as somebody has asked for them."""
+    """The directories below one root, listed when first asked for."""
 
     def __init__(self, root: int, most_names: int = MOST_NAMES) -> None:
         self.root = root
@@ -103,22 +103,22 @@ class Listing:
         self._forget()
 
     def _forget(self) -> None:
-        """Know nothing."""
+        """Forget everything and stop watching."""
         self.epoch = object()
-        """Another one when changes may have been missed."""
+        """Replaced whenever changes may have been missed."""
         self.renewed: list[str] = []
-        """The directories whose entries have changed since they were known, in the order in which that was noticed."""
+        """Directories found to be changed, in the order in which that was noticed."""
         self.touched: list[bytes] = []
-        """The files that were reported, in their order. Every reader remembers how many of them it knows."""
+        """Files reported as changed, in order. Each reader remembers how many of them it has seen."""
         self._current: dict[str, _Directory] = {}
-        """Directories whose changes the kernel reports, and has not reported."""
+        """Watched directories without a reported change."""
         self._known: dict[str, _Directory] = {}
-        """Directories that must be compared first."""
+        """Directories that must be compared with the disk before use."""
         self._times: dict[str, dict[str, int]] = {}
         self._timed_since = time.monotonic()
         self._names = 0
         self.kinds: OrderedDict[Hashable, Any] = OrderedDict()
-        """What walks of some kinds have shown."""
+        """Results of earlier walks, by kind of walk."""
         if self._watch:
             self._watch.close()
         self._watch = None
@@ -136,18 +136,18 @@ class Listing:
 
     @property
     def position(self) -> Position | None:
-        """The position of the last `refresh`; None: the tree is not watched."""
+        """The position of the last `refresh`; None if the tree is not watched."""
         return Position(self.epoch, len(self.renewed), len(self.touched)) if self._watch else None
 
     def changed_since(self, position: Position) -> set[str] | None:
-        """Directories that were listed anew since, or have files that were reported; None: there may be others."""
+        """Directories listed again or with changed files since then; None if changes may have been missed."""
         if position.epoch is not self.epoch or not self._watch:
             return None
         above = {path.rpartition(b"/")[0] for path in self.touched[position.touched :]}
         return {*self.renewed[position.renewed :], *(os.fsdecode(path) or "." for path in above)}
 
     def refresh(self, *, watch: bool = False) -> None:
-        """Take note of all that has changed until now. ``watch``: also watch a small tree from now on."""
+        """Take in all changes up to now. ``watch``: start watching even if the tree is small."""
         with self._lock:
             self._uses += 1
             if self._watch:
@@ -187,7 +187,7 @@ class Listing:
             self._times, self._timed_since = {}, time.monotonic()
 
     def _renew(self, paths: Iterable[str]) -> None:
-        """List these directories again, if they are known and have changed."""
+        """List these directories again if they are known; note the others as changed."""
         for path in sorted(paths):
             if path not in self._known:  # it could not be read, or is new
                 self.renewed.append(path)
@@ -214,14 +214,14 @@ class Listing:
 
     def _list(self, path: str, before: _Directory | None) -> Entries:
         if self._watch and path != ".":
-            self.entries(os.path.dirname(path) or ".")  # a directory above that moves away is reported there
+            self.entries(os.path.dirname(path) or ".")  # if a parent is moved away, its own parent reports that
         try:
             fd = system_calls.open_beneath(self.root, path, _OPEN)
         except OSError:
             self._drop(path)
             raise
         try:
-            is_watched = self._add_watch(fd, path)  # before it is read, so that no change is missed
+            is_watched = self._add_watch(fd, path)  # before listing, so that no change is missed
             before = self._known.get(path)
             status = os.fstat(fd)
             stamp = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
@@ -256,19 +256,19 @@ class Listing:
             self._known[path] = here
 
     def _add_watch(self, fd: int, path: str) -> bool:
-        """Whether the kernel reports changes of an open directory from now on."""
+        """Start watching an open directory. False if it cannot be watched."""
         if self._watch is None or self._names > self._most_names:
             return False
         try:
             self._watch.add(fd, os.fsencode("" if path == "." else path))
-        except CannotWatch:  # there are no more: from now on the directories are compared
+        except CannotWatch:  # no watches left: from now on directories are compared
             self._forget()
             self._can_watch = False
             return False
         return True
 
     def _drop(self, path: str) -> None:
-        """Forget a directory and those in it."""
+        """Forget a directory and all directories below it."""
         waiting = [path]
         while waiting:
             here = waiting.pop()
@@ -282,11 +282,11 @@ class Listing:
                     self._watch.remove(os.fsencode("" if here == "." else here))
 
     def covers(self, paths: Iterable[str]) -> bool:
-        """Whether the kernel reports changes of all these directories."""
+        """Whether all of these directories are watched and have no reported change."""
         return all(path in self._current for path in paths)
 
     def list_marks(self, paths: Iterable[str]) -> tuple[list[Mark], list[Mark]]:
-        """The marks of these directories and of the ignore files in them, as they were listed."""
+        """The marks of these directories and of the ignore files in them, as last listed."""
         directories: list[Mark] = []
         rules: list[Mark] = []
         for path in paths:
@@ -307,7 +307,7 @@ class Listing:
         return False
 
     def mtimes(self, path: str, names: Sequence[str]) -> list[int]:
-        """When these files in a directory were changed last; 0 for what is gone since it was listed."""
+        """The modification times of these files in a directory; 0 for files deleted since it was listed."""
         above = "" if path == "." else f"{path}/"
         if path not in self._current:
             return [_stamp(self.root, above + name)[1] for name in names]
@@ -324,7 +324,7 @@ class Listing:
         return times
 
     def _read_time(self, path: str) -> tuple[int, bool]:
-        """The modification time, and whether every change would be reported: not of a file with several names."""
+        """The modification time, and whether every change will be reported: false for hard links."""
         try:
             status = os.stat(path, dir_fd=self.root, follow_symlinks=False)
         except OSError:
@@ -358,7 +358,7 @@ def _list_directory(fd: int, stamp: FileStamp) -> _Directory:
         own = [name if name in files else "" for name in NAMES]
         stamps = tuple(_stamp(fd, name) if name else () for name in own)
         rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
-    # What was changed just now can be changed again without a trace in its times.
+    # A file changed just now can change again without its times showing it.
     proven = now - max(stamp[1], stamp[2], *(max(was[1:]) for was in stamps if was)) > system_calls.TICK
     guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
     repository = any(".git" in names for names in (dirs, files, links))
