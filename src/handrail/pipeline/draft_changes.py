@@ -1,4 +1,4 @@
-"""Changes of a command in a draft: as lines to read, as accesses to judge, and as before-images to undo."""
+"""The changes of a command in a draft, as lines to read, accesses to judge, and before-images for undo."""
 
 from __future__ import annotations
 
@@ -45,37 +45,37 @@ from handrail.text.partial_change import keep_hunks
 from handrail.tools.notes import HeldOpen, HiddenLeft, KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
 
 TRY, DRAFT = "Try", "Draft"
-"""The names under which `handrail try` and `handrail draft keep` are in the journal."""
+"""The names of `handrail try` and `handrail draft keep` in the journal."""
 MOST_COMPARED = 200
-"""Files that are compared line by line; further ones are only named."""
+"""The most files compared line by line; further files are only named."""
 MOST_RETAINED_BYTES = 1 << 30
-"""More than this of old contents is not left on the disk for an undo."""
+"""The most bytes of old contents left on disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
 MOST_NAMED = 30
-"""Paths in one line of an answer."""
+"""The most paths named in one line of an answer."""
 _MUCH_COPIED = 50 << 20
-"""Bytes from which on an answer says that changes were copied."""
+"""From this many bytes, the answer says that changes were copied."""
 _GONE: PathState = ABSENT, None
 _SET_IDS = stat.S_ISUID | stat.S_ISGID
 _NO_TEXT = b"\xff"
-"""In the place of contents that are not shown as text."""
+"""Stands for contents that are not shown as text."""
 
 
 @frozen
 class DraftChanges:
-    """The changes of a command that ran in a draft, all of them, before they are kept or dropped."""
+    """All changes of a command that ran in a draft, before they are kept or dropped."""
 
     draft: OpenDraft
     comparison: Comparison
     changes: tuple[DraftChange, ...]
     diffs: tuple[LineDiff, ...]
-    """Of the first changes, as many as are compared."""
+    """The line diffs of the first changes, up to `MOST_COMPARED`."""
     take_back: Callable[[], None] = lambda: None
-    """Of picked changes: moves them back to where they were picked from."""
+    """Moves picked changes back to the draft they came from."""
 
     @classmethod
     def observe(cls, draft: OpenDraft) -> DraftChanges:
-        """Compare a draft in which nothing runs any more with its workspace; raises `OSError`."""
+        """Compare a draft with its workspace. Nothing may be running in the draft. Raises `OSError`."""
         return cls.read(draft, compare(draft.directory))
 
     @classmethod
@@ -83,7 +83,7 @@ class DraftChanges:
         """Read the changes of a comparison; raises `OSError`."""
         with ChangeReader(draft.directory) as reader:
             changes = reader.list(comparison)
-            # What a tool keeps for itself comes last: of many changes the first ones are shown.
+            # Files in `.git` come last: if there are many changes, only the first are shown.
             changes.sort(key=lambda change: (".git" in change.path.split("/"), change.path))
             shown = [change for change in changes if ".git" not in change.path.split("/")][:MOST_COMPARED]
             diffs = [reader.diff(change) for change in shown]
@@ -94,19 +94,19 @@ class DraftChanges:
         return count_changes(self.changes)
 
     def summaries(self) -> Iterator[FileSummary]:
-        """All changes in numbers; those that were not compared have none."""
+        """A summary of each change, with line counts if it was compared."""
         for number, change in enumerate(self.changes):
             line = self.diffs[number] if number < len(self.diffs) else LineDiff()
             yield FileSummary(change.path, change.how, line.added, line.removed, line.description)
 
     def describe(self) -> str:
-        """The changes in one line each, as many as can be read; empty if there are none."""
+        """One line per change, up to `MOST_NAMED`; empty if there are none."""
         lines = [str(one) for one in self.summaries()]
         left = lines[MOST_NAMED:]
         return "\n".join([*lines[:MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
 
     def choose(self, hunks: Mapping[str, Sequence[int]]) -> list[DraftChange]:
-        """The changes without those of which a person wants no hunk, and without new directories for these alone."""
+        """The changes the person wants at least part of, without new directories that only hold unwanted files."""
         chosen = choose(self.changes, lambda path: path not in hunks or bool(hunks[path]))
         files = [change.path for change in chosen if not change.is_directory]
         left = [change.path for change in self.changes if not change.is_directory and change.path not in files]
@@ -118,7 +118,7 @@ class DraftChanges:
         ]
 
     def edit(self, chosen: Sequence[DraftChange], hunks: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
-        """The new contents of the files of which a person wants some hunks and not others."""
+        """The new contents of files of which the person wants only some hunks."""
         lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
         contents: dict[str, bytes] = {}
         with ChangeReader(self.draft.directory) as reader:
@@ -137,9 +137,9 @@ class DraftChanges:
     def pick(
         self, chosen: Sequence[DraftChange], target: OpenDraft, contents: Mapping[str, bytes] | None = None
     ) -> DraftChanges:
-        """Move some of the changes into another, new draft, so that these alone can be kept; raises `OSError`.
+        """Move some changes into a new draft, so that only they are kept. Raises `OSError`.
 
-        ``contents``: of files that get other contents than they have in this draft, where they stay as they are.
+        ``contents``: contents that differ from this draft's, by path; those files also stay here, unchanged.
         """
         target.directory = target.directory.adopt_start(self.draft.directory)
         adopt_foreign_copies(target.directory, self.draft.directory)
@@ -154,9 +154,9 @@ class DraftChanges:
     def split_off(
         self, chosen: Sequence[DraftChange], store: DraftStore, hunks: Mapping[str, Sequence[int]] | None = None
     ) -> Iterator[DraftChanges]:
-        """Have some of the changes in a draft of their own, to keep these alone; they are moved back if that fails.
+        """Move some changes into a draft of their own so that only they are kept; move them back on failure.
 
-        ``hunks``: of files of which only these hunks are kept; the other hunks stay in this draft.
+        ``hunks``: for a file, the only hunks to keep; its other hunks stay in this draft.
         """
         contents = self.edit(chosen, hunks or {})
         part = store.create()
@@ -178,9 +178,9 @@ class DraftChanges:
     def discard(
         self, chosen: Sequence[DraftChange], store: DraftStore, hunks: Mapping[str, Sequence[int]] | None = None
     ) -> None:
-        """Take some of the changes out of this draft for good; raises `OSError`.
+        """Remove some changes from this draft for good. Raises `OSError`.
 
-        ``hunks``: of files of which only these hunks go; the other hunks stay.
+        ``hunks``: for a file, the only hunks to remove; its other hunks stay.
         """
         lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
         left = {
@@ -199,12 +199,12 @@ class DraftChanges:
 
     @property
     def writes_files(self) -> bool:
-        """Whether there is a new or changed file among the changes."""
+        """Whether any file is new or changed."""
         return any(change.after and change.after.type == "file" for change in self.changes)
 
     @property
     def can_undo(self) -> bool:
-        """Whether the old contents can be left on the disk for an undo."""
+        """Whether the old contents are small enough to stay on disk for an undo."""
         return self._replaced_bytes <= MOST_RETAINED_BYTES
 
     @property
@@ -213,7 +213,7 @@ class DraftChanges:
 
     @property
     def copied_megabytes(self) -> int:
-        """How much is copied to keep the changes, if it is much: new files, and old ones of a lower layer."""
+        """Megabytes copied to keep the changes; 0 if that is little, or nothing is copied."""
         if not self.draft.directory.copies:
             return 0
         sides = (entry for change in self.changes for entry in (change.before, change.after))
@@ -221,21 +221,21 @@ class DraftChanges:
         return size >> 20 if size >= _MUCH_COPIED else 0
 
     def describe_for_person(self, asked: Sequence[Access]) -> ObservedChanges:
-        """The changes as they are shown to the person who decides on them."""
+        """The changes as shown to the person who decides on them."""
         named = {access.target for access in asked}
         with ChangeReader(self.draft.directory) as reader:
             pairs = zip(self.changes, self.diffs, strict=False)
             proposed = [_propose(reader, change, line) for change, line in pairs]
-            # Beyond what is shown of every command: what the person is asked about.
+            # Also those beyond `MOST_COMPARED` that the person is asked about.
             more = [change for change in self.changes[len(self.diffs) :] if change.path in named][:MOST_COMPARED]
             further = [replace(_propose(reader, change, reader.diff(change)), parts=False) for change in more]
         proposed = sorted([*proposed, *further], key=lambda one: one.path not in named)
         return ObservedChanges(proposed, asked, len(self.changes) - len(proposed))
 
     def unified(self, shows: Callable[[str], bool] = lambda _: True) -> str:
-        """The changes as a unified diff. Where it would be too long, the rest is counted.
+        """The changes as a unified diff. If it gets too long, the rest is only counted.
 
-        ``shows``: whether the contents of a file may be shown, by its absolute path.
+        ``shows``: takes an absolute path; whether the file's contents may be shown.
         """
         workspace = self.draft.directory.info.workspace
         parts: list[str] = []
@@ -256,7 +256,7 @@ class DraftChanges:
         return replace_surrogates("".join(parts))
 
     def before_images(self) -> tuple[list[BeforeImage | MovedEntry], list[str]]:
-        """The old state of each path for the journal, and the paths that are too large or too many for it."""
+        """The old state of each path for the journal, and the paths left out because of size, number or kind."""
         saved: list[BeforeImage | MovedEntry] = []
         missed: list[str] = []
         room = MOST_SAVED_BYTES
@@ -265,7 +265,7 @@ class DraftChanges:
         with ChangeReader(self.draft.directory) as reader:
             for change in self.changes:
                 image = make_image(reader, os.path.join(workspace, change.path), change, room)
-                if image:  # others may write to it as soon as it is kept
+                if image:  # read now: others may write to it once it is kept
                     image = replace(image, after=read_state(os.path.join(new, change.path)) if change.after else _GONE)
                 if image is None or len(saved) >= MOST_SAVED_FILES:
                     missed.append(change.path)
@@ -275,14 +275,14 @@ class DraftChanges:
         return saved, missed
 
     def keep(self) -> None:
-        """Carry the changes over into the workspace; raises `DraftConflict` or `OSError`, and nothing has changed."""
+        """Apply the changes to the workspace. If it raises `DraftConflict` or `OSError`, nothing has changed."""
         if self.comparison.conflicts:
             raise DraftConflict(self.comparison.conflicts)
         if self.comparison.steps:
             keep(self.draft.directory, self.comparison)
 
     def keep_times(self) -> None:
-        """Keep a draft in which no contents have changed. To an undo this is no change either."""
+        """Keep a draft that changed no contents, so that times carry over. Undo does not count this as a change."""
         if not (self.comparison.steps or self.comparison.conflicts):
             return
         directory = self.draft.directory
@@ -291,9 +291,9 @@ class DraftChanges:
         directory.add_own_period(start, read_clock(directory.path))
 
     def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
-        """Leave a kept draft for an undo, if a call in the journal names it; returns the paths that cannot be undone.
+        """Leave a kept draft on disk for an undo, if its call has a number ``seq``; return paths that cannot be undone.
 
-        ``missed``: the paths that are not in the journal itself.
+        ``missed``: the paths whose old state is not in the journal itself.
         """
         if seq and self.can_undo and self.comparison.steps:
             self.draft.retain(self._replaced_bytes)
@@ -302,7 +302,7 @@ class DraftChanges:
 
 
 class CallDraft:
-    """The draft in which the command of one call runs, from its start until its changes are kept or dropped."""
+    """The draft for the command of one call, from its start until its changes are kept or dropped."""
 
     def __init__(self, draft: OpenDraft, approved: Approved, services: Services, progress: Progress) -> None:
         self.open_draft = draft
@@ -316,11 +316,11 @@ class CallDraft:
         self._services = services
         self._progress = progress
         self._is_settled = False
-        """Whether the changes were kept, dropped or left, and nothing in the draft is needed any more."""
+        """Whether the changes were kept, dropped or left to the user: the draft is done."""
 
     @classmethod
     def create(cls, approved: Approved, services: Services, progress: Progress) -> CallDraft | None:
-        """A draft for the command of a call; None if it is to run in the workspace itself, or there can be none."""
+        """A draft for the command of a call; None if it runs in the workspace itself, or no draft is available."""
         judged = approved.previous
         drafted = judged.tool.drafted
         if not services.settings.drafts or drafted is None or not drafted(judged.args):
@@ -330,11 +330,11 @@ class CallDraft:
         return cls(draft, approved, services, progress) if draft else None
 
     def settle(self) -> None:
-        """Look at the changes, judge them, and keep or drop them.
+        """Compare the draft with the workspace, judge the changes, and keep or drop them.
 
-        Changes that nobody wants are dropped with the draft; those that could not be kept stay in it, under the name
-        `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be. After an error
-        `close` leaves the draft.
+        Refused changes are dropped. Changes that could not be kept stay in the draft, which `left_in` names. `not_kept`
+        says why in both cases. Raises `JournalFailed` if changes must be recorded and cannot be. After an error,
+        `close` leaves the draft to the user.
         """
         try:
             self.open_draft.directory.remove_temporaries()
@@ -375,7 +375,7 @@ class CallDraft:
             self._leave()
 
     def _require_same_in_git(self, changes: DraftChanges, hidden: Sequence[str]) -> None:
-        """Raise `Denied` if the index or new commits drop or change a path that the command could not see."""
+        """Raise `Denied` if the index or new commits drop or change a path that was hidden from the command."""
         if not hidden:
             return
         for repository, inside in find_repositories(changes):
@@ -388,7 +388,7 @@ class CallDraft:
                 raise Denied(rule="hidden files", why=why, source="", allow="")
 
     def _drop_own_caches(self) -> None:
-        """Leave out what Python compiled of Handrail's own packages: it would be run instead of their sources."""
+        """Remove compiled files of Handrail's own packages: Python would run them instead of the sources."""
         directory = self.open_draft.directory
         workspace = directory.info.workspace
         for path in find_installation((workspace,)).list_caches(directory.upper, workspace):
@@ -398,13 +398,13 @@ class CallDraft:
                 os.unlink(path)
 
     def _leave(self) -> None:
-        """Leave the draft to the user, who can look at it and keep a part of it."""
+        """Leave the draft to the user, who can inspect it and keep parts."""
         with suppress(OSError):
             self.left_in = self.open_draft.leave()
             self._is_settled = True
 
     def _approve(self, changes: DraftChanges) -> Consent | None:
-        """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
+        """Get the person's consent if the changes need it. Raises `Denied` or `NeedsApproval`."""
         approvals, judged = self._services.approvals, self.approved.previous
         streams, workspace = judged.received.streams, self.open_draft.directory.info.workspace
         for path in streams.read_only if streams else ():
@@ -433,7 +433,7 @@ class CallDraft:
         return consent
 
     def _pick(self, changes: DraftChanges, hunks: Mapping[str, Sequence[int]]) -> DraftChanges:
-        """The part of the changes that a person has chosen, in a draft of its own; the rest is dropped."""
+        """Move the changes the person has chosen to a new draft; drop the rest."""
         chosen = changes.choose(hunks)
         if not chosen:
             raise Denied(rule="", why="the user wants none of them", source="", allow="")
@@ -443,7 +443,7 @@ class CallDraft:
         return picked
 
     def _leave_held_files(self, changes: DraftChanges) -> DraftChanges:
-        """The changes without those of files that another program has open for writing."""
+        """The changes, except to files another program has open for writing."""
         held = find_held_units(changes.changes, self.open_draft.directory.info.workspace)
         if not held:
             return changes
@@ -454,7 +454,7 @@ class CallDraft:
     def _move_to_new_draft(
         self, changes: DraftChanges, chosen: Sequence[DraftChange], contents: Mapping[str, bytes]
     ) -> DraftChanges:
-        """Go on with some of the changes in a draft of their own; the rest is dropped."""
+        """Continue with some changes in a new draft; drop the old draft with the rest."""
         host = self._services.command_host()
         part = host.drafts.create()
         if part is None:
@@ -473,14 +473,14 @@ class CallDraft:
         return picked
 
     def _judge_workspace(self) -> Decision:
-        """The decision on a change of the workspace as such."""
+        """The decision on changing the workspace directory itself."""
         workspace = self.open_draft.directory.info.workspace
         return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision
 
     def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
-        """The accesses that the changes are judged by, and whether a person has to approve them in any case.
+        """The accesses to judge, each with whether a person must approve it in any case.
 
-        Git's everyday work inside a repository counts as one change of the directory around it.
+        Git's everyday changes in a repository count as a single change of the directory around it.
         """
         can_undo, directory = changes.can_undo, self.open_draft.directory
         has_rules = hasattr(self._services.approvals.policy, "protects")
@@ -493,11 +493,11 @@ class CallDraft:
                 yield self._access(change, can_undo), has_rules and change.path in in_git.unusual
             elif top not in tops:
                 tops.add(top)
-                entry = change.before or change.after  # the directory is changed, whatever happened in it
+                entry = change.before or change.after  # a change of the directory, whatever happened in it
                 yield self._access(DraftChange(top, entry, entry), can_undo), False
 
     def _access(self, change: DraftChange, can_undo: bool) -> Access:
-        """The access that a change is judged by. To lose old contents for good counts as a deletion."""
+        """The access for a change. Losing old contents for good counts as a deletion."""
         loses = change.after is None or (change.before is not None and not can_undo)
         path = os.path.normpath(os.path.join(self.open_draft.directory.info.workspace, change.path))
         observed = can_undo or change.before is None
@@ -511,7 +511,7 @@ class CallDraft:
         workspace = self.open_draft.directory.info.workspace
         unsaved = (unsaved_access(workspace, path) for path in missed)
         approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
-        notes = list(_list_notes(changes))  # after the keep nothing is left to fail
+        notes = list(_list_notes(changes))  # made now: nothing may fail after the keep
         self._services.recorder.begin(approved, images, self._progress)
         token = self._progress.token
         host = self._services.command_host()
@@ -527,7 +527,7 @@ class CallDraft:
                 accepted += (os.path.join(workspace, change.path) for change in changes.changes)
                 changes.keep()
         except BaseException:
-            if self.open_draft.directory.state != "kept":  # else it has come after the last step
+            if self.open_draft.directory.state != "kept":  # else the error came after the last step
                 self._progress.token = token and replace(token, withdrawn=True)
                 raise
         finally:
@@ -540,7 +540,7 @@ class CallDraft:
         self.notes += tuple(notes)
 
     def close(self) -> None:
-        """Drop the draft, unless it was left or retained; after an error it is left, whatever the error was."""
+        """Drop the draft, unless it was left or retained. After any error, leave it to the user."""
         if not self.open_draft.is_open:
             return
         if self._is_settled or not os.listdir(self.open_draft.directory.upper):
@@ -554,14 +554,14 @@ class CallDraft:
 
 
 def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
-    """Notes on how the changes are kept."""
+    """Notes on side effects of keeping the changes."""
     if changes.copied_megabytes:
         yield KeptByCopying(megabytes=changes.copied_megabytes)
     replaced = [(one.path, one.before, one.after) for one in changes.changes if one.before and one.after]
     taken_over = [path for path, old, new in replaced if old.owner[0] != new.owner[0] == os.geteuid() != 0]
     if taken_over:
         yield OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED])))
-    # Files that have other names in the workspace or elsewhere, which are not changed.
+    # Files with other hard links, in the workspace or elsewhere: those keep the old contents.
     if split := [path for path, old, _ in replaced if old.type == "file" and old.links > 1]:
         yield LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED])))
 
@@ -569,10 +569,10 @@ def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
 def keep_and_record(
     journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int = 0
 ) -> tuple[list[str], str]:
-    """Keep changes that a person has seen, and record them as a call of their own.
+    """Keep changes a person has seen, and record them as a call of their own.
 
-    Returns the paths that cannot be undone, and why the journal could not be written. Raises as `DraftChanges.keep`
-    does, and `JournalFailed` if a required journal cannot be written; then nothing is kept.
+    Returns the paths that cannot be undone, and why the journal could not be written, if so. Raises what
+    `DraftChanges.keep` raises, and `JournalFailed` if a required journal cannot be written; then nothing is kept.
     """
     images, missed = changes.before_images()
     workspace = changes.draft.directory.info.workspace
@@ -596,7 +596,7 @@ def keep_and_record(
 
 
 def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, str]]:
-    """The repositories that a draft changes, each with its top below the workspace."""
+    """The repositories a draft changes, each with its path in the workspace."""
     inside: dict[str, list[str]] = {}
     for change in changes.changes:
         top, git, name = f"/{change.path}".partition("/.git/")
@@ -608,18 +608,18 @@ def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, 
 
 
 def unsaved_access(workspace: str, path: str) -> Access:
-    """The access to a path whose old contents are not in the journal."""
+    """The access to a path whose old state could not be saved."""
     doubt = "not all of it could be saved"
     return Access("write", path, os.path.join(workspace, path), by_command=True, doubt=doubt)
 
 
 def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
-    """The conflicts in one line each."""
+    """One line per conflict."""
     return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:MOST_NAMED]]
 
 
 def _raises_rights(change: DraftChange) -> bool:
-    """Whether a file would get a set-uid or set-gid bit, or other contents in spite of one."""
+    """Whether a file would gain a set-uid or set-gid bit, or has one and would change."""
     before, after = change.before, change.after
     if after is None or after.type != "file" or not after.mode & _SET_IDS:
         return False
@@ -648,7 +648,7 @@ def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Propo
 
 
 def make_image(reader: ChangedContents, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
-    """The old state of a path for the journal; None if it is larger than ``room``, not known, or of another kind."""
+    """The old state of a path for the journal; None if it is larger than ``room``, unreadable, or of another kind."""
     entry, after = change.before, change.after
     if after and after.type == "other":
         return None

@@ -1,8 +1,8 @@
 """Script: a short Python program in which every tool is a function, run in a sandbox over a draft.
 
-The program reaches files only by calls, over a socket it inherits. Each goes through the whole pipeline in the draft of
-this call, so that later ones see what earlier ones wrote. What the program has changed is judged when it has ended, at
-once: kept, asked about with the whole diff, or dropped.
+The program changes files only by calling tools, over a socket it inherits. Each call goes through the whole pipeline in
+the draft of the script, so it sees what earlier calls wrote. When the program ends, its changes are judged together:
+kept, shown to the user as one diff, or dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MOST_CALLS = 500
 _MOST_BYTES = 4 << 20
-"""Of one call of a script."""
+"""The most bytes of one call in a script."""
 _CLIENT = Path(__file__).with_name("shared") / "script_client.py"
 
 
@@ -52,7 +52,7 @@ class Facts:
 
     end: CommandFacts
     calls: str
-    """Its calls: how many of each tool."""
+    """How many calls it made of each tool, as text."""
 
 
 class CallData(TypedDict):
@@ -66,7 +66,7 @@ class Data(CommandData, total=False):
 
 
 def accesses(args: Args) -> list[Access]:
-    """The program itself can change nothing; its calls are judged one by one, and then what they have changed."""
+    """The program itself changes nothing. Its calls are judged one by one, and their changes once more at the end."""
     return [Access("run", args.code, tier="read_only", why="a script of tool calls")]
 
 
@@ -76,7 +76,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
     tools = ctx.open_draft_tools()
-    own = host.drafts.create()  # what the program writes without a call is dropped
+    own = host.drafts.create()  # what the program writes by itself is dropped
     if own is None or ctx.draft is None:
         tools.close()
         raise NoSandbox(mode="drafts", why=host.drafts.why_none)
@@ -92,7 +92,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             done, ended = host.run(command, place, seconds, name, ctx.cancel, False, options)
             with suppress(OSError):
                 ours.shutdown(socket.SHUT_RDWR)
-            tools.close()  # a call that is still running ends with it
+            tools.close()  # this also ends a call that is still running
             server.join()
     finally:
         tools.close()

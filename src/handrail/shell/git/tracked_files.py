@@ -1,11 +1,11 @@
-"""Tell the files that git tracks from secrets that only have such a name.
+"""Decide whether a file with a secret's name is tracked by git, and so no secret.
 
-A path is tracked if a commit has it that no command of a model made: HEAD before the first command, and whatever the
-person commits, pulls or checks out later. A file is no secret to the model either if its contents are its blob in HEAD,
-or what a command of the model left there. The index never counts, because every command can change it.
+A path counts as tracked if it is in a commit that no command of a model made: HEAD before the first command, or what
+the person commits, pulls or checks out later. A file is also no secret if its contents equal its blob in HEAD, or if
+the model wrote them. The index never counts, because any command can change it.
 
-Objects are read by `git cat-file` and compared with their names, so that a forged object or a replacement counts for
-nothing. Which commits a model made, and what its commands left, is written down for later sessions.
+Objects are read with `git cat-file` and checked against their ids, so forged and replaced objects have no effect. The
+commits a model made, and the contents its commands left, are stored for later sessions.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from handrail.shell.git.settings import ask_git, make_git_environment
 
 _ID = re.compile(r"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
 _MOST_MADE = 20_000
-"""Commits of one command; after more, no further commit is trusted."""
+"""The most commits of one command. After a command with more, no new commit is trusted."""
 _EVERY_COMMIT = "*"
 _MOST_LEFT = 50
-"""Versions of one file that commands left."""
+"""The most versions remembered of one file that commands wrote."""
 _MOST_BYTES = 16 << 20
 _MOST_RECORD_BYTES = 64 << 20
 _FRESH_SECONDS = 0.5
-"""A look at HEAD holds so long between commands."""
+"""Between commands, HEAD is read again only after this time."""
 
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of one repository, or of all files outside of any."""
+    """What is known about one repository, or about all files outside repositories."""
 
     trusted: str = ""
     """The last HEAD that no command of a model made or moved to."""
     left: str = ""
-    """Where a command of a model left HEAD."""
+    """HEAD after the last command of a model."""
     commits: list[str] = field(default_factory=list)
-    """The commits that commands of models made."""
+    """Commits made by commands of models."""
     before: list[str] | None = None
-    """The named commits before a command that is not over yet. What comes since is its work, also after a kill."""
+    """The tips before a command that is still running. Later commits are its work, even if it is killed."""
     contents: dict[str, list[str]] = field(default_factory=dict)
-    """Hashes of the contents that commands left, by path."""
+    """By path, hashes of contents that commands or other calls of a model wrote."""
 
     @property
     def may_trust(self) -> bool:
-        """Whether all commits of commands are known."""
+        """Whether every commit made by a command is known."""
         return _EVERY_COMMIT not in self.commits
 
     def add_made(self, commits: Sequence[str]) -> None:
-        """Add commits of commands."""
+        """Add commits made by commands."""
         self.commits = list(dict.fromkeys((*self.commits, *commits[:_MOST_MADE])))
         if len(commits) > _MOST_MADE:
             self.commits.append(_EVERY_COMMIT)
@@ -65,7 +65,7 @@ class _Record:
 
 @dataclass(slots=True)
 class _Place:
-    """A repository as it was last seen."""
+    """A repository as last seen."""
 
     top: str
     record: _Record
@@ -81,7 +81,7 @@ class _Records:
         self._directory = os.path.join(state, "tracked") if state else ""
 
     def read(self, top: str, now: _Record | None = None) -> _Record:
-        """The record of a repository, together with what this session has added ``now``."""
+        """The record of a repository, merged with ``now``, the record of this session."""
         record = _Record()
         if not self._directory:
             return now or record
@@ -104,7 +104,7 @@ class _Records:
             return
         path = self._get_path(place.top)
         temporary = f"{path}.{os.getpid()}-{threading.get_ident()}"
-        with contextlib.suppress(OSError):  # this session knows it all the same
+        with contextlib.suppress(OSError):  # this session still has it in memory
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(json.dumps(asdict(record)))
@@ -115,13 +115,13 @@ class _Records:
 
 
 class _FileHashes:
-    """The names that git has for the contents of files, computed once for each version."""
+    """Git's ids for the contents of files, computed once per version."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}
 
     def get(self, path: str, length: int = 40) -> str:
-        """The name that git has for the contents of a file; empty for what is no file, or too large."""
+        """Git's id for the contents of a file or link; empty for anything else, or if it is too large."""
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
@@ -141,10 +141,10 @@ class _FileHashes:
 
 
 class TrackedFiles:
-    """The tracked files of the repositories that a session comes to."""
+    """The tracked files of the repositories a session touches."""
 
     def __init__(self, state: str = "") -> None:
-        """``state``: the state directory; empty: nothing is remembered for later sessions."""
+        """``state``: the state directory; if empty, nothing is stored for later sessions."""
         self.state = state
         self._records = _Records(state)
         self._places: dict[str, _Place] = {}
@@ -152,7 +152,7 @@ class TrackedFiles:
         self._readers = 0
         self._hashes = _FileHashes()
         self._tops: dict[str, str] = {}
-        """By directory, the repository around it, for a moment."""
+        """A short-lived cache: the repository around each directory."""
         self._looked = 0.0
         self._lock = threading.RLock()
         self._ran = False
@@ -161,7 +161,7 @@ class TrackedFiles:
         """Commands that may be changing repositories now."""
 
     def is_tracked(self, path: str) -> bool:
-        """Whether a file with a secret's name is no secret to the model."""
+        """Whether the model may see a file in spite of its name."""
         with self.reading(), self._lock:
             place = self._find_place(path)
             name = _name_below(place.top, path)
@@ -178,33 +178,33 @@ class TrackedFiles:
             return bool(left) and self._hashes.get(path) in (left or ())
 
     def list_untracked(self, directory: str, names: Sequence[str]) -> list[str]:
-        """Those of the files in a directory that the trusted commit does not have."""
+        """The files in a directory that are not in the trusted commit."""
         with self.reading(), self._lock:
             place = self._find_place(f"{directory}/.")
             known = self._trees.get(place.top, self._find_tree(place, directory))
             return [name for name in names if name not in known]
 
     def load(self, directory: str) -> None:
-        """Read the directories of the trusted commit at once, for many questions about the files below a directory."""
+        """Read the trusted commit's trees below a directory at once, before many questions about files in it."""
         with self.reading(), self._lock:
             place = self._find_place(f"{directory}/.")
             self._trees.load(place.top, self._find_tree(place, directory))
 
     def list_trusted(self, directories: Iterable[str]) -> dict[str, str]:
-        """The repositories around these directories, and of each the commit whose files are no secrets."""
+        """For each repository around these directories and each known one, the commit whose files are no secrets."""
         with self._lock:
             places = [self._find_place(f"{directory}/.") for directory in (*directories, *self._places)]
             return {place.top: place.record.trusted for place in places}
 
     def is_published(self, directory: str) -> bool:
-        """Whether a trusted commit has files in a directory, so that its name alone makes nothing in it a secret."""
+        """Whether the trusted commit has this directory: then its name alone makes nothing in it a secret."""
         with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
             return bool(self._trees.look_up(place.top, place.record.trusted, name, tree=True))
 
     def has_tracked(self, directory: str) -> bool:
-        """Whether files in a directory may be tracked, so that it cannot be hidden as a whole."""
+        """Whether a directory may hold tracked files: then it cannot be hidden as a whole."""
         with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
@@ -214,7 +214,7 @@ class TrackedFiles:
             )
 
     def list_names(self, root: str) -> set[str]:
-        """The names of all files and directories in HEAD and in the trusted commit, without those above them."""
+        """The base names of all files and directories in HEAD and in the trusted commit."""
         with self._lock:
             place = self._find_place(os.path.join(root, "."))
             commits = {commit for commit in (place.record.trusted, place.head) if commit}
@@ -227,7 +227,7 @@ class TrackedFiles:
     # What commands do
 
     def look(self, root: str) -> None:
-        """Look at HEAD before a command: whoever moved it since the last one was the person, or a job."""
+        """Read HEAD before a command: only the person or a background job can have moved it since the last one."""
         with self._lock:
             self._looked = 0.0
             self._find_place(os.path.join(root, "."))
@@ -235,13 +235,13 @@ class TrackedFiles:
                 self._look(place)
 
     def note_start(self) -> None:
-        """A command starts: a repository that is found from now on may be its work."""
+        """Note that a command starts. Repositories found from now on may be its work."""
         self._ran = True
 
     def begin_changes(self, root: str, tops: Iterable[str] = ()) -> None:
-        """From now on a command may change repositories, until `end_changes`: commits that appear are its work.
+        """Let a command change repositories until `end_changes`: commits that appear until then are its work.
 
-        ``tops``: directories that it may make a repository of, besides ``root``.
+        ``tops``: directories where it may create a repository, besides ``root``.
         """
         with self._lock:
             self.look(root)
@@ -261,12 +261,12 @@ class TrackedFiles:
                 self._look(place)
 
     def knows_contents(self, path: str, raw: bytes) -> bool:
-        """Whether the model left these contents in a file."""
+        """Whether the model wrote these contents to a file."""
         with self._lock:
             return hash_blob(raw, 40) in self._find_place(path).record.contents.get(path, ())
 
     def note_contents(self, files: Mapping[str, str | bytes]) -> None:
-        """Remember what the model leaves in files with a secret's name: the contents, or where they can be read."""
+        """Remember what the model wrote to files: by path, the contents or a file to read them from."""
         with self._lock:
             for path, source in files.items():
                 own = hash_blob(source, 40) if isinstance(source, bytes) else self._hashes.get(source)
@@ -279,7 +279,7 @@ class TrackedFiles:
     # Repositories
 
     def _find_place(self, path: str) -> _Place:
-        """The repository that a path belongs to; the root directory if there is none."""
+        """The repository a path belongs to; the root directory if there is none."""
         directory, now = path.rpartition("/")[0] or "/", time.monotonic()
         if now - self._looked >= _FRESH_SECONDS:
             self._tops, self._looked = {}, now
@@ -292,7 +292,7 @@ class TrackedFiles:
         return place
 
     def _find_top(self, directory: str) -> str:
-        """The nearest directory above with a repository; the root directory if there is none."""
+        """The nearest directory, this one included, with a repository; the root directory if there is none."""
         here, below, tops = directory, list[str](), self._tops
         while here not in tops:
             below.append(here)
@@ -305,7 +305,7 @@ class TrackedFiles:
         return tops[directory]
 
     def _look(self, place: _Place) -> None:
-        """Read HEAD again if it may have changed, and decide who changed it."""
+        """Read HEAD again if it may have moved, and decide who moved it."""
         place.looked = time.monotonic()
         by_command = place.record.before is not None
         first, stamp = place.stamp is None, _stamp_head(place.top)
@@ -328,7 +328,7 @@ class TrackedFiles:
             self._records.write(place)
 
     def _find_tree(self, place: _Place, directory: str) -> str:
-        """The id of a directory in the trusted commit; empty if it is not there."""
+        """The tree of a directory in the trusted commit; empty if it has none."""
         commit, name = place.record.trusted, _name_below(place.top, directory) if directory != place.top else ""
         return (
             self._trees.look_up(place.top, commit, name, tree=True) if name else self._trees.get_root(place.top, commit)
@@ -336,7 +336,7 @@ class TrackedFiles:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Start git once for all that is asked meanwhile, by this thread or another."""
+        """Share one git process between all questions asked meanwhile, by any thread."""
         with self._lock:
             self._readers += 1
         try:
@@ -349,10 +349,10 @@ class TrackedFiles:
 
 
 class DraftRepository:
-    """A repository in a draft that is not kept yet."""
+    """A repository as a draft has it, before the draft is kept."""
 
     def __init__(self, workspace: str, upper: str, inside: str, changed: Sequence[str]) -> None:
-        """``inside``: the repository's top below the workspace. ``changed``: paths below its `.git`."""
+        """``inside``: the path of the repository in the workspace. ``changed``: changed paths in its `.git`."""
         self.top = os.path.normpath(os.path.join(workspace, inside))
         self._upper = os.path.normpath(os.path.join(upper, inside, ".git"))
         self._changed = changed
@@ -365,12 +365,12 @@ class DraftRepository:
         return {**make_git_environment(), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(self._upper, "objects")}
 
     def has_commits_of(self, paths: Sequence[str]) -> bool:
-        """Whether the draft brings commits that change one of these paths below the repository."""
+        """Whether the draft adds commits that change one of these paths in the repository."""
         old = ["--all", *_list_tips(self.top, ("HEAD",))]
         return bool(_list_commits(self.top, self._heads, old, self._env, paths)) if self._heads and paths else False
 
     def find_changed_entries(self, paths: Sequence[str]) -> list[str]:
-        """Those of the paths below the repository that the draft's index has in another way than the workspace's."""
+        """The paths whose entries in the draft's index differ from those in the workspace's index."""
         if "index" not in self._changed:
             return []
         now = self._list_entries(os.path.join(self._upper, "index"), paths)
@@ -421,7 +421,7 @@ def _list_commits(
     env: Mapping[str, str] | None = None,
     paths: Sequence[str] = (),
 ) -> list[str]:
-    """The commits that are reached from ``new`` and not from ``old``, as many as are remembered."""
+    """Commits reachable from ``new`` but not from ``old``, up to one more than are remembered."""
     if not any(new):
         return []
     rows = [*filter(None, new), "--not", *old, *(["--", *(f":(top,literal){path}" for path in paths)] if paths else [])]
@@ -439,7 +439,7 @@ def _read_text(path: str) -> str:
 
 
 def _stamp_head(top: str) -> object:
-    """Changes whenever HEAD may name another commit; None if that is not known."""
+    """A value that changes whenever HEAD may have moved; None if it cannot be told."""
     git = os.path.join(top, ".git")
     common = git
     if not os.path.isdir(git):
