@@ -29,7 +29,7 @@ Takes = Literal["nothing", "values", "directory", "file", "text"]
 
 
 class CompletedOption(NamedTuple):
-    """An option, or a position without a name, as a shell completes it."""
+    """An option or a positional argument, as a shell completes it."""
 
     names: tuple[str, ...]
     about: str
@@ -38,7 +38,7 @@ class CompletedOption(NamedTuple):
 
 
 class CompletedCommand(NamedTuple):
-    """A command with its options."""
+    """A command and its options."""
 
     name: str
     about: str
@@ -46,7 +46,7 @@ class CompletedCommand(NamedTuple):
 
     @property
     def positions(self) -> tuple[str, ...]:
-        """The values of its arguments without a name."""
+        """The possible values of its positional arguments."""
         return tuple(value for option in self.options if not option.names for value in option.values)
 
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe_commands() -> list[CompletedCommand]:
-    """All commands with their options, from their parsers."""
+    """Describe all commands and their options, from their parsers."""
     from handrail.cli import COMMANDS
 
     described: dict[str, CompletedCommand] = {}
@@ -72,7 +72,7 @@ def describe_commands() -> list[CompletedCommand]:
         own: argparse.ArgumentParser = import_module(f"handrail.cli.{module}").parser()
         options = tuple(map(_describe_option, own._actions))
         first, _, second = name.partition(" ")
-        if second:  # `log show`: its options are offered after `log`, like the word itself
+        if second:  # `log show`: offer `show` and its options after `log`
             above = described[first]
             seen = {option.names for option in above.options if option.names}
             new = tuple(option for option in options if option.names and option.names not in seen)

@@ -11,7 +11,7 @@ from handrail.cli.common import CommandParser, add_dialect, list_dialects, open_
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
-TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` would be slow
 if TYPE_CHECKING:
     from typing import Any
 
@@ -70,7 +70,7 @@ _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("tools", _ABOUT, _EXAMPLES)
     add_dialect(parser)
-    parser.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
+    parser.set_defaults(dialect=None)  # so that --tokens knows whether a dialect was named
     parser.add_argument(
         "--tokens", action="store_true", help="the size of each dialect in tokens, or with --dialect of each tool"
     )
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_tokens(name: str | None) -> int:
-    """Print the size of the definitions in tokens: by tool for one dialect, else by dialect."""
+    """Print the size of the definitions in tokens: per tool of a dialect, or per dialect."""
     rows: list[tuple[str, int, str]] = []
     for one in [name] if name else list_dialects():
         dialect = open_dialect(one)
@@ -127,14 +127,14 @@ def _print_tokens(name: str | None) -> int:
 
 
 def estimate_tokens(spec: Spec) -> int:
-    """About how many tokens a model spends on knowing the tool: a token is some four characters."""
+    """Estimate the tokens of a tool's definition, at four characters per token."""
     import json
 
     return (len(json.dumps(spec.schema, ensure_ascii=False)) + len(spec.description)) // 4
 
 
 def get_first_sentence(description: str) -> str:
-    """The beginning of a description, on one line."""
+    """The start of a description, on one line."""
     text = " ".join(description.split())
     match = re.match(r".*?[.!?](?=\s|$)", text)
     sentence = match[0] if match else text

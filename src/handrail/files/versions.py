@@ -1,6 +1,6 @@
-"""Versions of files: load the contents of a file together with its version, and describe a change of it.
+"""Versions of files: load a file's contents together with its version, and describe a change to it.
 
-A tool stages a `Change`; `commit.py` applies it to exactly the version that it was computed from.
+A tool stages a `Change`; `commit.py` applies it only to the version it was computed from.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Stamp = tuple[int, int, int, int, int]
 take_stamp: Callable[[os.stat_result], Stamp] = operator.attrgetter(
     "st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"
 )
-"""Take the facts by which a change of a file is noticed; a program cannot set the change time."""
+"""Take the facts that reveal a change of a file. Programs cannot set the change time."""
 
 
 @frozen
 class Version:
-    """Which state of which file: two versions with one digest hold the same bytes."""
+    """A state of a file. Versions with equal digests hold the same bytes."""
 
     dev: int
     ino: int
@@ -39,7 +39,7 @@ class Version:
     mtime_ns: int
     ctime_ns: int
     digest: str | None = None
-    """Missing for a file that is too big to be hashed on every page that is read of it."""
+    """None for a file too big to be hashed for each page read from it."""
 
     def same_bytes(self, other: Version) -> bool:
         """Whether both have the same contents; without digests the change time decides."""
@@ -57,7 +57,7 @@ def make_version(status: os.stat_result, digest: str | None = None) -> Version:
 
 
 def stamp_names(paths: Iterable[str]) -> list[Stamp | None]:
-    """The stamp of each path, to tell later whether it was replaced or written to; None: no file."""
+    """The stamp of each path, to notice later whether it was replaced or written to; None if nothing is there."""
     return [_stamp_name(path) for path in paths]
 
 
@@ -74,7 +74,7 @@ def hash_bytes(raw: bytes) -> str:
 
 @frozen
 class Stored:
-    """The whole of a file, as it was at one moment."""
+    """A whole file as it was at one moment."""
 
     path: WorkPath
     raw: bytes
@@ -82,7 +82,7 @@ class Stored:
 
 
 def load(workspace: Workspace, path: WorkPath, most: int, compute_hash: Callable[[bytes], str] = hash_bytes) -> Stored:
-    """The whole file, for a change; refused above ``most`` bytes."""
+    """Load a whole file in order to change it; raises `TooLargeToChange` above ``most`` bytes."""
     fd = workspace.open_file(path)
     try:
         status = os.fstat(fd)
@@ -97,12 +97,12 @@ def load(workspace: Workspace, path: WorkPath, most: int, compute_hash: Callable
 
 
 def read_all(fd: int, most: int, size: int | None = None) -> bytes | None:
-    """Everything from the start of ``fd``, or None if it is more than ``most`` bytes, whatever ``size`` it claims."""
+    """Everything from the start of ``fd``; None if that is more than ``most`` bytes, even if ``size`` is less."""
     size = os.fstat(fd).st_size if size is None else size
     if size > most:
         return None
     parts, length = [], 0
-    # Read until nothing comes: a short answer is no proof of the end, and a file may grow.
+    # Read until nothing is left: a short read does not prove the end, and the file may grow.
     while block := os.pread(fd, max(_LEAST, length, size + 1 - length), length):
         parts.append(block)
         length += len(block)
@@ -114,7 +114,7 @@ def read_all(fd: int, most: int, size: int | None = None) -> bytes | None:
 HardLinks = Literal["refuse", "split", "through"]
 EntryKind = Literal["file", "directory", "link"]
 MOST_SAVED_FILES = 2_000
-"""Before-images: how many files are saved before a command overwrites or deletes them."""
+"""The most files saved before a command overwrites or deletes them."""
 MOST_SAVED_BYTES = 64 << 20
 
 
@@ -132,7 +132,7 @@ class SubtreeEntry:
 
 @frozen
 class Subtree:
-    """A file, or a directory with everything in it. Each directory comes before its contents."""
+    """A file, a link, or a directory with everything in it. A directory comes before its contents."""
 
     path: WorkPath
     entries: tuple[SubtreeEntry, ...]
@@ -161,21 +161,21 @@ class Subtree:
 
 @frozen
 class Change:
-    """The change of one path. Moving a file takes two: a new file with `moved_from`, and the old one deleted."""
+    """The change of one path. Moving a file takes two: a new file with `moved_from`, and a deletion of the old one."""
 
     path: WorkPath
     before: Stored | None
-    """The file that the change was computed from; None: the path must be free."""
+    """The file the change was computed from; None if the path must be free."""
     after: bytes | None
-    """The new contents; None: the file is deleted."""
+    """The new contents; None deletes the file."""
     moved_from: Stored | None = None
-    """The file that the contents came from; they keep its mode and attributes."""
+    """The file the contents came from; its mode and attributes are kept."""
     subtree: Subtree | None = None
-    """Moved here from `moved_from`, or removed, as a whole; such a change is the only one of its call."""
+    """Moved here from `moved_from`, or removed, as a whole. It is the only change of its call."""
     keep: bool = False
-    """Whether the journal must have saved the contents before they are removed."""
+    """Whether the contents may be removed only after the journal has saved them."""
     preview: str = ""
-    """Shown to a person where there is no diff."""
+    """Shown to a person in place of a diff."""
     _digests: list[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -196,11 +196,11 @@ class Saving:
     durable: bool = True
     hard_links: HardLinks = "refuse"
     retain: Callable[[int, str, Subtree], bool] | None = None
-    """Moves a tree that is deleted out of a directory, for an undo; False if it must be deleted here."""
+    """Sets a deleted tree aside for an undo; returns False if the caller must delete it."""
 
 
 def keep_version(temp: str, name: str, directory: int) -> str:
-    """A version that is not ours to delete gets a name that people see."""
+    """Give a version we must not delete a visible name, and return that name."""
     visible = f"{name}.kept{temp.removeprefix('.handrail')}"
     system_calls.rename_new(temp, visible, directory)
     return visible

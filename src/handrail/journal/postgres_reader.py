@@ -1,6 +1,6 @@
-"""Reading a shared journal: the queries of `JournalReader` on PostgreSQL, and the check of every machine's chain."""
+"""Read a shared journal: the queries of `JournalReader` on PostgreSQL, and the check of each machine's chain."""
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
+# ruff: noqa: S608 - only names of tables and columns are put into queries, all of them constants
 from __future__ import annotations
 
 import contextlib
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     import psycopg
 
 _PAGE = 500
-"""Entries of a chain that are in memory at once."""
+"""The most entries of a chain in memory at once."""
 _TABLES = ("journals", "calls", "files", "chain", "images", "meta")
 
 
 class PostgresReader(JournalReader):
-    """The shared journal of a tenant. Numbers are those of arrival; `CallRow.number` is that of the machine."""
+    """The shared journal of a tenant. Calls are numbered by arrival; `CallRow.number` is the number on the machine."""
 
     _calls = (
         f"SELECT {', '.join(CALL_COLUMNS)}, "
@@ -51,7 +51,7 @@ class PostgresReader(JournalReader):
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """One transaction, on the tables of the tenant; errors are `JournalFailed`."""
+        """Run a transaction on the tenant's tables. Errors become `JournalFailed`."""
         with self._database.transaction():
             yield
 
@@ -59,7 +59,7 @@ class PostgresReader(JournalReader):
         return 0
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
-        # Transactions end in another order than they begin: an entry counts when all that began before it have ended.
+        # Transactions may end in a different order than they began: an entry counts once all earlier ones have ended.
         query = (
             "SELECT position, calls.seq FROM chain JOIN calls USING (journal, number) "
             "WHERE position > ? AND position < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 "
@@ -102,7 +102,7 @@ class PostgresReader(JournalReader):
             return int(self.db.execute(f"SELECT {sizes}").fetchone()[0])
 
     def verify(self) -> BrokenEntry | None:
-        """Check the chain of every machine; the first place that was changed, None if all are intact."""
+        """Check the chain of every machine. Return the first broken place, or None if all are intact."""
         with self.errors():
             journals = self.db.execute("SELECT journal, host, n, hash FROM journals ORDER BY journal").fetchall()
         for journal, host, n, digest in journals:
@@ -143,14 +143,14 @@ class PostgresReader(JournalReader):
                 return walk.check_end(newest) or self._find_added(journal)
 
     def _find_removed(self, journal: int, n: int) -> ChainEntry | None:
-        """Entry ``n``, if it was removed on the machine before it was sent; the entry that says so is in the chain."""
+        """Entry ``n``, if its machine removed it before sending it: another entry of the chain then says so."""
         query = "SELECT content FROM chain WHERE journal = ? AND stage = 'removed' AND content LIKE ?"
         with self.errors():
             row = self.db.execute(query, (journal, f"%,[{n},%")).fetchone()
         return ChainEntry(*json.loads(row[0])[3][:2]) if row else None
 
     def _find_added(self, journal: int) -> BrokenEntry | None:
-        """Rows that are in no chain."""
+        """Find rows that belong to no chain."""
         calls = (
             "SELECT min(number) FROM calls WHERE journal = ? AND NOT EXISTS "
             "(SELECT 1 FROM chain WHERE chain.journal = calls.journal AND chain.number = calls.number)"
@@ -169,7 +169,7 @@ class PostgresReader(JournalReader):
         return BrokenEntry(number, ADDED_FILE) if number is not None else None
 
     def _find_number(self, journal: int, number: int) -> int:
-        """The number that a call of a machine has here; 0 if it is not here."""
+        """The number in this journal of a call of a machine; 0 if it is missing."""
         with self.errors():
             row = self.db.execute(
                 "SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)
@@ -178,7 +178,7 @@ class PostgresReader(JournalReader):
 
 
 def _is_about(text: str, n: int, number: int, stage: str) -> bool:
-    """Whether the text of an entry is that of this place."""
+    """Whether the text of an entry has this place, number and stage."""
     try:
         return bool(json.loads(text)[:3] == [n, number, stage])
     except (ValueError, TypeError):
@@ -186,7 +186,7 @@ def _is_about(text: str, n: int, number: int, stage: str) -> bool:
 
 
 def _unpack(digest: str, data: bytes, packed: bool) -> bytes | None:
-    """Old contents; None if they are not those of their hash. Those of older versions are packed."""
+    """Unpack old contents; None if they do not match their hash. Older versions compressed them."""
     try:
         raw = zlib.decompress(data) if packed else data
     except zlib.error:
@@ -195,12 +195,12 @@ def _unpack(digest: str, data: bytes, packed: bool) -> bytes | None:
 
 
 def open_reader(journal: str) -> JournalReader:
-    """The journal at a path, or the shared journal at a URL. Raises `JournalFailed`, and `MissingExtra` for a URL."""
+    """Open the journal at a path, or the shared journal at a URL. Raises `JournalFailed`; for a URL, `MissingExtra`."""
     return PostgresReader(journal) if is_database_url(journal) else JournalReader(journal)
 
 
 class _Translated:
-    """Executes queries that are written for SQLite: other marks for values."""
+    """Executes queries written for SQLite, with the placeholders of PostgreSQL."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -215,7 +215,7 @@ def _translate(query: str) -> bytes:
 
 
 class _PageContents:
-    """The columns of some calls that the hashes of their entries cover."""
+    """The hashed columns of some calls."""
 
     def __init__(self, db: Any, journal: int, numbers: list[int]) -> None:
         calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
@@ -227,7 +227,7 @@ class _PageContents:
             self._files.setdefault((seq, attempt), []).append(tuple(values))
 
     def read(self, number: int, stage: str) -> list[Any]:
-        """The columns, and those of the files."""
+        """The columns of a call at a stage, and those of its files."""
         if number not in self._calls:
             return [None, []]
         what, _, attempt = stage.partition(" ")

@@ -36,16 +36,16 @@ from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, T
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
-"""A way up behind a name, which may be a link."""
+"""`..` after a name that may be a link."""
 
 
 def _join_words(command: object) -> object:
-    """A command that is given as a list of words: what a shell is to run, or the words, quoted."""
+    """Turn a list of words into one command: the script given to `sh -c`, or the words, quoted."""
     if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
         return command
     name = command[0].rpartition("/")[2] if command else ""
     shell = name in SHELLS and command[0].removesuffix(name) in _PLACES and command[1:2] in (["-c"], ["-lc"])
-    if len(command) == 3 and (shell or as_patch(command)):  # for a patch no shell is needed
+    if len(command) == 3 and (shell or as_patch(command)):  # a patch needs no shell
         return command[2]
     return shlex.join(command)
 
@@ -70,32 +70,32 @@ class Args(Arguments):
 
     @cached_property
     def patch(self) -> PatchCall | None:
-        """The patch that this command is; None if it is any other command. Looked for once a call."""
+        """The patch, if the command is one; looked for once per call."""
         if self.background or not any(name in self.command for name in NAMES):  # nearly every command
             return None
         return patch_call.find_patch(self.command)
 
     @cached_property
     def effects(self) -> Effects:
-        """What the command would do, as far as its words tell. What is refused everywhere raises."""
+        """The effects of the command, as far as its text tells. Raises for commands refused everywhere."""
         return find_effects(require_harmless(self.command))
 
 
 @frozen
 class Limits(apply_patch.Limits):
-    """Limits that a dialect may set; those of ApplyPatch are for patches that are given as a command."""
+    """Limits that a dialect may set. Those of ApplyPatch apply to patches sent as a command."""
 
     seconds: float = 120
     most_seconds: float = 3600
     head_chars: int = 5_000
     tail_chars: int = 5_000
-    """Of longer output the beginning and the end are shown."""
+    """The start and the end of longer output are shown."""
     whole_chars: int = 10_000
     """Output up to this length is shown in full."""
     fold: bool = True
-    """Whether lines on passing tests, progress and repeated lines are folded."""
+    """Whether passing tests, progress and repeated lines are folded."""
     failure_is_error: bool = False
-    """Whether a command that fails is a call that fails."""
+    """Whether the call fails if the command does."""
 
 
 L = TypeVar("L", bound=Limits)
@@ -109,7 +109,7 @@ class Data(apply_patch.Data, CommandData, total=False):
 
 
 def accesses(args: Args) -> list[Access]:
-    """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
+    """For a patch, its files. For a command: the whole, each part, and the files it is known to use."""
     if args.patch:
         return patch_call.accesses(args.patch, args.workdir)
     effects = args.effects
@@ -165,7 +165,7 @@ def accesses(args: Args) -> list[Access]:
 
 
 def _list_lent(args: Args, place: str) -> list[Access]:
-    """The hidden files that the command asks to see; last, so that any other question comes first."""
+    """The hidden files the call asks for; declared last, so that any other question comes first."""
     every, script = ", ".join(map(escape, args.secrets)), args.effects.script
     return [
         Access("read", path, by_command=True, why=every, place=place, lent_to=args.command, script=script)
@@ -174,7 +174,7 @@ def _list_lent(args: Args, place: str) -> list[Access]:
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
-    """Accesses that only the files of the project tell: those of git."""
+    """Accesses found only by looking at the workspace, such as those of git and of patterns."""
     if args.patch:
         return []
     again = [] if args.effects.tier == "read_only" else network_call.list_unreached(args.command, ctx)
@@ -182,7 +182,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         again = [*again, *network_call.list_needed_ports(args.effects, ctx)]
     try:
         where = ctx.resolve_directory(args.workdir)
-    except (ToolError, OSError):  # the run says it
+    except (ToolError, OSError):  # `run` reports it
         return [*again, *network_call.seek(args.effects, None, ctx)]
     if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
         why = f"{name} is a program of the workspace"
@@ -198,22 +198,22 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
 
 
 def _find_own_program(args: Args, ctx: Context[L], where: str) -> str:
-    """A program of the workspace by whose name a command seems to be one that only looks; empty if there is none."""
+    """A program of the workspace with the same name as a read-only program in the command; empty if none."""
     names = {name for run in args.effects.script.runs for name in (run.name, *run.via) if name and "/" not in name}
     return next((name for name in sorted(names) if ctx.is_own_program(name, where)), "")
 
 
 def _place(args: Args) -> str:
-    """The directory that the command runs in, if that is not the workspace."""
+    """The working directory; empty if it is the workspace."""
     return "" if posixpath.normpath(args.workdir) == "." else args.workdir
 
 
 def _make_relative(workdir: str, path: str) -> str:
-    """A path of the command, seen from the workspace; one below a home stays as it is."""
+    """Make a path in the command relative to the workspace; a path that starts with `~` stays."""
     if path.startswith("~"):
         return path
     whole = path if workdir == "." else posixpath.join(workdir, path)
-    # The kernel follows a link before it goes up: `link/..` is the directory above the one that the link leads to.
+    # The kernel follows links before `..`: `link/..` is the parent of the target of the link.
     return whole if _UP.search(whole) else posixpath.normpath(whole)
 
 
@@ -226,7 +226,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
 def run_command(
     args: Args, ctx: Context[L], show: Callable[[Run, L, CommandHost], ShownOutput]
 ) -> Outcome[CommandFacts]:
-    """Run a command; ``show`` decides which part of its output the answer holds."""
+    """Run a command. ``show`` chooses the part of the output to include in the answer."""
     limits, name = ctx.limits, ctx.call_id or "bash"
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
@@ -258,7 +258,7 @@ def run_command(
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": host.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
-    time_limit = None if ctx.streams else seconds  # the agent that gave us its streams has its own limit
+    time_limit = None if ctx.streams else seconds  # the agent whose streams these are has its own time limit
     done, ended = host.run(args.command, where, time_limit, name, ctx.cancel, args.keep, options, ctx.follow_output)
     if ended is None:
         shown = show(done, limits, host)
