@@ -65,8 +65,8 @@ def test_one_module_looks_for_programs() -> None:
         for path in SRC.rglob("*.py")
         if any(True for _ in find_faults(ast.parse(path.read_text(encoding="utf-8"))))
     }
-    # A hook of the person's own configuration is a text for their shell, and an attached agent's command is its own.
-    assert modules == {"programs.py", "cli/chat/hooks.py", "attach/client/handrail_run.py"}
+    # An attached agent's command is its own.
+    assert modules == {"programs.py", "attach/client/handrail_run.py"}
 
 
 @pytest.mark.parametrize(

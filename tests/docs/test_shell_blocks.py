@@ -186,7 +186,7 @@ def test_the_commands_of_the_page_on_the_command_line_run_in_the_order_given(typ
     (write,) = [text for command, text in answers.items() if command.startswith("call Write")]
     assert json.loads(write)["status"] == "ok"
     (edit,) = [text for command, text in answers.items() if command.startswith("call Edit")]
-    assert "Goodbye" in edit and any("hello.txt:1:Goodbye" in text for text in answers.values())
+    assert "Goodbye" in edit and any("hello.txt\n1:Goodbye" in text for text in answers.values())
     hello = typist.place.project / "hello.txt"
     assert hello.read_text(encoding="utf-8") == "Hello\n"  # the edit was taken back
     (batch,) = [text for command, text in answers.items() if command.endswith("handrail batch")]

@@ -273,7 +273,7 @@ def test_a_failure_that_takes_long_is_not_waited_for_by_every_call(
     clock = [100.0]
     opened: list[str] = []
 
-    def slow(path: str, _: int) -> Any:
+    def slow(path: str, *_: int) -> Any:
         opened.append(path)
         clock[0] += 12.0
         raise TimeoutError(110, "it is locked")

@@ -40,6 +40,8 @@ EVERY_TOOL: list[tuple[str, dict[str, Any], str]] = [
     ("Replace", {"pattern": "three", "replacement": "3", "expected": 1}, "a.txt"),
     ("Move", {"source_path": "new.txt", "target_path": "moved.txt"}, "moved.txt"),
     ("Trash", {"path": "moved.txt"}, "moved.txt"),
+    ("Undo", {}, "moved.txt"),
+    ("Script", {"code": "print(len(ls(path='.')) > 0)"}, "True"),
     ("Bash", {"command": "echo said"}, "said"),
     ("Bash", {"command": "read line; echo got $line; sleep 600", "background": True}, ""),
 ]

@@ -79,7 +79,7 @@ def test_long_output_can_be_read_and_searched_inside(opened: Callable[..., Sessi
     session = opened()
     done = session.call("Bash", {"command": "seq 100000"}, id="long")
     assert done.data["log"], done.text
-    assert "    99" in session.call("Read", {"file_path": done.data["log"], "offset": 99, "limit": 1}).text
+    assert "99\t99" in session.call("Read", {"file_path": done.data["log"], "offset": 99, "limit": 1}).text
     assert session.call("Grep", {"pattern": "^77777$", "path": done.data["log"]}).ok
 
 

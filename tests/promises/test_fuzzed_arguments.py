@@ -100,6 +100,7 @@ def valid(tool: str, dialect: str) -> dict[str, Any]:
         "pattern": "one",
         "replacement": "1",
         "command": "true",
+        "code": "pass",
         "job": "job-1",
         "bash_id": "job-1",
         "shell_id": "job-1",

@@ -59,11 +59,18 @@ def test_repeated_lines_are_counted_and_progress_keeps_its_first_and_last_line()
     assert "[1/40]" in folded.text and "[40/40]" in folded.text and folded.text.endswith("warning: here\nend")
 
 
+def test_long_lines_stay_as_they_are_and_cost_little() -> None:
+    text = "\n".join(["::" * 500_000, "a.py " + "." * 400_000, "1/1 " * 200_000, "9" * 1_000_000] * 8)
+    assert fold(text) == (text, 0)
+
+
 def test_all_green_is_one_line_and_the_rest_one_call_away(make_session: Make, tmp_path: Path) -> None:
     tests = "\n".join(f"def test_{n}(): assert {n} == {n}" for n in range(300))
     (tmp_path / "test_all.py").write_text(tests, encoding="utf-8")
     session = make_session(durable=False)
-    result = session.call("Bash", {"command": f"{sys.executable} -m pytest -v -p no:cacheprovider test_all.py"})
+    result = session.call(
+        "Bash", {"command": f"{sys.executable} -m pytest -v -p no:cacheprovider -p no:hypothesispytest test_all.py"}
+    )
     assert "300 passed" in result.text and len(result.text) < 400, result.text
     log = re.search(r"/large_tool_results/[\w.-]+", result.text)
     assert log

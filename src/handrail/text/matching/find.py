@@ -36,6 +36,7 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -379,7 +380,7 @@ def _match(
     if match and (matching != FORGIVING or not old.strip()):
         return plan_as_written(text, match, old, new), None
     if match:
-        with limit_work(cancel):
+        with limit_work(cancel) if "\n" in old + new else nullcontext():  # a single line takes no search
             plan = plan_literal(text, match, old, new, replace_all, prose)
     elif matching == TRIMMED:
         plan = _plan_trimmed(text, old, new)

@@ -46,6 +46,11 @@ def needs_grammar(name: str) -> bool:
     return _get_extension(name) in GRAMMARS
 
 
+def has_outline(name: str) -> bool:
+    """Whether the file name stands for a language whose symbols can be listed."""
+    return _get_extension(name) in {*_MARKDOWN, *_PYTHON, *GRAMMARS}
+
+
 def list_symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
     """The symbols from line ``start`` on, by the language that the file name stands for; raises `NoOutline`.
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 _LEAST = 8
 """Fewer lines than these are shown as they are."""
+_LONGEST = 500
+"""Longer lines are shown as they are; this also limits the work of the patterns."""
 _PASSED = re.compile(
     r"""^(?:
         \S+(?:::.*?|\.py)\s(?:PASSED|[.sx]+)\s*(?:\[\s*\d+%\])?    # pytest, with -v and without
@@ -55,7 +57,7 @@ def fold(text: str) -> FoldedOutput:
 
 def _group(rows: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Runs of lines that can be folded, and the lines between them."""
-    passed = [bool(_PASSED.match(row) or _TESTS.fullmatch(row)) for row in rows]
+    passed = [len(row) <= _LONGEST and bool(_PASSED.match(row) or _TESTS.fullmatch(row)) for row in rows]
     folds_tests = sum(passed) >= _LEAST
     for key, run in groupby(zip(rows, passed, strict=True), lambda one: _key(one[0], folds_tests and one[1])):
         group = [row for row, _ in run]
@@ -70,5 +72,5 @@ def _key(row: str, passed: bool) -> tuple[str, str, bool]:
     """Equal for lines beside each other that are folded together."""
     if passed:
         return "passed", "", False
-    progress = bool(_PROGRESS.search(row))
+    progress = len(row) <= _LONGEST and bool(_PROGRESS.search(row))
     return "again", _MOVING.sub("", row) if progress else row, progress

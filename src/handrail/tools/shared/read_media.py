@@ -227,8 +227,10 @@ def read_outline(
 
 def outline_rest(file: TextFile, name: str, start: int, most: int) -> str | None:
     """Up to ``most`` symbols from a line on, the outer ones first of all; None for a file that has no outline."""
-    from handrail.text.outlines.outline import MOST
+    from handrail.text.outlines.outline import MOST, has_outline
 
+    if not has_outline(name):
+        return None
     try:
         symbols = _list_symbols(_read_source(file, name), name, start, MOST)
     except ToolError:
