@@ -55,5 +55,5 @@ if __name__ == "__main__":
             run("What is coffee in menu.txt, and what is in ../outside.txt?", model, list(chat_tools(session)),
                 lambda name, arguments: session.call(name, arguments).text)  # fmt: skip
 
-# Exercise: `read_file` ends the program on a picture (it is not UTF-8) and fills the model's context with a log of a
-# gigabyte. Make both an answer that says how to go on.
+# Exercise: `read_file` ends the program on a picture (it is not UTF-8), and fills the context with a long log or
+# a long line. Make each an answer that says how to go on. For pages, add `start`: to READ_FILE and the lambda too.

@@ -19,10 +19,9 @@ VERDICTS = {"read": "allow", "write": "ask", "delete": "refuse"}
 
 
 def judge(session: Session, tool: str, arguments: dict[str, str]) -> None:
-    """Decides from what the call declares. A file has to be read before it may be changed."""
-    session.call("Read", {"file_path": next(iter(arguments.values()))})
+    """Decides from what the call declares; nothing runs."""
     for access in session.prepare(tool, arguments).accesses:
-        print(f"{VERDICTS[access.action]:7} {tool}: {access.action} {Path(access.path).name}")
+        print(f"{VERDICTS[access.action]:7} {tool}: {access.action} {access.target}")
 
 
 if __name__ == "__main__":
@@ -36,7 +35,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         for name in ("a.txt", "b.txt", "c.txt"):
             Path(folder, name).write_text("a\n", encoding="utf-8")
-        with Session(folder, mode="full") as session:
+        with Session(folder) as session:
             judge(session, "Read", {"file_path": "a.txt"})
             judge(session, "Edit", {"file_path": "b.txt", "old_string": "a", "new_string": "b"})
             judge(session, "Trash", {"path": "c.txt"})

@@ -67,7 +67,7 @@ if __name__ == "__main__":
             accesses = session.prepare(
                 "Edit", {"file_path": "app.py", "old_string": "timeout", "new_string": "wait"}
             ).accesses
-            print("\nBefore it runs, an Edit says:", *(f"{one.action} {Path(one.path).name}" for one in accesses))
+            print("\nBefore it runs, an Edit says:", *(f"{one.action} {one.target}" for one in accesses))
 
 # Exercise: an auditor wants to allow reads, ask about writes, and refuse deletions. Try to decide that from the text of
 # a command, for `cat a.txt && sed -i s/a/b/ b.txt && rm c.txt` and for `python3 tidy.py`. Then do it from accesses.

@@ -46,5 +46,5 @@ if __name__ == "__main__":
         print(f"\nThe model read {read:,} characters of {size:,}.")
 
 # Exercise: a line may be a megabyte (minified JavaScript, JSON lines), so a page of three lines may still fill the
-# context. Write `number_lines(text, most)`, which splits a line of more than `most` characters into parts numbered 5,
-# 5.1, 5.2 and yields each part as a line.
+# context. Write `number_lines(text, most)`, which splits line 5, if it has more than `most` characters, into parts
+# numbered 5, 5.1, 5.2 (the first part keeps the number of the line), and yields each part as a line.
