@@ -110,6 +110,8 @@ class Listing:
         """Directories found to be changed, in the order in which that was noticed."""
         self.touched: list[bytes] = []
         """Files reported as changed, in order. Each reader remembers how many of them it has seen."""
+        self.entered: list[str] = []
+        """The directories in the order in which their watches began: earlier changes in them were not reported."""
         self._current: dict[str, _Directory] = {}
         """Watched directories without a reported change."""
         self._known: dict[str, _Directory] = {}
@@ -260,7 +262,8 @@ class Listing:
         if self._watch is None or self._names > self._most_names:
             return False
         try:
-            self._watch.add(fd, os.fsencode("" if path == "." else path))
+            if self._watch.add(fd, os.fsencode("" if path == "." else path)):
+                self.entered.append(path)
         except CannotWatch:  # no watches left: from now on directories are compared
             self._forget()
             self._can_watch = False

@@ -1,8 +1,10 @@
 """The index of a tree as it is now: which of its files have changed since, and which files a search looks at.
 
 The first search of a session compares every file with its stamp in the index. From the second one on the tree is
-watched (`listing.py`), and only what was reported as changed is looked at again. A file that may have changed is
-searched each time. All files are compared again now and then, because stores to mapped memory are not reported.
+watched (`listing.py`), and only what was reported as changed is looked at again. Nothing is reported from before a
+directory was watched, so all files are compared once the watch of an indexed directory has begun. A file that may have
+changed is searched each time. All files are compared again now and then, because stores to mapped memory are not
+reported.
 """
 
 from __future__ import annotations
@@ -82,6 +84,8 @@ class FreshIndex:
         self._changed: set[int] = set()
         self._noted = 0
         """How many of the files that the listing reports are in `_changed`."""
+        self._entered = 0
+        """How many of the directories whose watches have begun were compared since."""
         self._compared = float("-inf")
         self._lists: dict[tuple[str, Scope], tuple[object, FileList]] = {}
         """The files that searches in one scope look at, and when they were listed."""
@@ -97,18 +101,23 @@ class FreshIndex:
         ``base`` searches the whole tree, ``engine`` the part that is asked for. Raises `RipgrepFailed` and `OSError`.
         """
         with self._lock:
-            tree = engine.tree
-            listing = tree.listing
+            listing = engine.tree.listing
             index = self._load(listing)
             if index is None:
                 return None
             self._uses += 1
             self._take_changes(index, listing)
-            if not listing.is_watched or time.monotonic() - self._compared > TRUSTED_FOR:
-                self._compare(index, listing.root)
             files = self._list_files(index, listing, base, engine, budget)
             if files is None:
                 return None
+            entered = listing.entered[self._entered :]
+            self._entered += len(entered)
+            if (
+                not listing.is_watched
+                or not index.directories.keys().isdisjoint(map(os.fsencode, entered))
+                or time.monotonic() - self._compared > TRUSTED_FOR
+            ):
+                self._compare(index, listing.root)
             for number in index.linked - self._changed:
                 if _read_stamp(listing.root, index.name(number)) != index.stamp(number):
                     self._changed.add(number)
@@ -138,7 +147,8 @@ class FreshIndex:
         if self._listing is not listing or self._epoch is not listing.epoch:
             self._forget()
             self._listing, self._epoch, self._noted = listing, listing.epoch, len(listing.touched)
-        reported, self._noted = listing.touched[self._noted :], len(listing.touched)
+        reported = listing.touched[self._noted :]
+        self._noted += len(reported)  # another search may add to them at any time
         self._version += len(reported)
         for path in reported:
             number = index.find(path)

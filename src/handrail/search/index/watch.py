@@ -89,13 +89,16 @@ class Watch:
         """How many directories are watched."""
         return len(self._paths)
 
-    def add(self, fd: int, path: bytes) -> None:
-        """Watch an open directory as well, whose path below the root is this (empty: the root)."""
+    def add(self, fd: int, path: bytes) -> bool:
+        """Watch an open directory, whose path below the root is this (empty: the root). Returns False if it was already
+        watched."""
         number = self._libc.inotify_add_watch(self._fd, b"/proc/self/fd/%d" % fd, _MASK | _ONLY_DIRECTORY)
         if number < 0:
             raise CannotWatch
+        is_new = self._paths.get(number) != path
         self._paths[number] = path
         self._numbers[path] = number
+        return is_new
 
     def remove(self, path: bytes) -> None:
         """Watch a directory no longer."""
