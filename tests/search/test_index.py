@@ -378,6 +378,17 @@ def test_a_file_that_comes_or_goes_is_no_reason_to_list_the_whole_tree(
         compare(here, query, "no link")
 
 
+def test_a_new_directory_that_another_tool_has_seen_first_is_searched(world: Callable[[int], World]) -> None:
+    here = world(8)
+    for _ in range(3):
+        here.ask(here.on, "Glob", {"pattern": "**/*"})
+        compare(here, {"pattern": "brandnew"}, "watched from now on")
+    (here.root / "brand/new").mkdir(parents=True)
+    (here.root / "brand/new/a.py").write_text("brandnew\n", encoding="utf-8")
+    here.ask(here.on, "Glob", {"pattern": "**/*"})
+    assert here.on.call("Grep", {"pattern": "brandnew"}).data["files"] == ["brand/new/a.py"]
+
+
 def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()

@@ -87,6 +87,8 @@ class Position(NamedTuple):
     """How many directories had been listed again by then."""
     touched: int
     """How many file changes had been reported by then."""
+    restructured: int
+    """How often the structure of a directory had changed by then."""
 
 
 class Listing:
@@ -98,7 +100,6 @@ class Listing:
         self._lock = threading.RLock()
         self._uses = 0
         self._can_watch = True
-        self._names = 0
         self._watch: Watch | None = None
         self._forget()
 
@@ -108,6 +109,7 @@ class Listing:
         """Replaced whenever changes may have been missed."""
         self.renewed: list[str] = []
         """Directories found to be changed, in the order in which that was noticed."""
+        self.restructured = 0
         self.touched: list[bytes] = []
         """Files reported as changed, in order. Each reader remembers how many of them it has seen."""
         self.entered: list[str] = []
@@ -139,11 +141,13 @@ class Listing:
     @property
     def position(self) -> Position | None:
         """The position of the last `refresh`; None if the tree is not watched."""
-        return Position(self.epoch, len(self.renewed), len(self.touched)) if self._watch else None
+        if not self.is_watched:
+            return None
+        return Position(self.epoch, len(self.renewed), len(self.touched), self.restructured)
 
     def changed_since(self, position: Position) -> set[str] | None:
-        """Directories listed again or with changed files since then; None if changes may have been missed."""
-        if position.epoch is not self.epoch or not self._watch:
+        """Directories listed again or with changed files since then; None if there may be others."""
+        if position.epoch is not self.epoch or not self._watch or position.restructured != self.restructured:
             return None
         above = {path.rpartition(b"/")[0] for path in self.touched[position.touched :]}
         return {*self.renewed[position.renewed :], *(os.fsdecode(path) or "." for path in above)}
@@ -245,6 +249,7 @@ class Listing:
         else:
             if before:
                 self.renewed.append(path)
+                self.restructured += before.entries.structure != here.entries.structure
             for name in set(before.entries.dirs).difference(here.entries.dirs) if before else ():
                 self._drop(_join(path, name))
             self._names += here.entries.size - (before.entries.size if before else 0)

@@ -211,8 +211,9 @@ class FreshIndex:
         numbers: set[int] = set()
         unknown: list[bytes] = []
         count = links = 0
-        key = "index", index.identity, engine.scope
-        for row in iterate_rows(tree, walk, key, engine.look, lambda here: _number(index, tree, here)):
+        for row in iterate_rows(
+            tree, walk, ("index", index.identity, engine.scope), engine.look, lambda here: _number(index, tree, here)
+        ):
             numbers.update(row.numbers)
             unknown += row.unknown
             count += row.files
@@ -254,9 +255,8 @@ def _look_up(index: IndexFile, names: Iterable[bytes]) -> tuple[tuple[int, ...],
     """The numbers of these files, and the names that are not in the index."""
     numbers: list[int] = []
     unknown: list[bytes] = []
-    known = index.numbers
     for name in names:
-        number = known.get(name)
+        number = index.numbers.get(name)
         if number is None:
             unknown.append(name)
         else:
