@@ -12,8 +12,9 @@ from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
 from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
+from handrail.search.results import iterate_rows
 from handrail.search.tree import SearchTree
-from handrail.text.globs import compile_glob
+from handrail.search.walk import VisitedDirectory
 from handrail.tools.arguments import Field
 from handrail.tools.notes import MoreResults, NotAllSearched, NoteFacts, TimeLimit
 from handrail.tools.shared import linked_part
@@ -170,10 +171,12 @@ def accesses(args: Args) -> list[Access]:
 
 def _count_linked_directories(query: Query, tree: SearchTree, budget: Budget) -> int:
     """The links to directories that a search without a result has passed over."""
-    walk = tree.walk(budget)
-    for _ in walk.directories(tree.look(hidden=query.hidden, ignored=query.ignored), compile_glob("**")):
-        pass
-    return walk.receipt.links
+    look = tree.look(hidden=query.hidden, ignored=query.ignored)
+
+    def count(here: VisitedDirectory) -> int:
+        return sum(here.listing.is_directory(here.path, name) for name in here.links)
+
+    return sum(iterate_rows(tree, tree.walk(budget), ("linked directories", look), look, count))
 
 
 def _query(args: Args, limits: Limits) -> Query:
