@@ -34,7 +34,22 @@ if TYPE_CHECKING:
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
     from handrail.journal.undo_selection import UnknownCall
-    from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
+    from handrail.model import (
+        Access,
+        Answer,
+        Approve,
+        Call,
+        CommandAccess,
+        Failure,
+        FileAccess,
+        FileDiff,
+        NetworkAccess,
+        Note,
+        Question,
+        Result,
+        ToolAccess,
+        Verdict,
+    )
     from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
@@ -101,6 +116,10 @@ _HOMES = {
     "Token": "journal",
     "ToolError": "errors",
     "Access": "model",
+    "CommandAccess": "model",
+    "FileAccess": "model",
+    "NetworkAccess": "model",
+    "ToolAccess": "model",
     "UndoReport": "journal.undo",
     "UnknownCall": "journal.undo_selection",
     "Verdict": "model",
@@ -135,6 +154,7 @@ __all__ = [
     "AsyncSession",
     "Call",
     "CannotUndo",
+    "CommandAccess",
     "Config",
     "ConfigError",
     "Dialect",
@@ -143,6 +163,7 @@ __all__ = [
     "Ending",
     "Event",
     "Failure",
+    "FileAccess",
     "FileDiff",
     "FileSummary",
     "Fleet",
@@ -154,6 +175,7 @@ __all__ = [
     "Mode",
     "Model",
     "ModelError",
+    "NetworkAccess",
     "NoDraft",
     "Note",
     "PendingRecord",
@@ -175,6 +197,7 @@ __all__ = [
     "Spec",
     "SqliteJournal",
     "Token",
+    "ToolAccess",
     "ToolError",
     "ToolFinished",
     "ToolOutput",

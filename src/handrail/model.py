@@ -10,12 +10,12 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from handrail.frozen import frozen
 
+FileAction = Literal["read", "write", "delete"]
 Action = Literal["read", "write", "delete", "run", "network", "call"]
-"""`call`: the tool is of the host's own, and may do more than the accesses to files that it declares."""
 Status = Literal["ok", "partial", "error", "denied"]
 Decision = Literal["allow", "ask", "deny"]
 Tier = Literal["", "read_only", "ordinary", "destructive"]
@@ -31,21 +31,24 @@ class Call:
     id: str = ""
 
 
+MentionKind = Literal["path", "name", "pattern", "program"]
+
+
 class Mention(NamedTuple):
     """A path in a command we don't recognise."""
 
     path: str
-    kind: Literal["path", "name", "pattern", "program"] = "path"
+    kind: MentionKind = "path"
     """`name`: only the last name is known. `pattern`: a pattern of the shell. `program`: it is run."""
 
 
 @frozen
-class Access:
-    """One declared access: what a call will do to one resource."""
+class FileAccess:
+    """What a call will do to one file or directory."""
 
-    action: Action
+    action: FileAction
     target: str
-    """As the model named it: a path, a command, an address, a tool."""
+    """As the model named it."""
     path: str = ""
     """The real absolute path, links followed, once the workspace has resolved it."""
     by_command: bool = False
@@ -53,55 +56,94 @@ class Access:
     glob: bool = False
     """By a command: the target is a pattern of the shell."""
     below: bool = False
-    """By a command: if it is a directory, everything below it is meant too."""
-    into: str = ""
-    """By a command: if it is a directory, the file of this name in it is meant."""
+    """By a command: includes everything below, if the path is a directory."""
     sees: Literal["contents", "names", "unhidden"] = "contents"
-    """Of a command: which part of the file it shows."""
-    how: Literal["", "moved", "modes"] = ""
-    """By a command: `moved` if it is deleted by moving it to a place beside, `modes` if only permissions change."""
-    links: Literal["", "files", "all"] = ""
-    """By a command that reads it: which links below it are followed."""
-    passed: Literal["", "names", "words"] = ""
-    """By a command: names below it become its arguments, each as a whole, or in words as `xargs` splits them."""
-    tier: Tier = ""
-    """Of a command: its worst case."""
-    why: str = ""
-    """Of a command: why it is in that tier."""
-    doubt: str = ""
-    """Of a command: why its effects are not known."""
-    place: str = ""
-    """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
-    undoable: bool = False
-    """Of a destructive command: it discards files of the workspace, and nothing else."""
-    possible: bool = False
-    """Of a use of the network: it is no network program by nature, but runs code that may use it."""
-    hosts: str = ""
-    """Of a use of the network: the hosts that its words name, as words: `host` or `host:port`."""
-    proven: bool = False
-    """Of a use of the network: no other host is contacted."""
-    proxied: bool = False
-    """Of a use of the network: its programs use an HTTP proxy if one is set, and need nothing else."""
-    fetches: bool = False
-    """Of a use of the network: it only reads, from hosts that the project uses, and nothing else runs beside it."""
+    """By a command: which part of the file it shows."""
     deferred: bool = False
-    """By a command in a draft: what it changes in the workspace is judged when it has ended, and that is known."""
+    """By a command in a draft: the change is judged after the command has run."""
+    observed: bool = False
+    """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
     renamed: bool = False
     """Of a deletion: the file gets another name in the same call, and its contents are kept."""
     instead: str = ""
-    """Of a file that a tool changes: the path that is meant if nothing is at the target, and something is there."""
+    """The path that is meant if nothing is at the target, and something is there."""
+    unsaved: bool = False
+    """By a command: its old contents are not in the journal, so it cannot be undone."""
     lent_to: str = ""
-    """Of a hidden file that a command asks to see: that command. `why` names all that it asks for."""
-    observed: bool = False
-    """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
-    mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
-    """Of a command: paths in the words of programs that are not known."""
-    script: object = field(default=None, compare=False, repr=False)
-    """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
+    """The command that asks to see this hidden file. `why` names all the files that it asks for."""
+    place: str = ""
+    """The directory of that command, if that is not the workspace."""
+    why: str = ""
 
-    def at(self, path: str) -> Access:
+    def at(self, path: str) -> FileAccess:
         """The same access with its real path; made for every file of every call, so without `replace`."""
-        return Access(**{name: getattr(self, name) for name in Access.__match_args__} | {"path": path})
+        return FileAccess(**{name: getattr(self, name) for name in FileAccess.__match_args__} | {"path": path})
+
+
+@frozen
+class CommandAccess:
+    """A command that will run, or a part of it."""
+
+    action: ClassVar[Literal["run"]] = "run"
+    by_command: ClassVar[bool] = False
+
+    target: str
+    path: str = ""
+    """The draft that it ran in."""
+    tier: Tier = ""
+    """Its worst case, as far as its words tell."""
+    why: str = ""
+    """Why it is in that tier."""
+    doubt: str = ""
+    """Why its effects are not known."""
+    place: str = ""
+    """The directory that it runs in, if that is not the workspace, or the job that it is typed for."""
+    undoable: bool = False
+    """It is destructive, but only to files of the workspace."""
+    deferred: bool = False
+    """It runs in a draft: what it changes is judged after it has run."""
+    mentions: tuple[Mention, ...] = field(default=(), repr=False)
+    """Paths in the words of programs we don't recognise."""
+    script: object = field(default=None, compare=False, repr=False)
+    """The parsed command, so that nobody parses it again; it follows from the target."""
+
+
+@frozen
+class NetworkAccess:
+    """A use of the network, by a command or for an address."""
+
+    action: ClassVar[Literal["network"]] = "network"
+    path: ClassVar[str] = ""
+
+    target: str
+    by_command: bool = False
+    hosts: str = ""
+    """The hosts that its words name, as words: `host` or `host:port`."""
+    proven: bool = False
+    """No other host is contacted."""
+    proxied: bool = False
+    """Its programs use an HTTP proxy if one is set, and need nothing else."""
+    possible: bool = False
+    """It is no network program by nature, but runs code that may use it."""
+    fetches: bool = False
+    """It only reads, from hosts that the project uses, and nothing else runs beside it."""
+    script: object = field(default=None, compare=False, repr=False)
+    """The parsed command; it follows from the target."""
+
+
+@frozen
+class ToolAccess:
+    """A call of a tool of the host's own, which may do more than the accesses to files that it declares."""
+
+    action: ClassVar[Literal["call"]] = "call"
+    by_command: ClassVar[bool] = False
+    path: ClassVar[str] = ""
+
+    target: str
+
+
+Access = FileAccess | CommandAccess | NetworkAccess | ToolAccess
+"""One declared access: what a call will do to one resource."""
 
 
 @frozen
@@ -369,14 +411,30 @@ def _find_plain_readers(kind: type) -> tuple[tuple[str, Callable[[Any], str | bo
     return tuple(plain)
 
 
+_KINDS: Mapping[str, type[Access]] = {
+    **dict.fromkeys(get_args(FileAction), FileAccess),
+    **{kind.action: kind for kind in (CommandAccess, NetworkAccess, ToolAccess)},
+}
+
+
 def access_as_json(access: Access) -> dict[str, Any]:
-    """An access as plain JSON values. What only the judge of this process needs is left out: script and mentions."""
-    return {name: getattr(access, name) for name, _ in _find_plain_readers(Access)}
+    """An access as plain JSON values, from which `read_access` makes the same access again."""
+    value = {name: getattr(access, name) for name, _ in _find_plain_readers(cast("type", type(access)))}
+    mentions = {"mentions": [list(one) for one in access.mentions]} if isinstance(access, CommandAccess) else {}
+    return {"action": access.action, **value, **mentions}
 
 
 def read_access(value: Mapping[str, Any]) -> Access:
     """Parse the output of `access_as_json`; raises `KeyError` or `TypeError` for anything else."""
-    return Access(**_read_plain_fields(Access, value))
+    kind: Any = _KINDS[_read_text(value["action"])]
+    more: dict[str, Any] = {}
+    if kind is CommandAccess:
+        more["mentions"] = tuple(_read_mention(*one) for one in value["mentions"])
+    return cast("Access", kind(**_read_plain_fields(kind, value), **more))
+
+
+def _read_mention(path: Any, kind: Any) -> Mention:
+    return Mention(_read_text(path), cast("MentionKind", _read_word(get_args(MentionKind), kind)))
 
 
 def _read_object(value: Any) -> dict[str, Any]:

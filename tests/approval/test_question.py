@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Answer, Call, FileDiff, Question, Session, Verdict
+from handrail import Answer, Call, FileAccess, FileDiff, Question, Session, Verdict
 
 QUESTION = Question(
     Call("Edit", {"file_path": "a.txt", "edits": [{"old": "x"}]}, "7"),
-    (Access("write", "a.txt", "/p/a.txt"), Access("read", "b", by_command=True, sees="names", tier="ordinary")),
+    (FileAccess("write", "a.txt", "/p/a.txt"), FileAccess("read", "b", by_command=True, sees="names")),
     Verdict("ask", "allow Edit(x)", "because", "handrail.toml:3", "allow Edit(a.txt)"),
     (
         FileDiff(

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from benchmarks.postgres_server import PostgresServer, wait_until
-from handrail import Access, AllowAll, Call, FleetWorkspace, Result, Session, Settings
+from handrail import AllowAll, Call, FileAccess, FleetWorkspace, Result, Session, Settings
 from handrail.files.locks import state_directory
 from handrail.fleet.worker import work_in
 from handrail.journal import JournalFailed, Origin, Record, browse, logs, retention, shipper
@@ -502,7 +502,9 @@ def test_a_text_with_any_character_is_shipped_and_verified(database: str) -> Non
     with contextlib.closing(SqliteJournal(local_path())) as journal:
         for text in ("\0", "a\0b\ue000c", "\ue0000", "\x1f é \U0001f600"):
             call = Call("Read", {text: text}, text)
-            record = Record(call, (Access("read", text),), None, (), Origin("s\0"), result=Result("Read", "ok", text))
+            record = Record(
+                call, (FileAccess("read", text),), None, (), Origin("s\0"), result=Result("Read", "ok", text)
+            )
             assert journal.record(record) == ""
     ship(database)
     assert_exactly_once(database)

@@ -25,7 +25,7 @@ from uvicorn.server import ServerState
 from handrail.mcp.http.access import AccessCheck
 from handrail.mcp.http.connections import TimedConnection
 from handrail.mcp.http.principals import BadPrincipals, Principal, Principals, hash_token, load, make_separating_rules
-from handrail.model import Access
+from handrail.model import FileAccess
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
 from tests.command import TIMEOUT
@@ -290,7 +290,7 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
     assert policy.unreadable() == hidden
-    assert policy.judge([Access("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"
+    assert policy.judge([FileAccess("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"
 
 
 ANN, BOB = "token-of-ann-0123456789", "token-of-bob-0123456789"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Question, Record, Result, Session, ToolError, Verdict
+from handrail import Access, FileAccess, Question, Record, Result, Session, ToolError, Verdict
 from handrail.files.commit import check_replaced
 from handrail.journal import NoJournal
 from handrail.model import as_json
@@ -88,7 +88,7 @@ def test_a_policy_sees_the_real_path_and_not_the_tool(make_session: Make, tmp_pa
     rule = Rule("allow")
     session = make_session(policy=rule)
     session.call("Read", {"file_path": "link"})
-    assert rule.asked == [(Access("read", "link", str(tmp_path / "real.txt")),)]
+    assert rule.asked == [(FileAccess("read", "link", str(tmp_path / "real.txt")),)]
 
 
 def test_a_denied_call_changes_nothing_and_says_why(make_session: Make, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_preview_shows_the_diff_and_changes_nothing(make_session: Make, tmp_pa
     assert prepared.preview() == "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert path.read_text(encoding="utf-8") == "one\ntwo\n"
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
-    assert prepared.accesses == (Access("write", "a.txt", str(path)),)
+    assert prepared.accesses == (FileAccess("write", "a.txt", str(path)),)
     assert prepared.verdict.decision == "allow"
 
 
@@ -219,7 +219,7 @@ def test_a_refusal_is_recorded_with_what_it_wanted(make_session: Make) -> None:
     journal = Kept()
     make_session(journal=journal).call("Read", {"file_path": "/etc/passwd"}, id="7")
     (record,) = journal.records
-    assert record.accesses == (Access("read", "/etc/passwd"),)
+    assert record.accesses == (FileAccess("read", "/etc/passwd"),)
     assert record.verdict is None
     assert (record.call.tool, record.call.arguments, record.call.id) == ("Read", {"file_path": "/etc/passwd"}, "7")
 
@@ -229,7 +229,7 @@ def test_a_denial_is_recorded_with_its_verdict(make_session: Make, tmp_path: Pat
     write(make_session(journal=journal, policy=rule), "a.txt", "x")
     (record,) = journal.records
     assert record.verdict == rule.verdict
-    assert record.accesses == (Access("write", "a.txt", str(tmp_path / "a.txt")),)
+    assert record.accesses == (FileAccess("write", "a.txt", str(tmp_path / "a.txt")),)
     assert record.changes == ()
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from handrail.model import Access, Action
+from handrail.model import Access, Action, CommandAccess, FileAccess, NetworkAccess, ToolAccess
 from handrail.policy.files import Origin, PolicyFile, parse
-from handrail.policy.judge import RulePolicy
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.workspace import Root
 
 
@@ -19,14 +19,18 @@ def rules(text: str, origin: Origin = "user", root: Path | None = None, *, trust
 def policy(
     root: Path, mode: Any = "ask", *files: PolicyFile, confined: bool = False, home: Path | None = None
 ) -> RulePolicy:
-    return RulePolicy([Root(str(root))], mode, files, lambda: confined, str(home or root.parent / "home"))
+    return RulePolicy([Root(str(root))], mode, files, Machine(lambda: confined), str(home or root.parent / "home"))
 
 
 def access(root: Path, action: Action, target: str, **more: Any) -> Access:
     """An access as the pipeline passes it on: a path, and the real path that it leads to."""
-    if action in ("run", "network"):
-        return Access(action, target, **more)
-    return Access(action, target, str((root / target).resolve()), **more)
+    if action == "run":
+        return CommandAccess(target, **more)
+    if action == "network":
+        return NetworkAccess(target, **more)
+    if action == "call":
+        return ToolAccess(target)
+    return FileAccess(action, target, str((root / target).resolve()), **more)
 
 
 def decisions(judge: RulePolicy, accesses: Sequence[Access]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import BadCommand, Dangerous
-from handrail.policy.judge import RulePolicy
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.workspace import Root
 from tests.policy.verdict_rows import DANGEROUS, EVERYDAY
 
@@ -36,7 +36,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], st
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in COLUMNS:
-        policy = RulePolicy([Root(str(root))], mode, (), partial(bool, held), str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), Machine(confined=partial(bool, held)), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def verdicts(command: str) -> str:
@@ -73,7 +73,7 @@ def test_what_only_looks_is_never_asked_about(say: Callable[[str], str], command
 
 
 def _policy(root: Path, mode: Any = "accept-edits", *, held: bool = False, masked: bool = False) -> RulePolicy:
-    return RulePolicy([Root(str(root))], mode, (), lambda: held, str(root.parent / "home"), lambda: masked)
+    return RulePolicy([Root(str(root))], mode, (), Machine(lambda: held, lambda: masked), str(root.parent / "home"))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def judge(tmp_path: Path, make_session: Callable[..., Session]) -> Callable[...,
         ("cat keys/*", "deny", "keys/server.pem"),
         ("cat */*.pem", "deny", ".pem"),
         ("cd keys && head *", "deny", "keys/server.pem"),
-        ("for f in keys/*; do cat $f; done", "deny", "keys/server.pem"),
+        ("for f in keys/*; do cat $f; done", "ask", ""),
         ("cat ~/.ssh/*", "deny", ".ssh"),
         ("grep -r x .", "ask", ".env"),
         ("grep -r x", "ask", ".env"),
@@ -108,7 +108,7 @@ def judge(tmp_path: Path, make_session: Callable[..., Session]) -> Callable[...,
         ("rg x", "ask", "keys/server.pem"),
         ("rg -uu x", "ask", ".env"),
         ("rg --hidden x", "ask", ".env"),
-        ("diff -r . clean", "ask", ".env"),
+        ("diff -r . clean", "ask", ""),
         ("find . -type f | xargs cat", "ask", ""),
         ("tar cf - .", "ask", ""),
         ("cp -r . /tmp/x", "ask", ""),
@@ -164,28 +164,25 @@ def test_a_link_to_a_secret_is_one(tmp_path: Path, judge: Callable[..., Any]) ->
     assert judge("grep -R x clean").decision == "ask"
 
 
-def test_a_file_that_came_later_is_seen(tmp_path: Path) -> None:
-    policy = _policy(tmp_path)
-    folder = tmp_path / "d"
-    folder.mkdir()
-    reach = policy._reach
+def test_a_file_that_came_later_is_seen(tmp_path: Path, judge: Callable[..., Any]) -> None:
     for number in range(20):
-        assert reach.below(str(folder)).path == ""
-        (folder / f"{number}.key").write_text("", encoding="utf-8")
-        assert reach.below(str(folder)).path
-        (folder / f"{number}.key").unlink()
+        assert judge("grep -r x clean").decision == "allow"
+        (tmp_path / "project/clean" / f"{number}.key").write_text("", encoding="utf-8")
+        assert judge("grep -r x clean").decision == "ask"
+        (tmp_path / "project/clean" / f"{number}.key").unlink()
 
 
-def test_more_than_can_be_looked_at_is_asked_about(tmp_path: Path, make_session: Callable[..., Session]) -> None:
+def test_more_than_can_be_looked_at_is_asked_about(
+    tmp_path: Path, make_session: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path / "project"
     (root / "d").mkdir(parents=True)
     for number in range(30):
         (root / "d" / f"{number}.py").write_text("", encoding="utf-8")
-    policy = _policy(root)
-    policy._reach.most = 20
-    session = make_session(root=root, policy=policy, sandbox="off")
-    verdict = session.prepare("Bash", {"command": "grep -r x ."}).verdict
-    assert verdict.decision == "ask" and "more than 20 files" in verdict.why
+    monkeypatch.setattr("handrail.policy.shell_patterns.expand.__defaults__", (20,))
+    session = make_session(root=root, policy=_policy(root), sandbox="off")
+    verdict = session.prepare("Bash", {"command": "cat d/*"}).verdict
+    assert verdict.decision == "ask" and "too many files" in verdict.why
     assert session.prepare("Bash", {"command": "ls -R"}).verdict.decision == "allow"
 
 

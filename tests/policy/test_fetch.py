@@ -12,7 +12,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.model import Access
 from handrail.policy.files import PolicyFile
-from handrail.policy.judge import RulePolicy
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import Mode
 from handrail.policy.rules import from_table
 from handrail.workspace import Root
@@ -46,7 +46,7 @@ def judge(
     """The decision on a command, and its uses of the network; ``change`` is made after the session began."""
     files = (PolicyFile("user", "user", (from_table({"rule": rule}),)),) if rule else ()
     here = partial(bool, held)
-    policy = RulePolicy([Root(str(root))], mode, files, here, str(root.parent / "home"), offline=here)
+    policy = RulePolicy([Root(str(root))], mode, files, Machine(confined=here, offline=here), str(root.parent / "home"))
     settings = Settings(raise_bugs=True, sandbox="off", state=str(root.parent / "state"))
     with Session(root, policy=policy, settings=settings) as session:
         session.command_host()  # any command opens it before it runs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.model import Access, Action
+from handrail.model import Action, FileAccess
 from handrail.policy.modes import MODES
 from tests.policy.tables import access, policy, rules
 
@@ -92,11 +92,11 @@ def test_the_mode_without_questions_says_that_nobody_is_asked(tmp_path: Path) ->
 
 
 def test_the_boundary_is_only_asked_for_when_it_decides(tmp_path: Path) -> None:
-    from handrail.policy.judge import RulePolicy
+    from handrail.policy.judge import Machine, RulePolicy
     from handrail.workspace import Root
 
     asked: list[int] = []
-    judge = RulePolicy([Root(str(tmp_path))], "accept-edits", confined=lambda: bool(asked.append(1)) or True)
+    judge = RulePolicy([Root(str(tmp_path))], "accept-edits", machine=Machine(lambda: bool(asked.append(1)) or True))
     actions: tuple[Action, ...] = ("read", "write", "delete")
     for action in actions:
         judge.judge([access(tmp_path, action, "a")])
@@ -165,4 +165,4 @@ def test_a_path_of_any_depth_is_judged(tmp_path: Path) -> None:
     judge = policy(tmp_path, "full")
     for name, wanted in (("x.py", "allow"), (".env", "deny")):
         path = f"{tmp_path.resolve()}/{deep}/{name}"
-        assert judge.judge([Access("read", path, path)]).decision == wanted
+        assert judge.judge([FileAccess("read", path, path)]).decision == wanted

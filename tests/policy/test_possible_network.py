@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.model import Access, Answer, Question
+from handrail.model import Answer, CommandAccess, Question
 from handrail.policy.files import PolicyFile
-from handrail.policy.judge import RulePolicy
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import Mode
 from handrail.policy.rules import from_table, parse_command, parse_pattern
 from handrail.shell.parser import grammar
@@ -23,7 +23,7 @@ NETWORK = ["curl https://x", "git push", "npm install", "pip install x", "go get
 def policy(root: Path, mode: Mode, *, held: bool, rule: str = "") -> RulePolicy:
     files = (PolicyFile("user", "user", (from_table({"rule": rule}),)),) if rule else ()
     held_ = partial(bool, held)
-    return RulePolicy([Root(str(root))], mode, files, held_, str(root / "home"), offline=held_)
+    return RulePolicy([Root(str(root))], mode, files, Machine(confined=held_, offline=held_), str(root / "home"))
 
 
 def decide(root: Path, command: str, mode: Mode = "accept-edits", *, held: bool, rule: str = "") -> str:
@@ -140,6 +140,6 @@ def test_a_command_line_is_parsed_once(
 
 
 def test_an_access_is_written_without_its_parsed_command() -> None:
-    access = Access("run", "ls", script=parse_command("ls"))
-    assert access == Access("run", "ls")
+    access = CommandAccess("ls", script=parse_command("ls"))
+    assert access == CommandAccess("ls")
     assert "script" not in repr(access)

@@ -10,7 +10,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import BadCommand, Dangerous
-from handrail.policy.judge import RulePolicy
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import Mode
 from handrail.workspace import Root
 
@@ -77,7 +77,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in PLACES:
-        policy = RulePolicy([Root(str(root))], mode, (), partial(bool, held), str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), Machine(confined=partial(bool, held)), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def strictness(command: str) -> list[int]:
@@ -142,8 +142,6 @@ def test_a_secret_is_not_read_by_a_computed_name(say: Callable[[str], list[int]]
         "make",
         "python3 build.py",
         "bash build.sh",
-        "x=src; ls $x",
-        "for f in src/*; do wc -l $f; done",
     ],
 )
 def test_a_boundary_is_still_leave_enough_for_other_commands(say: Callable[[str], list[int]], command: str) -> None:

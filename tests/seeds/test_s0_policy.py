@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Question, Root, Session, dialects, parse_rules
+from handrail import FileAccess, Question, Root, Session, dialects, parse_rules
 from handrail.policy.files import parse
 from handrail.policy.judge import RulePolicy
 
@@ -116,7 +116,7 @@ def test_s0_3_a_change_that_is_listed_needs_no_confirmation(open_session: Make, 
     listed = parse_rules('rules = ["allow Edit(src/**)"]')
     policy = RulePolicy([Root(str(project))], "ask", [listed])
     path = str(project.resolve() / "src" / "a.py")
-    assert policy.judge([Access("write", path, path)]).decision == "allow"
+    assert policy.judge([FileAccess("write", path, path)]).decision == "allow"
 
 
 def test_s0_4_policy_speaks_of_the_parameters_of_a_call(project: Path, make_session: Make) -> None:

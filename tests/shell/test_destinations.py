@@ -120,7 +120,7 @@ gh() { evil; } && gh pr view; xargs gh pr view; bash -c 'gh pr view 3'; source x
 """
 
 
-@pytest.mark.parametrize("command", [*split(READS), "for i in 1 2; do gh pr view $i; done"])
+@pytest.mark.parametrize("command", split(READS))
 def test_a_command_that_only_reads_from_its_service_is_known(command: str) -> None:
     assert goes(command).reads
 

@@ -35,7 +35,7 @@ FRAGMENTS = (
 
 def shown(file: FileEffect) -> str:
     path = f"{{{file.path}}}" if file.glob else file.path
-    return f"{file.action} {path}" + ("/**" if file.below else "") + (f"<-{file.into}" if file.into else "")
+    return f"{file.action} {path}" + ("/**" if file.below else "")
 
 
 def test_the_effects_of_every_command_of_the_table_are_found() -> None:
@@ -135,16 +135,16 @@ def test_an_unknown_command_is_ordinary_and_no_doubt() -> None:
         ("cd a || exit 1; cat x", ["read x", "read a/x"]),
         ("cd a || { echo no; exit 1; }; cat x", ["read x", "read a/x"]),
         ("set -e; cd a; cat x", ["read x", "read a/x"]),
-        ("(cd a && cat x); cat y", ["read a/x", "read y"]),
-        ("(cd a && cat x) && (cd b && cat y)", ["read a/x", "read b/y"]),
+        ("(cd a && cat x); cat y", ["read a/x", "read y", "read a/y"]),
+        ("(cd a && cat x) && (cd b && cat y)", ["read a/x", "read a/b/y", "read b/y"]),
         ("cd a && cd b && cat x", ["read a/b/x"]),
         ("cd a && cd .. && cat x", ["read x"]),
         ("cd a && cat ../x", ["read a/../x"]),
         ("cd /tmp && cat x", ["read /tmp/x"]),
         ("cd && cat x", ["read ~/x"]),
-        ("cd a | cat x", ["read x"]),
-        ("cd a & cat x", ["read x"]),
-        ("echo $(cd a) && cat x", ["read x"]),
+        ("cd a | cat x", ["read x", "read a/x"]),
+        ("cd a & cat x", ["read x", "read a/x"]),
+        ("echo $(cd a) && cat x", ["read x", "read a/x"]),
         ("cd a && cat x | sort y > z", ["read a/x", "read a/y", "write a/z"]),
         ("for d in a b; do (cd $d && cat x); done", []),
         ('cd "$d" && cat x', []),
@@ -154,7 +154,7 @@ def test_an_unknown_command_is_ordinary_and_no_doubt() -> None:
         ("bash -c 'cd a; ls b; cat x'", ["read b", "read a/b", "read x", "read a/x"]),
         ("(cd a; ls b; cat x)", ["read b", "read a/b", "read x", "read a/x"]),
         ("(ls b) && cd a && (cat x)", ["read b", "read a/x"]),
-        ("ls b | cd a | cat x", ["read b", "read x"]),
+        ("ls b | cd a | cat x", ["read b", "read x", "read a/x"]),
     ],
 )
 def test_the_directory_is_followed(command: str, files: list[str]) -> None:
@@ -169,27 +169,20 @@ def test_a_directory_that_is_not_known_is_a_doubt(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "files"),
+    "command",
     [
-        ('f=a; cat "$f"', ["read a"]),
-        ("f=a; f=b; cat $f", ["read a", "read b"]),
-        ('f=a; while :; do cat "$f"; f=.env; done', ["read a", "read .env"]),
-        ('for f in *.py; do cat "$f"; done', ["read {*.py}"]),
-        ('for f in a b; do cat "src/$f.py"; done', ["read src/a.py", "read src/b.py"]),
-        ('d=src; cat "$d"/*.py', ["read {src/*.py}"]),
-        ("f=.en; f+=v; cat $f", []),
-        ("f='a b'; cat $f", []),
-        ("read f; cat $f", []),
-        ('f=a; read f; cat "$f"', []),
-        ('cat "$f"; f=a', []),
-        ("f=a cat $f", []),
-        ("f=; : ${f:=.env}; cat $f", []),
+        'f=a; cat "$f"',
+        'f=a; while :; do cat "$f"; f=.env; done',
+        'for f in *.py; do cat "$f"; done',
+        'd=src; cat "$d"/*.py',
+        "f=.en; f+=v; cat $f",
+        "read f; cat $f",
+        "f=; : ${f:=.env}; cat $f",
     ],
 )
-def test_variables_count_where_all_their_values_are_known(command: str, files: list[str]) -> None:
+def test_what_a_variable_holds_is_not_known(command: str) -> None:
     seen = find_effects(command)
-    assert [shown(file) for file in seen.files] == files
-    assert bool(seen.doubts) == (not files)
+    assert seen.doubts and not seen.files and seen.tier == "ordinary"
 
 
 @settings(max_examples=sizes.pick(100, 400), deadline=None)

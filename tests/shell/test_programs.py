@@ -18,9 +18,6 @@ WRITES = [
     ("touch -d yesterday f", "f"),
     ("truncate -s 0 f", "f"),
     ("chmod -R u+w d", "d"),
-    ("awk -i inplace '{print}' f", "f"),
-    ("awk -iinplace '{print}' f", "f"),
-    ("awk --include=inplace '{print}' f", "f"),
 ]
 READS = [
     ("grep -d recurse x dir", "dir", True),

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from handrail.approval import json_socket
 from handrail.approval.attached_terminal import ApprovalServer
 from handrail.approval.json_socket import Disconnected, JsonSocket
-from handrail.model import Access, Call, FileDiff, Question, Verdict
+from handrail.model import Call, CommandAccess, FileAccess, FileDiff, Question, Verdict
 from handrail.web.questions import Attendance, OpenQuestions
 from handrail.web.site import Site
 from tests.web.conftest import Asker
@@ -22,7 +22,7 @@ from tests.web.conftest import Asker
 HUNKS = ("@@ -1 +1 @@\n-one\n+ONE\n", "@@ -9 +9 @@\n-nine\n+NINE\n")
 EDIT = Question(
     Call("Edit", {"file_path": "<b>.txt"}),
-    (Access("write", "<b>.txt"),),
+    (FileAccess("write", "<b>.txt"),),
     Verdict("ask", "mode ask", "this mode asks about changes", allow="allow Edit(a/**)"),
     (FileDiff("<b>.txt", "--- <b>.txt\n+++ <b>.txt\n", HUNKS, selectable=True),),
     workspace="/srv/project",
@@ -30,7 +30,7 @@ EDIT = Question(
 )
 COMMAND = Question(
     Call("Bash", {"command": "rm x"}),
-    (Access("run", "rm x", tier="destructive"), Access("delete", "x", by_command=True)),
+    (CommandAccess("rm x", tier="destructive"), FileAccess("delete", "x", by_command=True)),
     Verdict("ask", "", "it destroys"),
     command="rm x",
 )

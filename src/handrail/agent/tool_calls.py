@@ -11,7 +11,7 @@ from typing import Protocol
 from handrail.agent.messages import CallFinished, CallStarted, Event, ToolCall, ToolResult
 from handrail.errors import ToolError
 from handrail.frozen import frozen
-from handrail.model import Result
+from handrail.model import CommandAccess, Result
 from handrail.pipeline.any_session import AnySession
 
 _THREADS = 8
@@ -108,7 +108,7 @@ class ToolCallRunner:
             return _Plan(call, alone=True)
         reads = tuple(access.path for access in accesses if access.action == "read")
         writes = tuple(access.path for access in accesses if access.action in ("write", "delete"))
-        runs = [access for access in accesses if access.action == "run"]
+        runs = [access for access in accesses if isinstance(access, CommandAccess)]
         alone = any(access.tier != "read_only" or access.doubt for access in runs)
         own = any(access.action == "call" for access in accesses)
         return _Plan(call, reads, writes, bool(runs), alone or own)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from handrail.approval.screen import Screen, paint_diff
 from handrail.approval.tty import Tty
-from handrail.model import Access, Answer, Question
+from handrail.model import Answer, CommandAccess, Question
 from handrail.programs import resolve_words
 from handrail.text.display import escape, escape_lines
 
@@ -49,11 +49,11 @@ class Display:
         verdict = question.verdict
         self.print(f"\n{escape(question.call.tool)} asks", "bold yellow")
         self.print(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
-        commands = [access for access in question.accesses if access.action == "run"]
+        commands = [access for access in question.accesses if isinstance(access, CommandAccess)]
         if commands:
             self.print(f"$ {escape_lines(question.command or commands[0].target)}", "bold")
-        for number, access in enumerate(commands):
-            self._explain(access, "" if number == 0 else f"{escape_lines(access.target)}: ")
+        for number, command in enumerate(commands):
+            self._explain(command, "" if number == 0 else f"{escape_lines(command.target)}: ")
         for access in question.accesses:
             if access.by_command and access.action != "read":
                 verb = "uses the network:" if access.action == "network" else f"{access.action}s"
@@ -68,7 +68,7 @@ class Display:
         if verdict.allow:
             self.print("A would save: " + "; ".join(verdict.allow.split("\n")), "dim")
 
-    def _explain(self, access: Access, name: str) -> None:
+    def _explain(self, access: CommandAccess, name: str) -> None:
         """Say what stands out about a command, or a part of it."""
         if access.tier == "destructive" or access.doubt:
             destroys = "destroys" if access.tier == "destructive" else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.attach.contracts import Contract, HookEvent, decide
 from handrail.errors import ToolError
 from handrail.journal import Record
-from handrail.model import Access, Call, Result
+from handrail.model import Call, CommandAccess, Result
 from handrail.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class AttachedConversation:
     def record_unwrapped(self, call: str, arguments: Mapping[str, Any], why: str) -> None:
         """Record a command that runs without Handrail, and cannot be undone."""
         self.unwrapped += 1
-        access = Access("run", str(arguments["command"]), doubt=why)
+        access = CommandAccess(str(arguments["command"]), doubt=why)
         result = Result("Bash", "ok", f"It ran without a draft: {why}.", data={"irreversible": why}, id=call)
         record = Record(Call("Bash", arguments, call), (access,), None, origin=self.origin, result=result)
         self.session.journal.record(record)

@@ -120,28 +120,28 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
 
 
 def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
-    from handrail.policy.judge import RulePolicy
+    from handrail.policy.judge import Machine, RulePolicy
 
     host = session.command_host
-    confined, masked = lambda: host().sandbox.confined, lambda: hides and host().sandbox.hides
-    return RulePolicy(
-        session.workspace.roots,
-        mode,
-        files,
-        confined=confined,
-        masked=masked,
-        offline=lambda: session.command_host().network.offline,
-        tracked=session.tracked_files,
+    machine = Machine(
+        confined=lambda: host().sandbox.confined,
+        masked=lambda: hides and host().sandbox.hides,
+        offline=lambda: host().network.offline,
     )
+    return RulePolicy(session.workspace.roots, mode, files, machine, tracked=session.tracked_files)
 
 
 def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:
+    from handrail.model import CommandAccess
+
     rows = [f"{verdict.decision}: {escape(tool)}"]
     rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
     rows += [f"  {'where':<7} {verdict.source or 'built in'}"]
     rows += [f"  {'why':<7} {verdict.why}"] if verdict.why else []
     for access, one in each:
-        more = [access.tier, access.doubt, "by a command" if access.by_command else ""]
+        more = ["by a command"] if access.by_command else []
+        if isinstance(access, CommandAccess):
+            more = [access.tier, access.doubt]
         facts = "".join(f", {fact}" for fact in more if fact)
         why = f" ({one.why})" if one.why and one.why != verdict.why else ""
         rows.append(f"  {'access':<7} {access.action} {escape(access.target)}{facts}: {one.decision}{why}")
@@ -169,8 +169,8 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
                 "action": t.action,
                 "target": t.target,
                 "path": t.path,
-                "tier": t.tier,
-                "doubt": t.doubt,
+                "tier": getattr(t, "tier", ""),
+                "doubt": getattr(t, "doubt", ""),
                 "decision": v.decision,
                 "why": v.why,
             }

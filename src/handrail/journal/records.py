@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from handrail.files.versions import BLOCK, Change, SubtreeEntry, hash_bytes
 from handrail.frozen import frozen
-from handrail.model import Access, Call, Result, Verdict
+from handrail.model import Access, Call, FileAccess, Result, Verdict
 from handrail.secrets.masking import Mask
 
 ABSENT = ""
@@ -310,7 +310,7 @@ def read_mode(path: str) -> int | None:
 
 def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> str:
     """Encode an access as JSON; an effect of a command that cannot be undone has an extra word."""
-    more = [mask.text(hide(access.doubt))] if access.doubt and access.by_command else []
+    more = [mask.text(hide(access.why))] if isinstance(access, FileAccess) and access.unsaved else []
     texts = [access.action, mask.text(hide(access.target)), hide(access.path), *more]
     return f"[{','.join(map(_encoder.encode, texts))}]"  # a text is encoded faster than a list
 

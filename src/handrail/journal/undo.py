@@ -41,7 +41,7 @@ from handrail.journal.undo_drafts import How, KeptDraft, read_images
 from handrail.journal.undo_merge import Overlap, apply_diff, take_back
 from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, restore_mode, select_files
 from handrail.journal.undo_selection import UndoSelection, UnknownCall, choose
-from handrail.model import Access, Call, Failure, Result, Verdict
+from handrail.model import Access, Call, Failure, FileAccess, Result, Verdict
 from handrail.settings import Settings
 from handrail.workspace import Root, WorkPath, Workspace, resolve_parent
 
@@ -269,7 +269,7 @@ def _undo_whole(
     restored = tuple(Restored(path, how) for path, how in whole.changes)
     if dry_run:
         return UndoReport((row.seq,), restored, (), ())
-    accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
+    accesses = tuple(FileAccess("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
     old = {} if row.unsure else {one.path: (one.before, one.before_mode) for one in reader.read_files(row.seq)}
     paths = list(old)
@@ -633,4 +633,4 @@ def _classify(target: State, now: State) -> How:
 
 def _touch(change: Change) -> Access:
     real: Any = change.path.real
-    return Access("delete" if change.after is None else "write", real, real)
+    return FileAccess("delete" if change.after is None else "write", real, real)

@@ -12,7 +12,19 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from handrail.errors import CallCancelled, Denied, NeedsApproval, NoSandbox, ToolError
 from handrail.journal import Origin
-from handrail.model import LENT, NO_NETWORK, Access, Answer, Approve, NetworkGrant, Question, Verdict
+from handrail.model import (
+    LENT,
+    NO_NETWORK,
+    Access,
+    Answer,
+    Approve,
+    CommandAccess,
+    FileAccess,
+    NetworkAccess,
+    NetworkGrant,
+    Question,
+    Verdict,
+)
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
@@ -69,7 +81,8 @@ class Approvals:
         left = self.policy.judge(rest) if rest else Verdict("allow")
         if left.decision != "allow":
             return left
-        rule = LENT if all(access.lent_to for access in accesses if access not in rest) else FOR_SESSION
+        granted = (access for access in accesses if access not in rest)
+        rule = LENT if all(isinstance(one, FileAccess) and one.lent_to for one in granted) else FOR_SESSION
         return Verdict("allow", rule, "the user allowed this for the session")
 
     def _obtain_consent(self, judged: Judged) -> Consent | None:
@@ -128,7 +141,7 @@ class Approvals:
         try:
             return judged.proposed()
         except ToolError:
-            reads = [Access("read", access.target, access.path) for access in judged.accesses if access.path]
+            reads = [FileAccess("read", access.target, access.path) for access in judged.accesses if access.path]
             if self.policy.judge(reads).decision == "allow":
                 raise
             return None
@@ -138,7 +151,7 @@ class Approvals:
 
         A mode that asks nobody is only enough for a command that fetches; else the settings decide.
         """
-        out = [access for access in accesses if access.action == "network"]
+        out = [access for access in accesses if isinstance(access, NetworkAccess)]
         if not out:
             return NO_NETWORK
         from handrail.pipeline.local_ports import find_ports, is_local  # only needed for these
@@ -158,7 +171,7 @@ class Approvals:
         )
 
     def _opens_network(
-        self, accesses: Sequence[Access], out: Sequence[Access], consent: Consent | None, granted: bool
+        self, accesses: Sequence[Access], out: Sequence[NetworkAccess], consent: Consent | None, granted: bool
     ) -> bool:
         """Whether a command gets all of the network, for its uses ``out`` of hosts beyond this machine."""
         if consent is not None and any(not access.possible or access.hosts for access in out):
@@ -181,7 +194,7 @@ class Approvals:
         remember = getattr(self.policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not verdict.allow:
             return ()
-        place = next((access.place for access in accesses if access.action == "run"), "")
+        place = next((access.place for access in accesses if isinstance(access, CommandAccess)), "")
         try:
             remember(verdict.allow.split("\n"), place)
         except ValueError as error:  # the call is made: what is left to do is to say so
@@ -260,10 +273,14 @@ def _describe_verdict(verdict: Verdict) -> dict[str, str]:
 
 def _name_resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:
     """Return the resource of an answer for the session. For the network it is the whole command."""
-    if access.action == "network":
-        whole = next((one for one in accesses if one.action == "run"), access)
-        return access.action, whole.target, whole.place
-    return access.action, access.path or access.target, f"{access.place}\0{access.lent_to}"
+    if isinstance(access, NetworkAccess):
+        whole = next((one for one in accesses if isinstance(one, CommandAccess)), None)
+        return access.action, whole.target if whole else access.target, whole.place if whole else ""
+    return (
+        access.action,
+        access.path or access.target,
+        f"{getattr(access, 'place', '')}\0{getattr(access, 'lent_to', '')}",
+    )
 
 
 def _is_alone(accesses: Sequence[Access]) -> bool:
@@ -272,7 +289,7 @@ def _is_alone(accesses: Sequence[Access]) -> bool:
     A rule speaks of one use of the network; a program beside it would get all of it.
     """
     out = {access.target for access in accesses if access.action == "network"}
-    runs = [access for access in accesses if access.action == "run"]
+    runs = [access for access in accesses if isinstance(access, CommandAccess)]
     if not runs or runs[0].doubt:  # the first one is the whole of it
         return False
     return all(part.target in out or (part.tier == "read_only" and not part.doubt) for part in runs[1:] or runs)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry, Token
-from handrail.model import LENT, Access, Answer, Call, NetworkGrant, Result, Verdict
+from handrail.model import LENT, Access, Answer, Call, CommandAccess, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
 from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
@@ -247,7 +247,7 @@ class Approved:
 def may_change_files(accesses: Sequence[Access]) -> bool:
     """Whether a command among these accesses is not proven to change no files."""
     for access in accesses:
-        if access.action == "run":
+        if isinstance(access, CommandAccess):
             if access.tier != "read_only" or access.doubt:
                 return True
         elif access.by_command and access.action in ("write", "delete"):

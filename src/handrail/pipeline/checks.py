@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from handrail.errors import ToolError
 from handrail.files.versions import Change
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import CommandAccess
 from handrail.policy import Policy
 from handrail.policy.checks_and_hooks import FileCheck
 from handrail.text.display import escape
@@ -184,7 +184,7 @@ class Checks:
     def _check(self, state: _CheckState, edits: Mapping[str, Edit]) -> None:
         paths = list(edits)
         command = state.check.command.replace("{files}", " ".join(map(_quote, paths)))
-        verdict = self._policy().judge([Access("run", command)])
+        verdict = self._policy().judge([CommandAccess(command)])
         if verdict.decision == "deny":
             with self._lock:
                 state.fail(f"it was not run: {verdict.why}")

@@ -30,7 +30,7 @@ from handrail.errors import (
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
-from handrail.model import NO_NETWORK, NetworkGrant
+from handrail.model import NO_NETWORK, CommandAccess, FileAccess, NetworkGrant
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text import lines
@@ -171,7 +171,7 @@ class ToolContext:
     def lend_secrets(self) -> tuple[str, ...]:
         from handrail.secrets.redaction import LentSecrets  # only needed here
 
-        lent = [one for one in self._accesses if one.lent_to]
+        lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
         paths = tuple(path for one in lent for path in (self._locate_read(one.target, one.glob), one.path))
         self._services.redactions.insert(0, LentSecrets(paths))
         return paths
@@ -181,10 +181,18 @@ class ToolContext:
         trees: Sequence[str] | None = list_trees() if list_trees else None
         if trees is None:
             return None
-        reads = [one for one in self._accesses if one.action == "read" and one.by_command]
+        reads = [
+            one for one in self._accesses if isinstance(one, FileAccess) and one.action == "read" and one.by_command
+        ]
         named = [self._locate_read(one.target, one.glob) for one in reads if proven or one.sees != "names"]
         # What the words of unknown programs name: a person was asked about these too.
-        mentions = [one for access in self._accesses if self.approved for one in access.mentions if one.kind != "name"]
+        mentions = [
+            one
+            for access in self._accesses
+            if isinstance(access, CommandAccess) and self.approved
+            for one in access.mentions
+            if one.kind != "name"
+        ]
         used = [self._locate_read(one.path, one.kind == "pattern") for one in mentions]
         if used or (proven and git):
             from handrail.shell.sandbox.visible import list_looked_at, list_named  # only needed for such commands

@@ -31,7 +31,7 @@ from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKin
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.records import ABSENT, PathState, read_state
-from handrail.model import Access, Call, Decision, Failure, Result, Verdict
+from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileAccess, Result, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
@@ -475,7 +475,7 @@ class CallDraft:
     def _judge_workspace(self) -> Decision:
         """The decision on changing the workspace directory itself."""
         workspace = self.open_draft.directory.info.workspace
-        return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision
+        return self._judge([FileAccess("write", ".", workspace, by_command=True, observed=True)]).decision
 
     def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
         """The accesses to judge, each with whether a person must approve it in any case.
@@ -501,7 +501,7 @@ class CallDraft:
         loses = change.after is None or (change.before is not None and not can_undo)
         path = os.path.normpath(os.path.join(self.open_draft.directory.info.workspace, change.path))
         observed = can_undo or change.before is None
-        return Access("delete" if loses else "write", change.path, path, by_command=True, observed=observed)
+        return FileAccess("delete" if loses else "write", change.path, path, by_command=True, observed=observed)
 
     def _judge(self, accesses: Sequence[Access]) -> Verdict:
         return self._services.approvals.verdict(accesses)
@@ -517,7 +517,8 @@ class CallDraft:
         host = self._services.command_host()
         upper = self.open_draft.directory.upper
         files = (change.path for change in changes.changes if change.after and change.after.type == "file")
-        if not any(access.lent_to for access in approved.accesses):  # then secrets may be in them
+        lent = any(isinstance(access, FileAccess) and access.lent_to for access in approved.accesses)
+        if not lent:  # else secrets may be in them
             host.changes.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
         in_git = [repository.top for repository, _ in find_repositories(changes)]
         if in_git:
@@ -577,7 +578,7 @@ def keep_and_record(
     images, missed = changes.before_images()
     workspace = changes.draft.directory.info.workspace
     accesses = (
-        Access("run", " ".join(map(str, call.arguments.values())), changes.draft.directory.path),
+        CommandAccess(" ".join(map(str, call.arguments.values())), changes.draft.directory.path),
         *(unsaved_access(workspace, path) for path in missed),
     )
     verdict = Verdict("allow", call.tool.lower(), "requested by the user")
@@ -609,8 +610,8 @@ def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, 
 
 def unsaved_access(workspace: str, path: str) -> Access:
     """The access to a path whose old state could not be saved."""
-    doubt = "not all of it could be saved"
-    return Access("write", path, os.path.join(workspace, path), by_command=True, doubt=doubt)
+    why = "not all of it could be saved"
+    return FileAccess("write", path, os.path.join(workspace, path), by_command=True, unsaved=True, why=why)
 
 
 def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:

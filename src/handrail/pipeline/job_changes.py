@@ -11,7 +11,7 @@ from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.journal import BeforeImage, MovedEntry, NoJournal, PendingRecord, Record
 from handrail.journal.queries import JOB
 from handrail.journal.records import ABSENT, read_state
-from handrail.model import Access, Call, Result, Verdict
+from handrail.model import Call, CommandAccess, Result, Verdict
 from handrail.pipeline.draft_changes import make_image, unsaved_access
 from handrail.pipeline.finish import Recorder
 from handrail.policy import Policy
@@ -69,7 +69,7 @@ def _record(
         room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
     call = Call(JOB, {"command": command})
     unsaved = (unsaved_access(root, path) for path in missed)
-    accesses = (Access("run", command), *unsaved)
+    accesses = (CommandAccess(command), *unsaved)
     verdict = Verdict("allow", "job", "a background job has ended")
     token = journal.begin(PendingRecord(call, accesses, verdict, images, recorder.origin))
     text = "\n".join(f"{change.how} {change.path}" for change in changes[:100])

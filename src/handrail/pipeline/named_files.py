@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from handrail.files.versions import hash_bytes, take_stamp
-from handrail.model import Access
+from handrail.model import Access, CommandAccess, FileAccess
 
 _MOST_BYTES = 4 << 20
 _MOST_FILES = 200
@@ -27,9 +27,9 @@ def read_named_files(accesses: Sequence[Access], home: str) -> dict[str, FileSta
 
 def _list_names(accesses: Sequence[Access]) -> Iterator[str]:
     for access in accesses:
-        if access.action == "run":
+        if isinstance(access, CommandAccess):
             yield from (name.path for name in access.mentions if name.kind in ("path", "program"))
-        elif access.by_command and not access.glob:
+        elif isinstance(access, FileAccess) and access.by_command and not access.glob:
             yield access.target
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from handrail.errors import SessionOver
 from handrail.journal import NoJournal
+from handrail.model import CommandAccess
 from handrail.pipeline.call_state import Approved, Progress, Ran
 from handrail.pipeline.finish import Recorder
 from handrail.pipeline.services import Services
@@ -27,7 +28,7 @@ def note_irreversible(ran: Ran, services: Services) -> Ran:
     """Say why the changes of a command cannot be undone, unless it is known to make none."""
     approved = ran.previous
     judged = approved.previous
-    command = next((access for access in approved.accesses if access.action == "run"), None)
+    command = next((access for access in approved.accesses if isinstance(access, CommandAccess)), None)
     changes_files = command is not None and command.tier != "read_only"
     if not changes_files or not judged.tool.drafted or isinstance(services.recorder.journal, NoJournal):
         return ran

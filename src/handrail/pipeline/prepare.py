@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from handrail import tools
 from handrail.dialects import Dialect
 from handrail.errors import BadArguments, BadJson, NoSandbox, ReadOnlyRoot
-from handrail.model import Access
+from handrail.model import Access, CommandAccess, FileAccess, ToolAccess
 from handrail.pipeline.call_state import (
     Declared,
     Judged,
@@ -136,14 +136,11 @@ def _describe_problem(error: Any, schema: Mapping[str, Any], place: list[str], t
     )
 
 
-FILE_ACTIONS = ("read", "write", "delete")
-
-
 def declare(parsed: Parsed) -> Declared:
     """Every access that the call will make; raises what is wrong with a patch or a command."""
     tool, accesses = parsed.tool, parsed.tool.declare(parsed.args)
     if not accesses and not tool.hints.read_only and parsed.entry.id not in tools.list_ids():
-        accesses = (Access("call", parsed.entry.name),)  # a tool of the host's own is judged whatever it declares
+        accesses = (ToolAccess(parsed.entry.name),)  # a tool of the host's own is judged whatever it declares
     return Declared(parsed, accesses)
 
 
@@ -156,7 +153,7 @@ def resolve(declared: Declared, workspace: Workspace, *, slash_is_workspace: boo
     accesses = declared.accesses
     moved = {access.target: other for access in accesses if (other := _find_instead(access, workspace))}
     accesses = tuple([replace(one, target=moved[one.target].named) if one.target in moved else one for one in accesses])
-    files = [access for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
+    files = [access for access in accesses if isinstance(access, FileAccess) and not access.by_command]
     opened = {access.target for access in files if access.action != "delete" or access.renamed}
     paths = {target: find(target) for target in opened}
     for access in files:
@@ -173,7 +170,9 @@ def resolve(declared: Declared, workspace: Workspace, *, slash_is_workspace: boo
 
 def _find_instead(access: Access, workspace: Workspace) -> WorkPath | None:
     """The other path that an access names, if only that exists."""
-    if not access.instead or workspace.stat(workspace.resolve(access.target)) is not None:
+    if not isinstance(access, FileAccess) or not access.instead:
+        return None
+    if workspace.stat(workspace.resolve(access.target)) is not None:
         return None
     other = workspace.resolve(access.instead)
     return other if workspace.stat(other) is not None else None
@@ -181,8 +180,10 @@ def _find_instead(access: Access, workspace: Workspace) -> WorkPath | None:
 
 def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:
     """The access with its real path."""
-    if access.action not in FILE_ACTIONS:
+    if isinstance(access, CommandAccess):
         return replace(access, place=paths[access.place].real) if access.place in paths else access
+    if not isinstance(access, FileAccess):
+        return access
     if not access.by_command:
         return access.at(paths[access.target].real)
     home, target = os.path.realpath(workspace.home), workspace.expand_alias(access.target)
@@ -190,8 +191,6 @@ def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace)
     real = os.path.realpath(named)
     if access.action == "delete" and not access.below and os.path.islink(named):
         return replace(access, path=resolve_parent(named))
-    if access.into and os.path.isdir(real):
-        return replace(access, target=os.path.join(access.target, access.into), path=os.path.join(real, access.into))
     return replace(access, path=real)
 
 
@@ -241,8 +240,13 @@ def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:
         return accesses
     return tuple(
         replace(access, deferred=True)
-        if access.action == "run"
-        or (access.by_command and access.action in ("write", "delete") and is_within(workspace, access.path))
+        if isinstance(access, CommandAccess)
+        or (
+            isinstance(access, FileAccess)
+            and access.by_command
+            and access.action != "read"
+            and is_within(workspace, access.path)
+        )
         else access
         for access in accesses
     )

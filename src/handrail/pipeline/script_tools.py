@@ -12,7 +12,7 @@ from typing import Any
 
 from handrail.dialects import Dialect
 from handrail.drafts.store import OpenDraft
-from handrail.model import Answer, Question, Result
+from handrail.model import Answer, FileAccess, Question, Result
 from handrail.pipeline.draft_process import DraftProcess
 from handrail.pipeline.events import Events
 from handrail.policy.paths import is_within
@@ -54,7 +54,7 @@ def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, A
 def _allow_in_draft(question: Question) -> Answer:
     """Yes if all that is asked about are changes in the draft, which are judged later. A command is not that alone."""
     stays = all(
-        access.action in ("read", "write", "delete")
+        isinstance(access, FileAccess)
         and bool(access.path)
         and is_within(question.workspace, access.path)
         and not (access.by_command or access.lent_to)

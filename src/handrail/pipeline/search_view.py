@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from handrail.model import Access
+from handrail.model import FileAccess
 from handrail.policy import Policy
 from handrail.workspace import WorkPath, Workspace
 
@@ -35,7 +35,7 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
         return Visibility()
 
     def readable(real: str) -> bool:
-        return policy.judge((Access("read", real, real),)).decision != "deny"
+        return policy.judge((FileAccess("read", real, real),)).decision != "deny"
 
     is_other_name, asking = getattr(policy, "is_other_name", None), getattr(policy, "asking", nullcontext)
     return Visibility(getattr(policy, "readable", readable), suspects, is_other_name, find_hides, asking)

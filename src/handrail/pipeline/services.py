@@ -12,7 +12,7 @@ from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import NetworkAccess
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.finish import Recorder
 from handrail.pipeline.refused_calls import RefusedCalls
@@ -122,6 +122,6 @@ def open_command_host(
 
 def _permits_port(policy: Policy, port: int) -> bool:
     """Whether commands may connect to a port of this machine without a question. A rule may name it in three ways."""
-    verdicts = [policy.judge([Access("network", f"{name}:{port}")]) for name in ("localhost", "127.0.0.1", "[::1]")]
+    verdicts = [policy.judge([NetworkAccess(f"{name}:{port}")]) for name in ("localhost", "127.0.0.1", "[::1]")]
     held = any(verdict.decision != "allow" and verdict.source for verdict in verdicts)
     return not held and any(verdict.decision == "allow" for verdict in verdicts)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, get_args
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -36,7 +36,7 @@ from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
-from handrail.model import Access, Approve, Call, Result, Verdict
+from handrail.model import Access, Approve, Call, CommandAccess, FileAction, Result, Verdict
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import (
     Approved,
@@ -60,7 +60,7 @@ from handrail.pipeline.options import (
     load_rules,
     load_tools,
 )
-from handrail.pipeline.prepare import FILE_ACTIONS, declare, judge, parse, read_arguments, resolve, seek
+from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
 from handrail.pipeline.refused_calls import RefusedCalls
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_command_host
@@ -590,20 +590,17 @@ class Session:
         return StricterPolicy(own, self._build_rules(self._restriction.mode, self._restriction.rules))
 
     def _build_rules(self, mode: Mode, rules: Sequence[PolicyFile]) -> RulePolicy:
-        from handrail.policy.judge import RulePolicy
+        from handrail.policy.judge import Machine, RulePolicy
 
-        return RulePolicy(
-            self.workspace.roots,
-            mode,
-            rules,
-            lambda: self.command_host().sandbox.confined,
+        machine = Machine(
+            confined=lambda: self.command_host().sandbox.confined,
             masked=lambda: self.command_host().sandbox.hides,
             offline=lambda: self.command_host().network.offline,
             loopback=lambda: self.settings.network != "off",
             filtered=lambda: self.command_host().network.filters,
-            tracked=self.tracked_files,
-            ignores=self._first_ignores,
         )
+        roots, tracked = self.workspace.roots, self.tracked_files
+        return RulePolicy(roots, mode, rules, machine, tracked=tracked, ignores=self._first_ignores)
 
     @cached_property
     def _first_ignores(self) -> FirstIgnores:
@@ -766,7 +763,7 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
         if draft:
             stack.callback(draft.close)
             approved = progress.reach(draft.approved)
-        elif any(access.deferred for access in approved.accesses):
+        elif any(isinstance(access, CommandAccess) and access.deferred for access in approved.accesses):
             raise NotAsShown  # no draft can be created any more: judge the command by its words
         else:
             from handrail.pipeline.no_undo import begin_command, note_irreversible
@@ -812,6 +809,6 @@ def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:
     if not services.settings.confine_files:
         return work()
     actions = {access.action for access in judged.accesses}
-    if "run" in actions or actions.isdisjoint(FILE_ACTIONS):
+    if "run" in actions or actions.isdisjoint(get_args(FileAction)):
         return work()
     return services.command_host().boundary.run(work)

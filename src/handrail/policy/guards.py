@@ -30,11 +30,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.files.per_workspace import locate
 from handrail.frozen import frozen
-from handrail.model import Access, Action, Decision, Verdict
+from handrail.model import Access, Action, CommandAccess, Decision, FileAccess, Verdict
 from handrail.policy.files import find_user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import (
+    FOREIGN,
     PACKAGES,
+    HardLinks,
     NameTest,
     PathPattern,
     PathSet,
@@ -42,17 +44,23 @@ from handrail.policy.paths import (
     escape_glob,
     is_in_packages,
     is_within,
+    join_globs,
+    list_globs_to_hide,
+    pass_every_name,
 )
 from handrail.policy.protected import FirstIgnores, ProtectedPaths, list_protected_names
 from handrail.policy.rules import Rule, from_table, parse_access, skip_options, take_stricter
+from handrail.policy.shell_patterns import expand
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.shell.git.named_paths import list_named_by_git
 from handrail.text.display import escape
+from handrail.text.globs import Glob
 from handrail.version import __version__
 
 if TYPE_CHECKING:
     from handrail.files.directory_index import Entry
+    from handrail.policy.judge import Rules
     from handrail.shell.git.tracked_files import TrackedFiles
     from handrail.shell.parser.script import Script
     from handrail.shell.sandbox.installation import Installation
@@ -540,6 +548,223 @@ def _read_lines(path: str) -> tuple[str, ...]:
     return read_lines(path) if fits else ("*",)
 
 
+_MOST_MATCHED = 100
+"""Files that a command sees because they match the pattern of a rule."""
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    """A path and the directories above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+class Trees:
+    """The trees outside of the workspace that commands see in every mode, or by a rule."""
+
+    def __init__(self, rules: Rules, roots: Sequence[str], home: str) -> None:
+        self._rules = rules
+        self._roots = roots
+        self._home = home
+
+    @cached_property
+    def _usual_trees(self) -> list[str]:
+        """The session's directories, and those of the system and of toolchains, which commands read in every mode."""
+        from handrail.shell.sandbox.visible import list_visible
+
+        return list_visible(load_defaults()["commands"]["system"], self._roots, self._home, os.environ)
+
+    @cached_property
+    def _real_usual_trees(self) -> list[str]:
+        return [os.path.realpath(tree) for tree in self._usual_trees]
+
+    def is_usual(self, path: str) -> bool:
+        """Whether commands read a real path in every mode: it is of the session, or of the system."""
+        return self._rules.reads_anywhere or any(is_within(place, path) for place in self._real_usual_trees)
+
+    def list_visible(self) -> list[str] | None:
+        """The only trees that a command sees about which nobody was asked; None if the mode lets it read all."""
+        if self._rules.reads_anywhere:
+            return None
+        return [*self._usual_trees, *self._list_allowed_places()]
+
+    def _list_allowed_places(self) -> list[str]:
+        """Paths outside of the workspace that rules allow to read."""
+        places: list[str] = []
+        for rule in self._rules.allow.all:
+            if "read" in rule.actions and not any(pattern.except_ for pattern in rule.paths):
+                for pattern in rule.paths:
+                    whole = PathPattern(pattern.text.removesuffix("**")) if pattern.text.endswith("/**") else pattern
+                    place = whole.place(self._home)
+                    if place:
+                        places.append(place)
+                    elif pattern.text.startswith(("/", "~/")):
+                        places += expand(pattern.text, self._roots)[0][:_MOST_MATCHED]
+        return places
+
+
+class Sight:
+    """The files that may be read, by the rules, the built-in rules and ignore files."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        roots: Sequence[str],
+        home: str,
+        judge: Callable[[str], bool],
+        tracked: TrackedFiles | None = None,
+        ignores: FirstIgnores | None = None,
+    ) -> None:
+        """``judge``: whether the policy allows to read a path about which a rule speaks."""
+        self._rules = rules
+        self.roots = roots
+        self.home = home
+        self._judge = judge
+        self.built_in = BuiltInPaths(roots, home, tracked, ignores)
+        self.ignored = IgnoreFiles(roots)
+        self.trees = Trees(rules, roots, home)
+
+    @cached_property
+    def hard_links(self) -> HardLinks:
+        return HardLinks(lambda: [*self._list_unreadable_names(), *self.credentials()])
+
+    @cached_property
+    def secret_files(self) -> SecretFiles:
+        """Files that may not be read unless git tracks them, which changes with every commit."""
+        built_in = self.built_in
+        readable = lambda path: not built_in.has_secret_name(path) and self.may_read_name(path)  # noqa: E731
+        rules = self._rules
+        key = repr((rules.mode, self.home, rules.deny.all, rules.ask.all, rules.allow.all, rules.opening.all))
+        return SecretFiles(self.roots, built_in, self.suspect_names, readable, key)
+
+    @property
+    def hides(self) -> Sequence[str]:
+        """Return globs of files that may not be read, for a search; other files are judged when they are found."""
+        root = self.roots[0] if len(self.roots) == 1 else None
+        ignored = self.ignored.hides()
+        for rule in (*self._rules.deny.all, *self._rules.ask.all):
+            if "read" in rule.actions:
+                ignored += list_globs_to_hide(rule.paths, root) if rule.paths else ["**"]
+        opened = {name for rule in self._rules.opening.all for path in rule.paths for name in path.text.split("/")}
+        opened |= set(self.built_in.list_tracked_names())
+        for rule in load_built_in_rules():
+            if "read" in rule.actions:
+                globs = list_globs_to_hide(rule.paths, root)
+                ignored += [glob for glob in globs if not any(map(Glob(glob, hidden=True).match, opened))]
+        return join_globs(ignored)
+
+    def asking(self) -> AbstractContextManager[None]:
+        """For many questions one after the other: git is started once for them."""
+        return self.built_in.reading_git()
+
+    def readable(self, path: str) -> bool:
+        """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
+        return self.may_read_name(path) and not self.is_other_name(path) and not self.holds_secret(path)
+
+    def is_other_name(self, path: str) -> bool:
+        """Whether a file is a secret by another name on the disk."""
+        return bool(self.hard_links.find(path))
+
+    def holds_secret(self, path: str) -> bool:
+        return self.built_in.holds_secret(path) and not self._rules.opening.file("read", path)
+
+    def may_read_name(self, path: str) -> bool:
+        secret = self.built_in.is_secret(path)
+        if secret and not self._rules.opening.file("read", path):  # most that are refused
+            return False
+        if secret or self._rules.ask.file("read", path) or self._rules.deny.file("read", path):
+            return self._judge(path)
+        return not self.ignored.find(path)
+
+    def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
+        """A test for names in a real directory: those that fail it are `readable`. None: all are.
+
+        ``has_ignore_file``: whether one of `POLICY_NAMES` may stand in that directory.
+        """
+        if self.ignored.apply_in(directory, has_ignore_file):
+            return pass_every_name
+        secrets = self.built_in.suspect_secrets(directory)
+        rules = self._rules.ask.suspects("read", directory), self._rules.deny.suspects("read", directory)
+        tests = [test for test in (secrets, *rules) if test]
+        return (lambda name: any(test(name) for test in tests)) if len(tests) > 1 else tests[0] if tests else None
+
+    def unreadable(self) -> list[str]:
+        """List files that may not be read, for the sandbox to hide.
+
+        First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first; then other
+        names of these.
+        """
+        names = self._list_unreadable_names()
+        return [*names, *self.hard_links.other_names(self.secret_files.directories, [*names, *self.credentials()])]
+
+    def _list_unreadable_names(self) -> list[str]:
+        paths, hidden = self.denied_by_name(), dict[str, None]()
+        with self.built_in.reading_git():
+            for here, names in self.secret_files.find_names().items():
+                if not any(above in hidden for above in _list_parents(here)):
+                    whole = (os.path.join(here, name) for name in names)
+                    hidden |= dict.fromkeys(one for path in whole for one in self._list_names(path))
+            hidden |= dict.fromkeys(path for path in self.secret_files.find_contents() if self.holds_secret(path))
+        return [*paths, *hidden]
+
+    def _list_names(self, path: str) -> list[str]:
+        """What may not be read of an entry: itself, and for a link the path that it leads to, unless git tracks it."""
+        real = os.path.realpath(path) if os.path.islink(path) else path
+        names = [] if self.may_read_name(path) else [path]
+        if real != path and (not self.may_read_name(real) or (names and not self.built_in.is_public(real))):
+            names.append(real)
+        return names
+
+    def find_unreadable_below(self, directory: str, *, hidden: bool = True) -> str:
+        """The first path below a real directory that may not be read; empty if there is none.
+
+        ``hidden``: names that begin with a dot count as well.
+        """
+        start = f"{directory.rstrip('/')}/"
+        every = (*self.unreadable(), *self.credentials())
+        inner = {path: path[len(start) :].split("/") for path in every if path.startswith(start)}
+        below = (path for path, names in inner.items() if FOREIGN.isdisjoint(names))
+        return next((path for path in below if hidden or not any(name[:1] == "." for name in inner[path])), "")
+
+    def shorten_path(self, path: str) -> str:
+        """A path as a person reads it: below the workspace it is relative."""
+        root = next((root for root in self.roots if path.startswith(root.rstrip("/") + "/")), None)
+        return os.path.relpath(path, root) if root else path
+
+    @property
+    def searched_all(self) -> bool:
+        """Whether the last search for files that may not be read reached all directories of the workspace."""
+        return self.secret_files.complete
+
+    def credentials(self) -> list[str]:
+        """Secrets of the user and of the system, outside of the workspace: what programs log in with.
+
+        Those of the home directory by its entries, and what the built-in rules name in a place of its own.
+        """
+        paths: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(self.home) as entries:
+            paths += [entry.path for entry in entries if self.built_in.is_secret(entry.path)]
+        paths += [place for place in self.built_in.secret_places if os.path.lexists(place)]
+        return [path for path in paths if not self.may_read_name(path)]
+
+    def denied_by_name(self) -> list[str]:
+        """List existing files that a deny rule names in full, anywhere."""
+        rules = [
+            rule for rule in self._rules.deny.all if "read" in rule.actions and not any(p.except_ for p in rule.paths)
+        ]
+        named = (pattern.place(self.home) for rule in rules for pattern in rule.paths)
+        return [path for path in named if path and os.path.lexists(path)]
+
+    def protects(self, path: str, *, created: bool = False) -> bool:
+        """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it.
+
+        ``created``: the entry at the top of the workspace is new, though it exists by now.
+        """
+        if created and self.built_in.protected.is_new_entry(path, created=True):
+            return True
+        return self.built_in.protects(path) or bool(self._rules.deny.file("write", path))
+
+
 _NAMES = (
     "journal",
     "artefacts",
@@ -618,17 +843,19 @@ class OwnFiles:
         """
         worst: Verdict | None = None
         for access in accesses:
-            verdict = (
-                self._judge_command(access, hidden) if access.action == "run" else self._judge_file(access, hidden)
-            )
+            verdict = None
+            if isinstance(access, CommandAccess):
+                verdict = self._judge_command(access, hidden)
+            elif isinstance(access, FileAccess):
+                verdict = self._judge_file(access, hidden)
             worst = take_stricter(worst, verdict) if worst else verdict
             if worst and worst.decision == "deny":
                 break
         return worst
 
-    def _judge_file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+    def _judge_file(self, access: FileAccess, hidden: Callable[[], bool]) -> Verdict | None:
         path = access.path or access.target
-        if access.action in ("network", "call") or is_within(self.kept, path):
+        if is_within(self.kept, path):
             return None
         for place in (*self.state, *(self.config if access.by_command else ())):
             if is_within(place, path) or (access.glob and _matches(path, place)):
@@ -644,7 +871,7 @@ class OwnFiles:
                     )
         return None
 
-    def _judge_command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+    def _judge_command(self, access: CommandAccess, hidden: Callable[[], bool]) -> Verdict | None:
         verdict = _judge_own_command(parse_access(access))
         if verdict and verdict.decision == "deny":
             return verdict

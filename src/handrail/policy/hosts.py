@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from handrail.model import Access
+from handrail.model import NetworkAccess
 from handrail.text.globs import Glob
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _USUAL_PORTS = ("80", "443", "22")
 _DOTS = {0x3002: ".", 0xFF0E: ".", 0xFF61: "."}
 
 
-def find_mentioned_hosts(access: Access, script: Script | None) -> Iterator[str]:
+def find_mentioned_hosts(access: NetworkAccess, script: Script | None) -> Iterator[str]:
     """Every host that a refusal may be about, and the text itself; of a command with its ``script``."""
     yield display_host(access.target)
     yield from access.hosts.split()
@@ -47,7 +47,7 @@ def display_host(target: str) -> str:
     return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]
 
 
-def display_hosts(access: Access) -> str:
+def display_hosts(access: NetworkAccess) -> str:
     """The hosts that a command names, for a sentence: ` (example.org)`; empty if it names none."""
     return f" ({', '.join(map(strip_usual_port, access.hosts.split()))})" if access.hosts else ""
 
@@ -63,7 +63,7 @@ def _normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", unquote(text)).translate(_DOTS)
 
 
-def list_reached_hosts(access: Access) -> tuple[str, ...]:
+def list_reached_hosts(access: NetworkAccess) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
     if not access.by_command:
         return (display_host(access.target),)

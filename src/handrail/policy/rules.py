@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from handrail.frozen import frozen
-from handrail.model import Access, Action, Decision, Verdict
+from handrail.model import Access, Action, CommandAccess, Decision, NetworkAccess, Verdict
 from handrail.policy.hosts import matches_host
 from handrail.policy.paths import PathPattern, PathSet
 from handrail.text.display import escape
@@ -145,7 +145,7 @@ def get_plain_words(script: Script, *, wrapped: bool = False) -> tuple[str, ...]
     return fixed if len(fixed) == len(words) else None
 
 
-def parse_access(access: Access) -> Script:
+def parse_access(access: CommandAccess | NetworkAccess) -> Script:
     """The parsed command of an access; parsed here if whoever declared the access did not."""
     from handrail.shell.parser.script import Script  # slow to import, and only needed for commands
 

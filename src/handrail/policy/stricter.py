@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from handrail.frozen import frozen
-from handrail.model import Access, Verdict
+from handrail.model import Access, NetworkAccess, Verdict
 from handrail.policy.files import PolicyError, PolicyFile
 from handrail.policy.judge import RulePolicy
 from handrail.policy.modes import DEFAULT_MODE, Mode
@@ -64,9 +64,6 @@ class StricterPolicy:
     def unreadable(self) -> list[str]:
         return list(dict.fromkeys(path for one in self._both for path in one.unreadable()))
 
-    def has_secret_name(self, path: str) -> bool:
-        return self._first.has_secret_name(path)
-
     def looks_secret(self, path: str, source: str | bytes) -> bool:
         return self._first.looks_secret(path, source)
 
@@ -98,7 +95,7 @@ class StricterPolicy:
 
     def allows_host(self, host: str) -> bool:
         named = any(one.allows_host(host) for one in self._both)
-        return named and self.verdict(Access("network", host)).decision == "allow"
+        return named and self.verdict(NetworkAccess(host)).decision == "allow"
 
     def remember(self, lines: Sequence[str], place: str = "") -> str:  # noqa: ARG002 - as the other policies have it
         """Raise `PolicyError`: a rule for good would have to be written down on both sides."""

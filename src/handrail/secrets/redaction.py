@@ -134,18 +134,12 @@ class Redaction:
         )
 
     def accesses(self, accesses: Iterable[Access]) -> tuple[Access, ...]:
-        return tuple(
-            replace(
-                one,
-                target=self.hide(one.target),
-                path=self.hide(one.path),
-                into=self.hide(one.into),
-                why=self.hide(one.why),
-                doubt=self.hide(one.doubt),
-                place=self.hide(one.place),
-            )
-            for one in accesses
-        )
+        return tuple(map(self._hide_texts, accesses))
+
+    def _hide_texts(self, access: Access) -> Access:
+        texts = {name: getattr(access, name, "") for name in ("target", "path", "why", "doubt", "place")}
+        hidden: Any = {name: self.hide(text) for name, text in texts.items() if text}
+        return replace(access, **hidden)
 
 
 class LentSecrets(Redaction):

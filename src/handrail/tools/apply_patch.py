@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, NotRegular, ToolError, WouldOverwrite
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import FileAccess
 from handrail.text import lines
 from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
@@ -72,21 +72,21 @@ class Data(TypedDict):
     files: list[FileData]
 
 
-def accesses(args: Args) -> list[Access]:
+def accesses(args: Args) -> list[FileAccess]:
     """The accesses that the patch names."""
-    declared: list[Access] = []
+    declared: list[FileAccess] = []
     ops = parse_patch(args.patch)
     for op in ops:
         if op.kind == "add":
-            declared.append(Access("write", op.path))
+            declared.append(FileAccess("write", op.path))
         elif op.kind == "delete":
-            declared.append(Access("delete", op.path, instead=_get_bare_path(op, ops)))
+            declared.append(FileAccess("delete", op.path, instead=_get_bare_path(op, ops)))
         elif op.move_to is None:
             bare = _get_bare_path(op, ops)
-            declared += [Access("read", op.path, instead=bare), Access("write", op.path, instead=bare)]
+            declared += [FileAccess("read", op.path, instead=bare), FileAccess("write", op.path, instead=bare)]
         else:
-            gone = Access("delete", op.path, renamed=True)
-            declared += [Access("read", op.path), gone, Access("write", op.move_to)]
+            gone = FileAccess("delete", op.path, renamed=True)
+            declared += [FileAccess("read", op.path), gone, FileAccess("write", op.move_to)]
     return declared
 
 

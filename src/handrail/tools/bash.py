@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 
 from handrail.errors import TimeoutTooLong, ToolError, TooManyJobs
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, CommandAccess, FileAccess
 from handrail.shell.command_host import CommandHost, CommandOptions
 from handrail.shell.effects.effects import Effects, find_effects
 from handrail.shell.effects.refused_commands import require_harmless
@@ -22,7 +22,7 @@ from handrail.text.display import escape
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.notes import KeptRunning
-from handrail.tools.shared import git_call, network_call, patch_call, pattern_call
+from handrail.tools.shared import git_call, network_call, patch_call
 from handrail.tools.shared.command_answer import (
     CommandData,
     CommandFacts,
@@ -111,12 +111,11 @@ class Data(apply_patch.Data, CommandData, total=False):
 def accesses(args: Args) -> list[Access]:
     """For a patch, its files. For a command: the whole, each part, and the files it is known to use."""
     if args.patch:
-        return patch_call.accesses(args.patch, args.workdir)
+        return [*patch_call.accesses(args.patch, args.workdir)]
     effects = args.effects
     worst = next((one.why for one in effects.commands if one.tier == effects.tier), "")
     place = _place(args)
-    whole = Access(
-        "run",
+    whole = CommandAccess(
         args.command,
         tier=effects.tier,
         why=worst,
@@ -131,8 +130,7 @@ def accesses(args: Args) -> list[Access]:
         script=effects.script,
     )
     parts = [
-        Access(
-            "run",
+        CommandAccess(
             one.text,
             tier=one.tier,
             why=one.why,
@@ -145,39 +143,39 @@ def accesses(args: Args) -> list[Access]:
     ]
     lent = set(map(posixpath.normpath, args.secrets))
     files = [
-        Access(
+        FileAccess(
             file.action,
             _make_relative(args.workdir, file.path),
             by_command=True,
             glob=file.glob,
             below=file.below,
-            into=file.into,
             sees=file.sees,
-            how=file.how,
-            links=file.links,
         )
         for file in effects.files
         if file.action != "read" or _make_relative(args.workdir, file.path) not in lent
     ]
     several = parts if len(parts) > 1 else []
     out = network_call.declare(effects) if effects.network or effects.possible_network else []
-    return [whole, *dict.fromkeys([*several, *files, *out]), Access("read", args.workdir), *_list_lent(args, place)]
+    rest: list[Access] = [*several, *files, *out]
+    return [whole, *dict.fromkeys(rest), FileAccess("read", args.workdir), *_list_lent(args, place)]
 
 
 def _list_lent(args: Args, place: str) -> list[Access]:
     """The hidden files the call asks for; declared last, so that any other question comes first."""
-    every, script = ", ".join(map(escape, args.secrets)), args.effects.script
+    every = ", ".join(map(escape, args.secrets))
     return [
-        Access("read", path, by_command=True, why=every, place=place, lent_to=args.command, script=script)
+        FileAccess("read", path, by_command=True, why=every, place=place, lent_to=args.command)
         for path in map(posixpath.normpath, args.secrets)
     ]
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
-    """Accesses found only by looking at the workspace, such as those of git and of patterns."""
+    """Accesses found only by looking at the workspace, such as those of git."""
     if args.patch:
         return []
-    again = [] if args.effects.tier == "read_only" else network_call.list_unreached(args.command, ctx)
+    again: list[Access] = []
+    if args.effects.tier != "read_only":
+        again += network_call.list_unreached(args.command, ctx)
     if args.effects.possible_network:
         again = [*again, *network_call.list_needed_ports(args.effects, ctx)]
     try:
@@ -186,13 +184,12 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return [*again, *network_call.seek(args.effects, None, ctx)]
     if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
         why = f"{name} is a program of the workspace"
-        again = [*again, Access("run", args.command, tier="ordinary", why=why, place=_place(args))]
-    if not (args.effects.git or args.effects.network or args.effects.patterns):
+        again = [*again, CommandAccess(args.command, tier="ordinary", why=why, place=_place(args))]
+    if not (args.effects.git or args.effects.network):
         return again
     return [
         *again,
         *git_call.seek(args.effects, where, _place(args)),
-        *pattern_call.seek(args.effects, where, _place(args)),
         *network_call.seek(args.effects, where, ctx),
     ]
 

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from handrail.errors import Dangerous
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, CommandAccess, FileAccess
 from handrail.shell.effects.effects import find_effects
 from handrail.shell.runner.jobs import Job
 from handrail.shell.typed_input import find_typed_danger, may_run_its_input
@@ -47,13 +47,10 @@ def accesses(args: Args) -> list[Access]:
         return []
     files = find_effects(args.text).files  # the directory is not known, but rules about names still hold
     named = [
-        Access(
-            *(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how),
-            links=file.links,
-        )
+        FileAccess(file.action, file.path, by_command=True, glob=file.glob, below=file.below, sees=file.sees)
         for file in files
     ]
-    return [Access("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
+    return [CommandAccess(args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, 
 
 from handrail.errors import ToolError, ToolFailed
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess, ToolAccess
 from handrail.text import lines
 from handrail.text.document import keep_endings
 from handrail.text.partial_change import replace_text
@@ -142,7 +142,7 @@ def make_tool(
     hints = Hints(read_only=read_only, idempotent=read_only)
 
     def accesses(args: Arguments) -> Sequence[Access]:
-        call = [] if read_only or repeatable else [Access("call", name)]
+        call = [] if read_only or repeatable else [ToolAccess(name)]
         return [*parameters.accesses(args), *call]
 
     def run(args: Arguments, ctx: Context[NoLimits]) -> Outcome[FunctionFacts]:
@@ -231,7 +231,7 @@ class _Parameters:
     def accesses(self, args: Arguments) -> list[Access]:
         named = [(action, name) for name, action in self._files.items()]
         paths = [(action, path) for action, name in named for path in _list_paths(args.__dict__[name])]
-        return list(dict.fromkeys(Access(action, path) for action, path in paths))
+        return list(dict.fromkeys(FileAccess(action, path) for action, path in paths))
 
     def bind(self, args: Arguments, ctx: Context[NoLimits]) -> dict[str, object]:
         """The values that the function is called with."""

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.results import iterate_rows
 from handrail.search.tree import SearchTree
@@ -82,7 +82,7 @@ class Data(TypedDict):
 
 def accesses(args: Args) -> list[Access]:
     """The directory to search: for a pattern that begins with a slash, its fixed part."""
-    return [Access("read", _start(args)[0]), *linked_part.accesses(*_spelled(args))]
+    return [FileAccess("read", _start(args)[0]), *linked_part.accesses(*_spelled(args))]
 
 
 def _spelled(args: Args) -> tuple[str, str]:

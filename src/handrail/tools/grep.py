@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Annotated, Literal, TypedDict
 
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
 from handrail.search.query import Query, ResultPage
@@ -166,7 +166,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
 
 
 def accesses(args: Args) -> list[Access]:
-    return [Access("read", args.path), *linked_part.accesses(args.path, args.glob or "")]
+    return [FileAccess("read", args.path), *linked_part.accesses(args.path, args.glob or "")]
 
 
 def _count_linked_directories(query: Query, tree: SearchTree, budget: Budget) -> int:

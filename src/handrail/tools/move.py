@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.frozen import frozen
-from handrail.model import Access, Action
+from handrail.model import Access, FileAccess, FileAction
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
@@ -38,11 +38,11 @@ Data = TypedDict("Data", {"from": str, "to": str, "files": int, "bytes": int})
 
 
 # A move decides under which name a file can be read afterwards, so it is judged as a read, too.
-_ACTIONS: tuple[Action, ...] = ("read", "delete")
+_ACTIONS: tuple[FileAction, ...] = ("read", "delete")
 
 
 def accesses(args: Args) -> list[Access]:
-    return [*(Access(action, args.source_path) for action in _ACTIONS), Access("write", args.target_path)]
+    return [*(FileAccess(action, args.source_path) for action in _ACTIONS), FileAccess("write", args.target_path)]
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
@@ -52,8 +52,8 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
     here, there = args.source_path.rstrip("/"), args.target_path.rstrip("/")
-    gone = [Access(action, f"{here}/{name}") for name in names for action in _ACTIONS]
-    return [*gone, *(Access("write", f"{there}/{name}") for name in names)]
+    gone = [FileAccess(action, f"{here}/{name}") for name in names for action in _ACTIONS]
+    return [*gone, *(FileAccess("write", f"{there}/{name}") for name in names)]
 
 
 def list_inside(subtree: Subtree) -> list[str]:

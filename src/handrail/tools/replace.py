@@ -29,7 +29,7 @@ from handrail.errors import (
 )
 from handrail.files.versions import Stored, load
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.text.display import escape, replace_surrogates
@@ -264,7 +264,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     hunt = _search_files(args, ctx)
     paths = {place.path: hunt.real[place.path] for place in hunt.choose()}
     args.__dict__["_sought"] = _Sought(paths, hunt.receipt)
-    return [Access("write", path) for path in paths]
+    return [FileAccess("write", path) for path in paths]
 
 
 def _search_files(args: Args, ctx: Context[Limits]) -> _Hunt:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from handrail.errors import NoSandbox, SessionOver, TimeoutTooLong
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, CommandAccess
 from handrail.shell.command_host import CommandOptions
 from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.refused_commands import require_harmless
@@ -67,7 +67,7 @@ class Data(CommandData, total=False):
 
 def accesses(args: Args) -> list[Access]:
     """The program itself changes nothing. Its calls are judged one by one, and their changes once more at the end."""
-    return [Access("run", args.code, tier="read_only", why="a script of tool calls")]
+    return [CommandAccess(args.code, tier="read_only", why="a script of tool calls")]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypedDict
 
 from handrail.errors import BadArguments, PastEnd
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.text import lines
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice, keep_endings
@@ -82,7 +82,7 @@ def accesses(args: Args) -> list[Access]:
     missing = [name for name in _NEEDS[args.command] if getattr(args, name) is None]
     if missing:
         raise BadArguments(problems="\n".join(f"- {name}: missing; {args.command} needs it" for name in missing))
-    return [Access("read" if args.command == "view" else "write", args.path)]
+    return [FileAccess("read" if args.command == "view" else "write", args.path)]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

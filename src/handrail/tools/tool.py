@@ -14,7 +14,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
 from handrail.frozen import frozen
-from handrail.model import Access, Action, NetworkGrant, Result
+from handrail.model import Access, FileAccess, FileAction, NetworkGrant, Result
 
 if TYPE_CHECKING:
     import threading
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:
 class Names:
     """Marks an argument that names a resource, and what the tool will do to it."""
 
-    action: Action
+    action: FileAction
 
 
 Reads = Annotated[str, Names("read")]
@@ -392,7 +392,7 @@ class Tool(Generic[A, L, F]):
         if self.accesses:
             return tuple(self.accesses(args))
         resources = [(action, getattr(args, name)) for name, action in _list_resources(cast("Any", type(args)))]
-        return tuple([Access(action, target) for action, target in resources if target is not None])
+        return tuple([FileAccess(action, target) for action, target in resources if target is not None])
 
 
 FUNCTION = "function:"
@@ -403,7 +403,7 @@ AnyTool = Tool[Any, Any, Any]
 
 
 @cache
-def _list_resources(args: type[Arguments]) -> list[tuple[str, Action]]:
+def _list_resources(args: type[Arguments]) -> list[tuple[str, FileAction]]:
     """The arguments that name a resource, and what is done to it."""
     return [
         (name, mark.action) for name, one in args.declared().items() for mark in one.marks if isinstance(mark, Names)

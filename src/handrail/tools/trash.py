@@ -10,7 +10,7 @@ from typing import Annotated, TypedDict
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.tools.arguments import Field
 from handrail.tools.move import list_inside
 from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Templates, Tool
@@ -44,7 +44,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         names = list_inside(ctx.read_subtree(args.path))
     except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
-    return [Access("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
+    return [FileAccess("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from handrail.frozen import frozen
-from handrail.model import Access
+from handrail.model import Access, FileAccess
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Outcome, Templates, Tool, UndoneFile
 
@@ -34,7 +34,7 @@ class Data(TypedDict):
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """The files that get their old contents; those that the undo leaves alone are not written."""
     files, _ = ctx.undo(args.file_path, dry_run=True)
-    return [Access("delete" if one.outcome == "deleted" else "write", one.path) for one in files if not one.left]
+    return [FileAccess("delete" if one.outcome == "deleted" else "write", one.path) for one in files if not one.left]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:

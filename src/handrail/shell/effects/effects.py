@@ -10,8 +10,8 @@ doubt. A doubt says that the command line may do more than is listed; with one, 
 A variable set in front of a command makes it ordinary unless it only changes how text is shown (`LC_ALL=C sort f`):
 which others a program obeys nobody can list. `FOO=bar` on its own is read-only where its name steers no program.
 
-A computed word where a file or an option could stand is a doubt. In a draft that is no reason to ask: what the command
-changes is judged when it has ended.
+A computed word where a file or an option could stand is a doubt. What a command changes is judged when its draft has
+ended; its words only tell what it reaches outside, and what the user's rules name.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from handrail.shell.effects.arguments import (
     CommandTier,
     Directories,
     FileEffect,
-    Links,
     Places,
     Ruling,
     Value,
-    Variables,
+    Visibility,
     join_path,
     make_argument,
-    make_arguments,
 )
 from handrail.shell.effects.destinations import (
     PLAIN_WRAPPERS,
@@ -45,7 +43,6 @@ from handrail.shell.effects.destinations import (
     steers_network,
 )
 from handrail.shell.effects.interpret import (
-    PRINTERS,
     NetworkUse,
     discards_files,
     find_harm,
@@ -55,11 +52,9 @@ from handrail.shell.effects.interpret import (
     judge_network,
     judge_program,
 )
-from handrail.shell.effects.languages import find_follows, find_starts
 from handrail.shell.effects.mentions import find_mentions
-from handrail.shell.effects.programs import HARMLESS_BEFORE, LOOKING, QUIET_DEVICES
+from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
-from handrail.shell.effects.rows import find_option_signs
 from handrail.shell.effects.wrapper_rules import (
     JUDGED,
     judge_wrapper,
@@ -80,15 +75,11 @@ _NAMES_FILES = re.compile(r"LANGUAGE|LANG|LC_[A-Z]+|TERM")
 """Variables whose value, with a slash in it, leads programs to a file with their messages and formats."""
 _STEERS = re.compile(STEERING)
 _QUIET = re.compile(QUIET_DEVICES)
-"""An option with which `xargs` does not split names."""
 _SYSTEM_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"))
-_REACH = {
-    "sees": ("names", "unhidden", "contents"),
-    "links": ("", "files", "all"),
-}
-"""How far a command reaches from a file that it reads, the least first."""
+_SEES: tuple[Visibility, ...] = ("names", "unhidden", "contents")
+"""How much a command shows of a file, the least first."""
 _ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
 
 
@@ -111,16 +102,6 @@ class CommandEffect:
 
 
 @frozen
-class PatternUse:
-    """A command that takes a file name for an option, if its pattern matches one that begins like an option."""
-
-    text: str
-    signs: str
-    """The first letters of such names."""
-    places: Places
-
-
-@frozen
 class Effects:
     """The effects of a command line."""
 
@@ -133,8 +114,6 @@ class Effects:
     """Commands that run code of the project, and may use the network to fetch what is missing."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
     """Where each command that uses the network by nature goes, as far as it is known."""
-    patterns: tuple[PatternUse, ...] = ()
-    """Commands that may do more than look if a pattern among their words matches a file with the name of an option."""
     git: tuple[GitRun, ...] = ()
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
@@ -164,14 +143,11 @@ class _Judge:
         self.script = script
         self.runs = script.runs
         self.doubts = [why for why in script.doubts if not why.endswith(RUNS_A_FILE)]
-        self.variables = Variables.of(script)
-        self.directories = Directories(source, script.runs)
-        self.inputs: dict[tuple[str, ...], tuple[Value, ...]] = {}
+        self.directories = Directories(source)
         self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
         self.possible_network: list[str] = []
         self.destinations: dict[str, Destination] = {}
-        self.patterns: list[PatternUse] = []
         self.outward: list[tuple[str, ...]] | None = None
         self.steered: bool | None = None
         """Whether the script sets variables that decide which hosts are contacted."""
@@ -185,7 +161,7 @@ class _Judge:
         if _UNSEEN.search(self.source.replace("\r\n", "\n")):
             self.doubts.append("it contains invisible characters")
         refused = {index: danger.why for index, danger in find_dangers(self.script)}
-        commands = [self._judge_command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
+        commands = [self._judge_command(run, refused.get(index, "")) for index, run in enumerate(self.runs)]
         if -1 in refused or fork_bomb(self.source):
             why = refused.get(-1, "it starts itself without end")
             commands.append(CommandEffect(self.source[:200], (), "destructive", why))
@@ -205,31 +181,27 @@ class _Judge:
             network,
             tuple(dict.fromkeys(self.possible_network)),
             self.destinations,
-            tuple(dict.fromkeys(self.patterns)),
             tuple(self.git),
             looks,
             unread,
             self.script,
         )
 
-    def _judge_command(self, index: int, run: Command, refused: str) -> CommandEffect:
-        places = self.directories.of(index)
+    def _judge_command(self, run: Command, refused: str) -> CommandEffect:
+        places = self.directories.of(run)
         remote = "ssh" in run.via
-        args = given = make_arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
+        args = given = [make_argument(word) for word in run.words[1:]]
         base = run.base
         text = _get_text(run)
         if base == "git":
             args, places = follow_directory_option(args, places)
-        ruling = self._judge_words(index, run, base, args, places)
+        ruling = self._judge_words(run, base, args, places)
         writes = base in WRITERS and not ruling.doubt
-        listed = ruling.tier == "read_only" or base == "git" or base in JUDGED or writes
+        listed = ruling.tier == "read_only" or base == "git" or (base in JUDGED and base != "find") or writes
         if base == "git":
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and base not in WRITERS:
             self.unknown = True
-        if base not in PRINTERS and (ruling.tier == "read_only" or base in LOOKING):
-            signs = find_option_signs(args)
-            self.patterns += [PatternUse(text, signs, places)] if signs else []
         around = self._judge_around(run, base, text)
         ruling = _join_rulings(ruling, around)
         if base:
@@ -239,7 +211,7 @@ class _Judge:
         if remote:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
-        if sees != "contents" and ruling.tier == "read_only":
+        if sees != "contents" and (ruling.tier == "read_only" or base == "find"):
             shown = around.files if base == "git" else ()  # git repeats lines of its input
             files = (file if file in shown else replace(file, sees=sees) for file in ruling.files)
             ruling = replace(ruling, files=tuple(files))
@@ -248,7 +220,6 @@ class _Judge:
         undoable = bool(destructive) and not refused and base is not None and discards_files(base, args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
-        self.variables.see(run)
         alone = isolate_command(run, text, self.script)
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
@@ -262,7 +233,7 @@ class _Judge:
             alone,
         )
 
-    def _judge_words(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
+    def _judge_words(self, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:
             return Ruling(why="its name is computed")  # a doubt of the script already
         if base == "":
@@ -270,10 +241,8 @@ class _Judge:
         if not base.isascii():
             return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
         if base in ("cd", "pushd", "popd"):
-            return self._change_directory(index, base, args)
+            return self._change_directory(run, base, args)
         ruling = judge_wrapper(run, base, args) if base in JUDGED else None
-        if base == "find":
-            self._note_inputs(run, args)
         if base == "git":
             ruling = judge_git(args)
             if ruling.tier == "read_only":
@@ -281,8 +250,6 @@ class _Judge:
                 ruling = replace(ruling, tier="ordinary", why=why) if why else ruling
         if ruling is None or base == "find":
             ruling = judge_program(base, args)
-            if base == "tee":
-                ruling = _leave_out_quiet_files(ruling)
         if run.via[-1:] == ("xargs",) and ruling.tier != "read_only" and not ruling.doubt:
             ruling = replace(ruling, doubt=f"xargs takes the arguments of {base} from its input")
         if ruling.tier == "read_only" and not _is_system_program(run):
@@ -316,30 +283,22 @@ class _Judge:
     def _see_git(self, run: Command, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
         self.git.append(GitRun(_get_text(run), find_verb(args)[0] or "", places, ruling.tier == "read_only"))
 
-    def _change_directory(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
+    def _change_directory(self, run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""
         operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
         if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
-            self.directories.go(index, Arg("", None))
+            self.directories.go(run, Arg("", None))
             return Ruling(why=f"unknown arguments of {base}", doubt=f"{base} may change to any directory")
         physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
         if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
-            self.directories.go(index, Arg("", None))
+            self.directories.go(run, Arg("", None))
             return Ruling(why="cd -P follows links", doubt="cd may change to any directory: it follows links first")
         if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
-            self.directories.go(index, None)
+            self.directories.go(run, None)
             return READ_ONLY
         target = operands[0] if operands else Arg("~", (Value("~", home=True),))
-        self.directories.go(index, target)
+        self.directories.go(run, target)
         return READ_ONLY
-
-    def _note_inputs(self, run: Command, args: Sequence[Arg]) -> None:
-        """Note the files that `find -exec` puts into its command, if they are known."""
-        starts = find_starts(args) or [Arg(".", (Value("."),))]
-        if all(arg.values is not None for arg in starts):
-            links: Links = "all" if find_follows(args) else "files"
-            values = (value for arg in starts for value in arg.values or ())
-            self.inputs[*run.via, "find"] = tuple(replace(value, below=True, links=links) for value in values)
 
     def _judge_around(self, run: Command, base: str | None, text: str) -> Ruling:
         """Judge the assignments and redirections around the words."""
@@ -368,7 +327,7 @@ class _Judge:
             return Ruling(why="a descriptor is computed", doubt="a redirection is computed")
         if item.target.holds == ("process",):
             return READ_ONLY
-        target = make_argument(item.target, self.variables.known)
+        target = make_argument(item.target)
         if target.values is None:
             doubt = "the file of a redirection is computed"
             return Ruling(why=doubt, doubt=doubt)
@@ -397,13 +356,9 @@ class _Judge:
         return ruling
 
     def _add(self, file: FileEffect) -> None:
-        """A file once, with the most that any command sees of it and reaches from it."""
+        """A file once, with the most that any command sees of it."""
         known = self.files.setdefault(file, file)
-        if known is not file:
-            sees, links = (
-                max(getattr(known, name), getattr(file, name), key=order.index) for name, order in _REACH.items()
-            )
-            self.files[file] = replace(known, sees=sees, links=links)
+        self.files[file] = replace(known, sees=max(known.sees, file.sees, key=_SEES.index))
 
     def _runs_download(self, run: Command) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""
@@ -415,7 +370,7 @@ class _Judge:
             self.outward = [
                 other.within
                 for other in self.runs
-                if other.base and judge_network(other.base, make_arguments(other.words[1:], {}, None))
+                if other.base and judge_network(other.base, [make_argument(word) for word in other.words[1:]])
             ]
         places = ("pipeline",) if piped else ("substitution", "process")
         near = any(kind in places for kinds in self.outward for kind in kinds)
@@ -432,12 +387,6 @@ def _join_rulings(one: Ruling, other: Ruling) -> Ruling:
     """Both together."""
     first = one if _ORDER[one.tier] >= _ORDER[other.tier] else other
     return Ruling(first.tier, first.why, one.doubt or other.doubt, (*one.files, *other.files))
-
-
-def _leave_out_quiet_files(ruling: Ruling) -> Ruling:
-    """`tee /dev/null`: files that swallow their input or pass it on do not count."""
-    files = tuple(file for file in ruling.files if not _QUIET.fullmatch(file.path))
-    return READ_ONLY if not files and not ruling.doubt else replace(ruling, files=files)
 
 
 def _demote(command: CommandEffect, doubt: str) -> CommandEffect:

@@ -16,7 +16,8 @@ from handrail.shell.effects.writers import WRITERS, judge_writer
 from handrail.shell.git.verbs import find_verb, git_goes_out, shows_untracked
 from handrail.shell.parser.script import Command
 
-_NAMES_ONLY = ("find", "test", "[", "cd")
+_TESTS = ("test", "[", "[[")
+_NAMES_ONLY = ("find", "cd")
 _DATABASES = ("psql", "mysql", "mariadb", "sqlite3", "cockroach", "clickhouse-client", "mongosh", "mongo", "sqlcmd")
 _DROPS = re.compile(
     r"\b(?:drop\s+(?:database|schema|table|user|role|owned)|truncate\s+(?:table\s+)?\w|dropdatabase)"
@@ -42,6 +43,8 @@ def judge_program(base: str, args: Sequence[Arg]) -> Ruling:
         return READ_ONLY
     if base in PRINTERS:
         return _judge_printed(args)
+    if base in _TESTS:
+        return READ_ONLY
     if base in LANGUAGES:
         return LANGUAGES[base](args)
     if base in WRITERS:
@@ -102,7 +105,7 @@ def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[st
     if base == "rm" and _has_any("-r -R --recursive", texts):
         for arg in args:
             for value in arg.values or ():
-                if not value.below and any(_is_everything(place, value.text, value.glob) for place in places or (".",)):
+                if any(_is_everything(place, value.text, value.glob) for place in places or (".",)):
                     return f"it deletes everything here ({arg.source})"
     if base == "find" and not any(_NARROWS.fullmatch(text) for text in texts):
         starts = [value.text for arg in find_starts(args) for value in arg.values or ()] or ["."]

@@ -26,7 +26,7 @@ def find_mentions(run: Command, args: Sequence[Arg], known: bool, places: Places
     """
     mentions: dict[Mention, None] = {}
     inputs = [item.target for item in run.redirections if item.operator in (*HEREDOCS, "<<<")]
-    words = [*zip(run.words[1:], args, strict=True), *((word, make_argument(word, {})) for word in inputs)]
+    words = [*zip(run.words[1:], args, strict=True), *((word, make_argument(word)) for word in inputs)]
     if run.name and "/" in run.name:
         named = (one for one in _place(run.name, False, places) if one.kind == "path")
         mentions |= dict.fromkeys(one._replace(kind="program") for one in named)

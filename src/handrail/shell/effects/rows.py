@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, Visibility
+from handrail.shell.effects.arguments import COMPUTED_NAMES, Arg, FileEffect, Ruling, Value, Visibility
 
 Operands = Literal["files", "texts", "none"]
 _ANY_TEXT = ("e", "regexp", "S", "G", "grep")
@@ -36,7 +36,7 @@ class Program:
     below: str = ""
     """Options with which it goes down into directories, `name=value` with that value only; `*` is always."""
     follows: str = ""
-    """Options with which it follows links on its way down; `*` is always."""
+    """Options with which it follows links on its way down, so that any file may be read."""
     here: bool = False
     """Without a file it looks at the directory that it runs in."""
     numbers: bool = False
@@ -66,10 +66,6 @@ class Program:
     @cached_property
     def below_names(self) -> frozenset[str]:
         return frozenset(self.below.split())
-
-    @cached_property
-    def follow_names(self) -> frozenset[str]:
-        return frozenset(self.follows.split())
 
 
 @dataclass(slots=True)
@@ -170,21 +166,6 @@ def goes_below(row: Program, parsed: ParsedOptions) -> bool:
     )
 
 
-def follows_links(row: Program, parsed: ParsedOptions) -> bool:
-    """Whether the program follows links on its way down into directories."""
-    return "*" in row.follow_names or parsed.has(*row.follow_names)
-
-
-def find_option_signs(args: Sequence[Arg]) -> str:
-    """Signs with which a file name would be taken for an option, if a pattern among the arguments may match one."""
-    for arg in args:
-        if arg.text == "--":
-            break
-        if any(value.glob and value.text[:1] in "*?[-" for value in arg.values or ()):
-            return "-"
-    return ""
-
-
 def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that only looks by its row alone."""
     parsed = parse_options(row, args)
@@ -195,10 +176,14 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     if parsed.unknown:
         return Ruling(why=f"unknown option {parsed.unknown} of {base}")
     if any(arg.values is None for arg in (*named, *by_option)):
-        doubt = "file names come from variables or substitutions"
-        return Ruling(why=doubt, doubt=doubt)
+        return Ruling(why=COMPUTED_NAMES, doubt=COMPUTED_NAMES)
     if parsed.loose and not row.closed:
         return Ruling(why=f"an argument of {base} may turn out to be an option")
+    if any(value.glob for arg in operands[:texts] for value in arg.values or ()):
+        return Ruling(why=f"an argument of {base} may turn out to be several words")
+    if parsed.has(*row.follows.split()):
+        doubt = f"{base} follows links, which may lead anywhere"
+        return Ruling(why=doubt, doubt=doubt)
     if len(operands) > (row.most if row.operands != "none" else 0):
         return Ruling(why=f"{base} is not known to take so many arguments")
     deep = goes_below(row, parsed)
@@ -206,6 +191,4 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     files += [effect for value in by_option for effect in value.files("read")]
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
-    if deep and follows_links(row, parsed):
-        files = [replace(effect, links="all") for effect in files]
     return Ruling("read_only", files=tuple(files))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from handrail.shell.effects.arguments import Arg, FileAction, FileEffect, Ruling, Value, mark_moved
+from handrail.shell.effects.arguments import COMPUTED_NAMES, Arg, Ruling, Value
 
-_DEEP = re.compile(r"-[A-Za-z]*[rRa][A-Za-z]*|--(?:recursive|archive)")
+_DEEP = re.compile(r"-[A-Za-z]*[rRa]|--(?:recursive|archive)")
+_SYMBOLIC = re.compile(r"-[A-Za-z]*s|--symbolic")
+_TARGET = re.compile(r"(?:-[A-Za-z]*t|--target-directory)(?:=|$)?")
+_GLUED_TARGET = re.compile(r"(?:-[A-Za-z]*?t|--target-directory=)(.+)", re.DOTALL)
 _REMOTE = re.compile(r"[^/]*:.*", re.DOTALL)
 
 
@@ -20,7 +22,7 @@ class _Writer(NamedTuple):
     takes: str = ""
 
 
-_COPIES = _Writer("copy", "gmotST")
+_COPIES = _Writer("copy", "gmoST")
 WRITERS = {
     **dict.fromkeys(("cp", "mv", "ln", "install"), _COPIES),
     "rsync": _Writer("copy", "eBfM"),
@@ -37,23 +39,32 @@ WRITERS = {
 def judge_writer(base: str, args: Sequence[Arg]) -> Ruling:
     """Judge a program of `WRITERS`: the files that its operands name."""
     writer = WRITERS[base]
-    deep = any(_DEEP.fullmatch(arg.text or "") for arg in args)
-    symbolic = any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*|--symbolic", arg.text or "") for arg in args)
-    operands, target = _sort(args, writer)
+    deep = base == "mv" or _has(args, _DEEP)
+    operands = _list_operands(args, writer)
     if writer.role == "copy":
-        files = _copy(base, operands, target, deep, symbolic)
+        # An option may name the target in front: then each operand may be changed.
+        targets = operands if writer is _COPIES and _has(args, _TARGET) else operands[-1:]
+        sources = () if base == "ln" and _has(args, _SYMBOLIC) else operands if len(targets) > 1 else operands[:-1]
+        # By which name a file can be read afterwards is up to whoever moves or links it: so it is a read, too.
+        files = [file for arg in sources for file in arg.files("read", below=deep)]
+        files += [file for arg in sources if base == "mv" for file in arg.files("delete", below=True)]
+        files += [file for arg in targets for file in arg.files("write", below=deep)]
+        if base in ("rsync", "scp"):
+            files = [file for file in files if not _REMOTE.fullmatch(file.path)]
     else:
-        action: FileAction = "delete" if writer.role == "delete" else "write"
-        operands = operands[1:] if writer.role == "mode" else operands
-        files = [effect for arg in operands for effect in arg.files(action, below=deep)]
-    doubt = "file names come from variables or substitutions" if any(arg.values is None for arg in operands) else ""
+        named = operands[1:] if writer.role == "mode" else operands
+        files = [f for arg in named for f in arg.files("delete" if writer.role == "delete" else "write", below=deep)]
+    doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
     return Ruling("ordinary", f"{base} writes", doubt, tuple(files))
 
 
-def _sort(args: Sequence[Arg], writer: _Writer) -> tuple[list[Arg], Arg | None]:
-    """The operands, and the directory that an option names as the target."""
+def _has(args: Sequence[Arg], option: re.Pattern[str]) -> bool:
+    return any(option.match(arg.text or "") for arg in args)
+
+
+def _list_operands(args: Sequence[Arg], writer: _Writer) -> list[Arg]:
+    """The operands; the directory of `-t DIRECTORY` counts as one."""
     operands: list[Arg] = []
-    target: Arg | None = None
     rest = iter(args)
     for arg in rest:
         text = arg.text
@@ -61,38 +72,8 @@ def _sort(args: Sequence[Arg], writer: _Writer) -> tuple[list[Arg], Arg | None]:
             operands += rest
         elif text is None or not text.startswith("-") or text == "-":
             operands.append(arg)
-        elif writer.role == "copy" and (named := re.fullmatch(r"(?:-[A-Za-z]*t|--target-directory(?:=|$))(.*)", text)):
-            target = Arg(named[1], (Value(named[1]),)) if named[1] else next(rest, None)
+        elif writer is _COPIES and (glued := _GLUED_TARGET.fullmatch(text)):
+            operands.append(Arg(glued[1], (Value(glued[1]),)))
         elif not text.startswith("--") and text[-1] in writer.takes:
             next(rest, None)
-    return operands, target
-
-
-def _copy(base: str, operands: list[Arg], target: Arg | None, deep: bool, symbolic: bool) -> list[FileEffect]:
-    """Sources, and a target behind them or in an option."""
-    sources = list(operands)
-    if target is None and len(sources) > 1:
-        target = sources.pop()
-    out: list[FileEffect] = []
-    if base != "ln" or not symbolic:
-        # By which name a file can be read afterwards is up to whoever moves or links it: so it is a read, too.
-        out += [effect for arg in sources for effect in arg.files("read", below=deep or base == "mv")]
-    if base == "mv":
-        out += mark_moved([effect for arg in sources for effect in arg.files("delete", below=True)], target)
-    if target is not None:
-        whole = deep or base == "mv" or len(sources) > 1
-        out += [effect for arg in sources for effect in _find_targets(target, arg, whole)] or target.files("write")
-    elif base in ("ln", "install"):
-        out += [FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()]
-    return [effect for effect in out if not (base in ("rsync", "scp") and _REMOTE.fullmatch(effect.path))]
-
-
-def _find_targets(target: Arg, source: Arg, whole: bool) -> Iterator[FileEffect]:
-    for value in source.values or (Value("", glob=True),):
-        many = value.glob or value.below
-        yield from target.files("write", below=many or whole, into="" if many else _name(value))
-
-
-def _name(value: Value) -> str:
-    """The last name of a path."""
-    return posixpath.basename(value.text.rstrip("/")) or "."
+    return operands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from handrail.model import Access
+from handrail.model import Access, CommandAccess
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.git.settings import find_program
 
@@ -61,7 +61,7 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     for run in effects.git:
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
-            out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
+            out.append(CommandAccess(run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
     return list(dict.fromkeys(out))
 
 

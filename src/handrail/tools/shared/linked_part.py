@@ -5,16 +5,16 @@ from __future__ import annotations
 import posixpath
 
 from handrail.errors import NotFound
-from handrail.model import Access
+from handrail.model import FileAccess
 from handrail.search.tree import SearchTree
 from handrail.text.globs import get_fixed_part
 from handrail.tools.tool import Context
 
 
-def accesses(path: str, pattern: str) -> list[Access]:
+def accesses(path: str, pattern: str) -> list[FileAccess]:
     """The directory that a pattern spells out, below the searched one."""
     fixed = get_fixed_part(pattern)
-    return [Access("read", posixpath.join(path, fixed))] if fixed else []
+    return [FileAccess("read", posixpath.join(path, fixed))] if fixed else []
 
 
 def follow(ctx: Context[object], tree: SearchTree, path: str, pattern: str) -> tuple[SearchTree, str] | None:

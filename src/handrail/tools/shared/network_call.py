@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from handrail.model import Access
+from handrail.model import NetworkAccess
 from handrail.shell.effects.destinations import UNKNOWN, Destination
 from handrail.shell.effects.effects import CommandEffect, Effects, GitRun
 from handrail.shell.effects.hosts import Host
@@ -44,7 +44,7 @@ class UnreachedHosts(PortRules, Protocol):
         """The host for which this command needed the network before, and had none; None if it did not."""
 
 
-def declare(effects: Effects) -> list[Access]:
+def declare(effects: Effects) -> list[NetworkAccess]:
     """The uses of the network that the words of a command line tell."""
     by_words = [text for text in effects.network if not _needs_files(_goes(effects, text))]
     out = [_build_access(effects, text, _goes(effects, text)) for text in by_words]
@@ -53,7 +53,7 @@ def declare(effects: Effects) -> list[Access]:
     ]
 
 
-def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Access]:
+def seek(effects: Effects, where: str | None, session: FetchRules) -> list[NetworkAccess]:
     """The uses of the network that only files tell: remotes of git.
 
     ``where``: the directory that the line starts in; None if there is none.
@@ -90,29 +90,29 @@ def _is_below(path: str, root: str) -> bool:
     return real == root or real.startswith(root.rstrip("/") + "/")
 
 
-def list_needed_ports(effects: Effects, session: PortRules) -> list[Access]:
+def list_needed_ports(effects: Effects, session: PortRules) -> list[NetworkAccess]:
     """The ports of this machine that a command names, and that are served outside of its sandbox."""
     uses = {text: goes for text in effects.possible_network if (goes := _goes(effects, text)).local}
-    out: list[Access] = []
+    out: list[NetworkAccess] = []
     for text, goes in uses.items():
         hosts = [host for host in goes.hosts if host.port and session.needs_port(host.port)]
         if hosts:
-            out.append(Access("network", text, by_command=True, hosts=" ".join(map(str, hosts)), proven=True))
+            out.append(NetworkAccess(text, by_command=True, hosts=" ".join(map(str, hosts)), proven=True))
     return out
 
 
-def list_unreached(command: str, session: UnreachedHosts) -> list[Access]:
+def list_unreached(command: str, session: UnreachedHosts) -> list[NetworkAccess]:
     """The use of the network by a command that failed without it."""
     hosts = session.unreached_host(command)
     if hosts is None:
         return []
     ports = [host for host in hosts.split() if host.startswith("localhost:")]
     needed = [host for host in ports if session.needs_port(int(host.partition(":")[2]))]
-    local = [Access("network", command, by_command=True, hosts=" ".join(needed), proven=True)] if needed else []
+    local = [NetworkAccess(command, by_command=True, hosts=" ".join(needed), proven=True)] if needed else []
     beyond = " ".join(host for host in hosts.split() if host not in ports)
     if not beyond and ports:
         return local
-    return [*local, Access("network", command, by_command=True, hosts=beyond)]
+    return [*local, NetworkAccess(command, by_command=True, hosts=beyond)]
 
 
 def _goes(effects: Effects, text: str) -> Destination:
@@ -125,11 +125,10 @@ def _needs_files(goes: Destination) -> bool:
 
 def _build_access(
     effects: Effects, text: str, goes: Destination, *, possible: bool = False, fetches: bool = False
-) -> Access:
+) -> NetworkAccess:
     script = next((one.script for one in effects.commands if one.text == text), None)
     hosts = " ".join(map(str, goes.hosts))
-    return Access(
-        "network",
+    return NetworkAccess(
         text,
         by_command=True,
         possible=possible,

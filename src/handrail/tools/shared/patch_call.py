@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from handrail.errors import BadPath, IsDirectory, NotFound
-from handrail.model import Access
+from handrail.model import FileAccess
 from handrail.shell.patch_command import PatchCall, as_patch
 from handrail.tools import apply_patch
 from handrail.tools.tool import Context, Outcome
@@ -18,7 +18,7 @@ def find_patch(command: str) -> PatchCall | None:
     return as_patch(["bash", "-c", command])
 
 
-def accesses(call: PatchCall, workdir: str) -> list[Access]:
+def accesses(call: PatchCall, workdir: str) -> list[FileAccess]:
     """The accesses of a patch, and the directory that its paths start from."""
     base = _find_base(call, workdir)
     declared = apply_patch.accesses(_patch_arguments(call))
@@ -26,7 +26,7 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
         return declared
     join = partial(apply_patch.join_below, base)
     inside = [replace(one, target=join(one.target), instead=one.instead and join(one.instead)) for one in declared]
-    return [Access("read", base), *inside]
+    return [FileAccess("read", base), *inside]
 
 
 def run(
