@@ -15,7 +15,6 @@ the workspace, and does a rule of the user name it? What it changes in a draft i
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -25,7 +24,6 @@ from handrail.frozen import frozen
 from handrail.model import (
     LENT,
     Access,
-    Action,
     CommandAccess,
     Decision,
     FileAccess,
@@ -34,22 +32,19 @@ from handrail.model import (
     Verdict,
 )
 from handrail.policy.files import PolicyFile
-from handrail.policy.guards import Sight, load_built_in_rules
-from handrail.policy.hosts import display_hosts, find_mentioned_hosts, list_reached_hosts, strip_usual_port
-from handrail.policy.modes import Defaults, Mode, get_defaults
+from handrail.policy.guards import Rules, Sight, load_built_in_rules
+from handrail.policy.hosts import display_hosts, list_reached_hosts, strip_usual_port
+from handrail.policy.modes import Mode
 from handrail.policy.paths import (
     NameTest,
     PathSet,
     escape_glob,
     goes_through_process,
     is_within,
-    pass_every_name,
 )
 from handrail.policy.rules import (
-    FILE_ACTIONS,
     STRICT,
     WHY,
-    Rule,
     describe_rule,
     get_plain_words,
     parse_access,
@@ -68,120 +63,6 @@ ALLOWED = Verdict("allow")
 DEFERRED = Verdict("allow", "it runs in a draft and is checked after it runs")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
-
-
-class RuleSet:
-    """The rules of one tier, sorted by action."""
-
-    def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
-        self.all = rules
-        self._wide = deep
-        self.home = roots[0] if roots else "/"
-        self._files: dict[str, tuple[list[Rule], Rule | None, PathSet | None]] = {}
-        for action in FILE_ACTIONS:
-            mine = [rule for rule in rules if action in rule.actions]
-            with_paths = [rule for rule in mine if rule.paths]
-            every = next((rule for rule in mine if not rule.paths), None)
-            paths = PathSet([rule.paths for rule in with_paths], roots, home, deep=deep, fold=fold)
-            self._files[action] = with_paths, every, paths or None
-        self._run = [rule for rule in rules if "run" in rule.actions]
-        self._network = [rule for rule in rules if "network" in rule.actions]
-        self._call = [rule for rule in rules if "call" in rule.actions]
-
-    def find(self, access: Access, filtered: Callable[[], bool] = lambda: False) -> Rule | None:
-        """The first rule that speaks of the access. ``filtered``: a proxy holds what uses it to the allowed hosts."""
-        if isinstance(access, CommandAccess):
-            place = access.place or self.home
-            return next((rule for rule in self._run if rule.speaks_of_command(parse_access(access), place)), None)
-        if isinstance(access, NetworkAccess):
-            return self._of_hosts(access, filtered)
-        if isinstance(access, FileAccess):
-            return self.file(access.action, access.path or access.target)
-        return next((rule for rule in self._call if rule.speaks_of_tool(access.target)), None)
-
-    @property
-    def names_hosts(self) -> bool:
-        """Whether rules are about single hosts, and none is about the whole network."""
-        return all(rule.host for rule in self._network) and any(" " not in rule.host for rule in self._network)
-
-    def spells_out(self, access: Access) -> Rule | None:
-        """The rule about this very command, as an answer for good writes it down."""
-        return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
-
-    def _of_hosts(self, access: NetworkAccess, filtered: Callable[[], bool]) -> Rule | None:
-        """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
-        if self._wide:
-            if not self._network:
-                return None
-            hosts = list(find_mentioned_hosts(access, parse_access(access) if access.by_command else None))
-            return next((rule for rule in self._network if any(map(rule.speaks_of_host, hosts))), None)
-        if every := next((rule for rule in self._network if not rule.host), None):
-            return every
-        reached = access.hosts.split() if access.proxied and filtered() else list_reached_hosts(access)
-        matching = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached]
-        return matching[0] if matching and all(matching) else self.spells_out(access)
-
-    def suspects(self, action: Action, directory: str) -> NameTest | None:
-        """A test that every name in a directory passes which a rule may speak of."""
-        _, every, paths = self._files[action]
-        return pass_every_name if every else paths.suspects(directory) if paths else None
-
-    def file(self, action: Action, path: str) -> Rule | None:
-        rules, every, paths = self._files[action]
-        if paths and (numbers := paths.find(path)):
-            return rules[numbers[0]]
-        return every
-
-
-@frozen
-class Rules:
-    """All rules of the files, sorted by what they may do, and the mode that decides where none speaks."""
-
-    mode: Mode
-    defaults: Defaults
-    locked: bool
-    """Whether only the file of the system may allow more."""
-    deny: RuleSet
-    ask: RuleSet
-    allow: RuleSet
-    opening: RuleSet
-    """Rules with the full name of a file or command, which open a secret or a destructive command."""
-    idle: RuleSet
-    """Rules that would allow more, and may not."""
-    lending: tuple[Rule, ...]
-    """Rules that show a hidden file to one command."""
-
-    @classmethod
-    def sort(cls, mode: Mode, files: Sequence[PolicyFile], roots: Sequence[str], home: str) -> Rules:
-        """The rules of these files, for a session with these roots."""
-        defaults, locked = get_defaults(mode), any(file.locked for file in files)
-        every = [rule for file in files for rule in file.rules]
-        rules = [rule for rule in every if not rule.lends]
-
-        def may_loosen(rule: Rule) -> bool:
-            return rule.loosens and (rule.locked or not locked)
-
-        def collect(rules: Sequence[Rule], *, deep: bool = True) -> RuleSet:
-            # Where a disk may take either case for the same name, a refusal must too.
-            return RuleSet(rules, roots, home, deep=deep, fold=deep and sys.platform == "darwin")
-
-        allows = [rule for rule in rules if rule.tier == "allow"]
-        return cls(
-            mode,
-            defaults,
-            locked,
-            deny=collect([rule for rule in rules if rule.tier == "deny"]),
-            ask=collect([rule for rule in rules if rule.tier == "ask"]),
-            allow=collect([] if defaults.fixed else [rule for rule in allows if may_loosen(rule)], deep=False),
-            opening=collect([r for r in rules if r.exact and r.tier != "deny" and may_loosen(r)], deep=False),
-            idle=collect([rule for rule in allows if not may_loosen(rule)], deep=False),
-            lending=tuple(rule for rule in every if rule.lends and may_loosen(rule)),
-        )
-
-    @property
-    def reads_anywhere(self) -> bool:
-        """Whether commands read outside of the workspace without a question."""
-        return self.defaults.tiers["outside_read"] == "allow"
 
 
 @frozen
