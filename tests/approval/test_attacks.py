@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import Question, Session, Settings
-from handrail.model import Access, Answer, Verdict
+from handrail.model import Access, Answer, CommandAccess, Verdict
 from handrail.policy.approved_rules import remember
 from handrail.policy.files import PolicyError, load
 from handrail.text.display import escape
@@ -220,7 +220,9 @@ def test_yes_to_a_command_for_the_session_holds_where_it_was_said(
     asked: list[str] = []
 
     def approve(question: Question) -> Answer:
-        asked.append(question.accesses[0].place)
+        access = question.accesses[0]
+        assert isinstance(access, CommandAccess)
+        asked.append(access.place)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.model import Access
+from handrail.model import NetworkAccess
 from handrail.policy.files import PolicyFile
 from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import Mode
@@ -42,7 +42,7 @@ Change = Callable[[Path], object]
 
 def judge(
     root: Path, command: str, *, mode: Mode = "accept-edits", held: bool = True, rule: str = "", change: Change = id
-) -> tuple[str, list[Access]]:
+) -> tuple[str, list[NetworkAccess]]:
     """The decision on a command, and its uses of the network; ``change`` is made after the session began."""
     files = (PolicyFile("user", "user", (from_table({"rule": rule}),)),) if rule else ()
     here = partial(bool, held)
@@ -52,7 +52,7 @@ def judge(
         session.command_host()  # any command opens it before it runs
         change(root)
         judged = session.prepare("Bash", {"command": command})
-        return judged.verdict.decision, [access for access in judged.accesses if access.action == "network"]
+        return judged.verdict.decision, [access for access in judged.accesses if isinstance(access, NetworkAccess)]
 
 
 def test_the_remotes_of_the_first_session_hold_in_later_ones(project: Path, tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_question_names_the_host_and_offers_the_rule(project: Path) -> None:
     settings = Settings(sandbox="off", state=str(project.parent / "state"))
     with Session(project, policy=policy, settings=settings) as session:
         judged = session.prepare("Bash", {"command": "git push"})
-        (use,) = [access for access in judged.accesses if access.action == "network"]
+        (use,) = [access for access in judged.accesses if isinstance(access, NetworkAccess)]
         verdict = policy.verdict(use)
     assert verdict.why == "`git push` would use the network (git.example.org)"
     assert verdict.allow == "allow Network(git.example.org)"
