@@ -624,7 +624,7 @@ class RuleSet:
 
 
 @frozen
-class Rules:
+class SortedRules:
     """All rules of the files, sorted by what they may do, and the mode that decides where none speaks."""
 
     mode: Mode
@@ -642,7 +642,7 @@ class Rules:
     """Rules that show a hidden file to one command."""
 
     @classmethod
-    def sort(cls, mode: Mode, files: Sequence[PolicyFile], roots: Sequence[str], home: str) -> Rules:
+    def sort(cls, mode: Mode, files: Sequence[PolicyFile], roots: Sequence[str], home: str) -> SortedRules:
         """The rules of these files, for a session with these roots."""
         defaults, locked = get_defaults(mode), any(file.locked for file in files)
         every = [rule for file in files for rule in file.rules]
@@ -677,7 +677,7 @@ class Rules:
 class Trees:
     """The trees outside of the workspace that commands see in every mode, or by a rule."""
 
-    def __init__(self, rules: Rules, roots: Sequence[str], home: str) -> None:
+    def __init__(self, rules: SortedRules, roots: Sequence[str], home: str) -> None:
         self._rules = rules
         self._roots = roots
         self._home = home
@@ -723,7 +723,7 @@ class Sight:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: SortedRules,
         roots: Sequence[str],
         home: str,
         judge: Callable[[str], bool],

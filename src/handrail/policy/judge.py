@@ -32,7 +32,7 @@ from handrail.model import (
     Verdict,
 )
 from handrail.policy.files import PolicyFile
-from handrail.policy.guards import Rules, Sight, load_built_in_rules
+from handrail.policy.guards import Sight, SortedRules, load_built_in_rules
 from handrail.policy.hosts import display_hosts, list_reached_hosts, strip_usual_port
 from handrail.policy.modes import Mode
 from handrail.policy.paths import (
@@ -50,7 +50,7 @@ from handrail.policy.rules import (
     parse_access,
     take_stricter,
 )
-from handrail.policy.shell_patterns import expand
+from handrail.policy.shell_patterns import expand, list_inside
 from handrail.text.display import escape
 from handrail.workspace import Root
 
@@ -85,7 +85,7 @@ class Machine:
 class Basis:
     """The rules, what may be seen, and the machine."""
 
-    rules: Rules
+    rules: SortedRules
     sight: Sight
     machine: Machine
     writable: Sequence[str]
@@ -157,6 +157,8 @@ def judge_file(basis: Basis, access: FileAccess) -> Verdict:
         return verdict
     if access.glob:
         verdict = take_stricter(verdict, _judge_matches(basis, access))
+    if access.action != "read" and access.below and not access.deferred:
+        verdict = take_stricter(verdict, _judge_inside(basis, access))
     if access.action == "read" and not basis.machine.masked():
         if access.below and access.sees != "names":
             verdict = take_stricter(verdict, _judge_below(basis, access))
@@ -233,13 +235,35 @@ def _judge_below(basis: Basis, access: FileAccess) -> Verdict | None:
     """Judge the files in a directory that a command reads with all that is in it, where nothing hides secrets."""
     tops = expand(access.target, basis.sight.roots)[0] if access.glob else [access.path]
     hidden = access.sees == "contents"
-    found = (basis.sight.find_unreadable_below(os.path.realpath(top), hidden=hidden) for top in tops)
-    inner = next(filter(None, found), "")
+    unreadable = (basis.sight.find_unreadable_below(os.path.realpath(top), hidden=hidden) for top in tops)
+    inner = next(filter(None, unreadable), "")
     why = f"contains {escape(basis.sight.shorten_path(inner))}, which is protected"
     if not inner and basis.sight.searched_all:
         return None
     why = why if inner else "is too large to be searched for secrets"
     return Verdict("ask", "hidden files", f"{escape(access.target)} {why}")
+
+
+def _judge_inside(basis: Basis, access: FileAccess) -> Verdict | None:
+    """Judge what goes with a directory. A change of one may leave most of it alone: only rules of files count then."""
+    rules, is_deletion = basis.rules, access.action == "delete"
+    worst: Verdict | None = None
+    if not (is_deletion or rules.deny.all or rules.ask.all):
+        return None
+    paths, whole = list_inside(expand(access.target, basis.sight.roots)[0] if access.glob else [access.path])
+    for path in paths:
+        one = FileAccess(access.action, basis.sight.shorten_path(path), path)
+        if is_deletion:
+            worst = take_stricter(find_refusal(basis, one) or ALLOWED, worst)
+        elif rule := rules.deny.find(one) or rules.ask.find(one):
+            why = f"{escape(access.target)} would be changed with what is in it, and {escape(one.target)} is not to be"
+            return Verdict("ask", rule.text, why, rule.source)
+        if worst and worst.decision == "deny":
+            return worst
+    if whole or not is_deletion:
+        return worst
+    why = f"{escape(access.target)} contains too many files to look at each"
+    return take_stricter(Verdict("ask", "hidden files", why), worst)
 
 
 def judge_place(basis: Basis, access: FileAccess) -> Verdict:
@@ -425,8 +449,8 @@ def _judge_places(basis: Basis, access: CommandAccess) -> Verdict | None:
     for mention in access.mentions:
         for path in _list_paths(basis, mention) if mention.kind != "name" else ():
             real = os.path.realpath(path)
-            inside = any(is_within(root, real) for root in basis.sight.roots)
-            if inside or not os.path.lexists(path) or basis.rules.allow.file("read", real):
+            above = any(is_within(real, root) for root in basis.sight.roots)
+            if above or not os.path.lexists(path) or basis.rules.allow.file("read", real):
                 continue
             name = basis.sight.shorten_path(real)
             verdict = judge_place(basis, FileAccess("read", name, real, by_command=True))
@@ -505,7 +529,7 @@ class RulePolicy:
         own = [root for root in roots if not root.alias]
         paths = [os.path.realpath(root.path) for root in own]
         place = os.path.realpath(home or os.path.expanduser("~"))
-        rules = Rules.sort(mode, files, paths, place)
+        rules = SortedRules.sort(mode, files, paths, place)
         self._sight = Sight(rules, paths, place, self._may_read, tracked, ignores)
         writable = [os.path.realpath(root.path) for root in own if root.writable]
         output = [os.path.realpath(root.path) for root in roots if root.alias]

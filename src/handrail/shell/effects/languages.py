@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from handrail.shell.effects.arguments import COMPUTED_NAMES, Arg, FileEffect, Ruling
 from handrail.shell.effects.rows import Program, judge_by_row, parse_options
@@ -51,6 +52,7 @@ _SED_COMMAND = (
     r"(?:[pPdDnNgGhHxlz=]|[qQ][ \t]*[0-9]*|[btT:][ \t]*[A-Za-z0-9_]*|[sy](?P<mark>[^]\[\\\s;A-Za-z0-9])"
     rf"{_SED_PATTERN.replace('MARK', '(?P=mark)')}(?P=mark)(?:\\[^\n]|(?!(?P=mark))[^\\\n])*+(?P=mark)[gpiI0-9]*)"
 )
+_IN_PLACE = re.compile(r"-[nErsuz]*i|--in-place=?")
 _SED_PROGRAM = re.compile(
     rf"(?:[ \t\n;}}]*+(?:{_SED_ADDRESS}(?:[ \t]*,[ \t]*{_SED_ADDRESS})?[ \t!]*)?"
     rf"(?:\{{|{_SED_COMMAND}[ \t]*(?=[;}}\n]|$)))*+[ \t\n;}}]*"
@@ -70,6 +72,21 @@ def _judge_language(base: str, row: Program, prints: Callable[[str], bool], args
         why = f"the program of {base} may write files or run commands"
         return Ruling(why=why, doubt=why, files=ruling.files)
     return ruling
+
+
+def _judge_sed(args: Sequence[Arg]) -> Ruling:
+    """Judge sed: with `-i` it writes the files that it reads, and copies beside them if a suffix is given."""
+    in_place = [arg for arg in args if _IN_PLACE.match(arg.text or "")]
+    # On macOS `-i` takes a separate word; an empty one can be nothing else.
+    rest = [arg for arg in args if arg not in in_place and not (in_place and arg.text == "")]
+    ruling = _judge_language("sed", _SED, sed_only_prints, rest)
+    if not in_place:
+        return ruling
+    files = [replace(file, action="write") for file in ruling.files]
+    suffix = _IN_PLACE.sub("", in_place[0].text or "", count=1)
+    if suffix and not re.search(r"[*/]", suffix):
+        files += [replace(file, path=file.path + suffix) for file in files]
+    return Ruling("ordinary", ruling.why or "sed -i writes", ruling.doubt, tuple(files))
 
 
 def find_starts(args: Sequence[Arg]) -> list[Arg]:
@@ -137,7 +154,7 @@ def jq_only_prints(program: str) -> bool:
 
 
 LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
-    **dict.fromkeys(("sed", "gsed"), lambda args: _judge_language("sed", _SED, sed_only_prints, args)),
+    **dict.fromkeys(("sed", "gsed"), _judge_sed),
     **dict.fromkeys(("awk", "gawk", "mawk"), lambda args: _judge_language("awk", _AWK, awk_only_prints, args)),
     "jq": lambda args: _judge_language("jq", _JQ, jq_only_prints, args),
     "find": _judge_find,
