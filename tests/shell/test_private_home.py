@@ -108,24 +108,82 @@ def test_git_commits_as_the_user(home: Path) -> None:
     assert text.startswith("Ada ada@example.org")
 
 
-@pytest.mark.parametrize("kind", ["openpgp", "ssh"])
-def test_a_commit_that_must_be_signed_is_never_made_unsigned(home: Path, kind: str) -> None:
-    program = {"openpgp": "gpg", "ssh": "ssh-keygen"}[kind]
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
-    keys = home / ".ssh"
-    keys.mkdir(mode=0o700)
-    key = "Ada"
-    if kind == "ssh":
-        key = str(keys / "id_ed25519")
+@pytest.fixture(params=["openpgp", "ssh"])
+def agent(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The socket of a running agent with the user's key, by which the user's settings sign every commit."""
+    programs = {"openpgp": ("gpg", "gpgconf", "gpg-agent"), "ssh": ("ssh-keygen", "ssh-agent", "ssh-add")}
+    if missing := [name for name in programs[request.param] if shutil.which(name) is None]:
+        pytest.skip(f"{missing[0]} is not installed")
+    monkeypatch.delenv("GNUPGHOME", raising=False)
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    for name in (".ssh", ".gnupg"):
+        (home / name).mkdir(mode=0o700)
+    if request.param == "openpgp":
+        key, stop = "Ada", ["gpgconf", "--kill", "gpg-agent"]
+        words = ["--batch", "--passphrase", "", "--quick-gen-key", "Ada <ada@example.org>", "default", "default"]
+        subprocess.run(["gpg", *words], check=True, capture_output=True)
+        done = subprocess.run(
+            ["gpgconf", "--list-dirs", "agent-extra-socket"], check=True, capture_output=True, text=True
+        )
+        socket = done.stdout.strip()
+    else:
+        key, socket = str(home / ".ssh/id_ed25519"), str(home / "agent")
         subprocess.run(["ssh-keygen", "-qN", "", "-t", "ed25519", "-f", key], check=True)
-    settings = f"[commit]\ngpgsign = true\n[gpg]\nformat = {kind}\n[user]\nsigningkey = {key}\n"
+        done = subprocess.run(["ssh-agent", "-a", socket], check=True, capture_output=True, text=True)
+        stop = ["kill", done.stdout.partition("SSH_AGENT_PID=")[2].partition(";")[0]]
+        monkeypatch.setenv("SSH_AUTH_SOCK", socket)
+        subprocess.run(["ssh-add", "-q", key], check=True)
+        os.unlink(key)  # only the agent has it
+    settings = f"[commit]\ngpgsign = true\n[gpg]\nformat = {request.param}\n[user]\nsigningkey = {key}\n"
     with open(home / ".gitconfig", "a", encoding="utf-8") as file:
         file.write(settings)
+    yield socket
+    subprocess.run(stop, check=True)
+
+
+def _commit(session: Session, name: str) -> str:
+    return _run(session, f"echo {name} > a && git add a && git commit -qm {name}; git log -1 --format=%s")
+
+
+def test_a_commit_is_signed_by_the_agent_after_a_yes(home: Path, agent: str) -> None:
+    asked: list[str] = []
+
+    def approve(question: Question) -> Answer:
+        asked.append(question.verdict.why)
+        return Answer(True)
+
+    subprocess.run(["git", "init", "-q"], cwd=home / "project", check=True)
+    with _open(home, approve=approve) as session:
+        _commit(session, "one")
+        assert asked == [f"`git commit -qm one` asks to sign with your key, through {agent}"]
+        _run(session, "git status; git log; git stash")
+        assert len(asked) == 1
+        look = "cat ~/.ssh/id_ed25519; ls ~/.gnupg; ssh-add -l; gpg-connect-agent /bye"
+        assert "ED25519" not in _run(session, f"true; {look}")
+    raw = subprocess.run(["git", "cat-file", "commit", "HEAD"], cwd=home / "project", check=True, capture_output=True)
+    assert b"\none\n" in raw.stdout and b"gpgsig " in raw.stdout
+
+
+def test_a_commit_that_must_be_signed_is_never_made_unsigned(home: Path, agent: str) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=home / "project", check=True)
+    with _open(home) as session:  # nobody to ask
+        assert "to sign with your key" in _commit(session, "one")
+    os.environ.pop("SSH_AUTH_SOCK", None)
+    if "gpg" in agent:
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=True)
     with _open(home) as session:
-        text = _run(session, "git init -q && echo 1 > a && git add a && git commit -qm one; git log --oneline")
-        assert "fatal" in text and "failed to write commit object" in text
-        assert "one" not in _run(session, "git log --all --format=%s")
+        text = _commit(session, "two")
+        assert "failed to write commit object" in text
+        assert "two" not in _run(session, "git log --all --format=%s")
+
+
+def test_a_rule_lets_a_commit_sign(home: Path, agent: str) -> None:
+    (home / ".config/handrail").mkdir(parents=True)
+    rule = f"allow Read(/{agent}) for Bash(git commit *)"
+    (home / ".config/handrail/policy.toml").write_text(f'rules = ["{rule}"]\n', encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=home / "project", check=True)
+    with _open(home) as session:
+        assert _commit(session, "one").startswith("one\n")
 
 
 def test_toolchains_in_the_home_work(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

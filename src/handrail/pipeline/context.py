@@ -132,6 +132,9 @@ class ToolContext:
     def needs_port(self, port: int) -> bool:
         return self._services.command_host().network.needs_port(port)
 
+    def reaches_agents(self) -> bool:
+        return self._services.command_host().network.filters
+
     def unreached_host(self, command: str) -> str | None:
         return self._services.command_host().network.unreached.get(command)
 
@@ -169,9 +172,11 @@ class ToolContext:
         self._services.events().send(event, self._received.on_event)
 
     def lend_secrets(self) -> tuple[str, ...]:
+        lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
+        if not lent:
+            return ()
         from handrail.secrets.redaction import LentSecrets  # only needed here
 
-        lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
         paths = tuple(path for one in lent for path in (self._locate_read(one.target, one.glob), one.path))
         self._services.redactions.insert(0, LentSecrets(paths))
         return paths

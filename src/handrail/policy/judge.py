@@ -190,12 +190,20 @@ def _decide(basis: Basis, access: FileAccess, what: str, refused: Verdict | None
     rules = basis.rules
     if is_never_allowed(basis, what) and (refused is None or refused.decision == "ask"):
         return judge_by_mode(basis, what, access)
+    lends = access.lent_to and not rules.defaults.fixed
+    if lends and (not refused.source if refused else _is_socket(access.path)):
+        return _judge_lending(basis, access)
     if refused:
-        is_built_in = not refused.source and not rules.defaults.fixed
-        return _judge_lending(basis, access) if access.lent_to and is_built_in else refused
+        return refused
     if rule := rules.allow.file(access.action, access.path or access.target):
         return describe_rule(rule, access)
     return DEFERRED if access.deferred and not rules.defaults.fixed else judge_by_mode(basis, what, access)
+
+
+def _is_socket(path: str) -> bool:
+    from pathlib import Path  # slow to import, and rarely needed
+
+    return Path(path).is_socket()
 
 
 def _judge_lending(basis: Basis, access: FileAccess) -> Verdict:
@@ -209,7 +217,7 @@ def _judge_lending(basis: Basis, access: FileAccess) -> Verdict:
             return describe_rule(rule, access)
     file, command = suggest_rule(basis, access), suggest_rule(basis, run)
     line = f"{file} for {command.removeprefix('allow ')}" if file and command else ""
-    return Verdict("ask", LENT, f"`{escape(access.lent_to)}` asks to see {access.why}, hidden as secret", "", line)
+    return Verdict("ask", LENT, f"`{escape(access.lent_to)}` asks {access.why}", "", line)
 
 
 def _judge_matches(basis: Basis, access: FileAccess) -> Verdict:

@@ -29,7 +29,7 @@ from handrail.shell.sandbox.choose import Boundary
 from handrail.shell.sandbox.confinement import Protection, is_inside
 from handrail.shell.sandbox.environment import keep_harmless, make_unattended, scrub_environment
 from handrail.shell.sandbox.filter_proxy import FilterProxy
-from handrail.shell.sandbox.logins import NO_LOGINS, find_logins, find_variables
+from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_variables
 from handrail.shell.sandbox.mount_plan import HOME, DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.session_sandbox import HostOptions, SessionSandbox
@@ -71,6 +71,8 @@ class CommandOptions:
     """Called when it has ended."""
     lent: tuple[str, ...] = ()
     """Hidden paths that it sees."""
+    signer: Logins = NO_LOGINS
+    """The agent by which its git signs."""
     passed: tuple[int, ...] = ()
     """Further descriptors that it inherits."""
 
@@ -443,6 +445,8 @@ class CommandHost:
         offline = given.streams is not None and given.streams.offline
         network: Network | None = "off" if offline else "on" if given.network else None
         logins = find_logins(given.programs) if given.network else NO_LOGINS
+        if given.signer.agent:
+            logins = Logins((*logins.files, *given.signer.files), given.signer.agent)
         # What reads alone runs outside of drafts: nothing that an earlier command left in the home may steer it.
         visible = given.visible if given.visible is None or given.reads else (*given.visible, HOME)
         spawn = partial(self.boundary.spawn, network=network, protection=protection, logins=logins, visible=visible)

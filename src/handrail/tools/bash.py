@@ -162,9 +162,9 @@ def accesses(args: Args) -> list[Access]:
 
 def _list_lent(args: Args, place: str) -> list[Access]:
     """The hidden files the call asks for; declared last, so that any other question comes first."""
-    every = ", ".join(map(escape, args.secrets))
+    why = f"to see {', '.join(map(escape, args.secrets))}, hidden as secret"
     return [
-        FileAccess("read", path, by_command=True, why=every, place=place, lent_to=args.command)
+        FileAccess("read", path, by_command=True, why=why, place=place, lent_to=args.command)
         for path in map(posixpath.normpath, args.secrets)
     ]
 
@@ -189,7 +189,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return again
     return [
         *again,
-        *git_call.seek(args.effects, where, _place(args)),
+        *git_call.seek(args.effects, where, ctx, _place(args)),
         *network_call.seek(args.effects, where, ctx),
     ]
 
@@ -244,8 +244,9 @@ def run_command(
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
         streams=ctx.streams,
         visible=ctx.list_visible(reads, where if args.effects.git else "") if host.boundary.namespaced else None,
-        lent=ctx.lend_secrets() if args.secrets else (),
     )
+    if lent := ctx.lend_secrets():
+        options = replace(options, lent=lent, signer=git_call.find_signer(args.effects, where, lent))
     if ctx.draft:
         options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle)
     if args.background:

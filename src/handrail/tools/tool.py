@@ -220,6 +220,9 @@ class Context(Protocol[L_co]):
     def needs_port(self, port: int) -> bool:
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 
+    def reaches_agents(self) -> bool:
+        """Whether a command can be given the socket of an agent."""
+
     def unreached_host(self, command: str) -> str | None:
         """The host for which this command needed the network before, and had none; None if it did not."""
 

@@ -96,7 +96,7 @@ class Confinement:
         masked = self.masked() if self.masked else ()
         credentials = self.credentials() if self.credentials else ()
         if logins.files or logins.all_files:
-            credentials = [path for path in credentials if not logins.shows(path)]
+            credentials = [path for place in credentials for path in _list_without(place, logins)]
         return [*masked, *credentials]
 
     def list_protected(self, protection: Protection) -> list[str]:
@@ -105,6 +105,15 @@ class Confinement:
         if self.guarded and protection == "everything":
             paths += self.guarded()
         return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
+
+
+def _list_without(place: str, logins: Logins) -> Sequence[str]:
+    """What is to be hidden of a place, where a command logs in with files that are in it."""
+    if logins.shows(place):
+        return ()
+    if not any(is_inside(file, os.path.realpath(place)) for file in logins.files):
+        return (place,)
+    return [path for name in os.listdir(place) if not logins.shows(path := os.path.join(place, name))]
 
 
 def find_above(directory: str, name: str) -> str:

@@ -173,13 +173,21 @@ class _Call:
         """Connect for a command with an open network, which reaches no unix socket but the agent's."""
         if asked.family != socket.AF_UNIX:
             _connect(asked, wanted)
-        elif not self._agent or wanted[2:].partition(b"\0")[0] != self._agent:
+        elif not self._is_agent(wanted[2:].partition(b"\0")[0]):
             raise _Refused(errno.EACCES)
         else:
-            with socket.socket(socket.AF_UNIX, asked.type) as replacement:
-                replacement.settimeout(_CONNECT_SECONDS)
-                replacement.connect(self._agent)
-                self._replace(asked, replacement)
+            self._connect_agent(asked)
+
+    def _is_agent(self, name: bytes) -> bool:
+        """Whether a program means the agent. gpg looks for its own in its home directory, wherever it really is."""
+        own = os.path.basename(name)
+        return bool(self._agent and own) and os.path.basename(self._agent).startswith(own)
+
+    def _connect_agent(self, asked: socket.socket) -> None:
+        with socket.socket(socket.AF_UNIX, asked.type) as replacement:
+            replacement.settimeout(_CONNECT_SECONDS)
+            replacement.connect(self._agent)
+            self._replace(asked, replacement)
 
     def _connect_shared(self, asked: socket.socket, address: _Address) -> None:
         """Connect for a command in the network of this machine."""
@@ -203,7 +211,11 @@ class _Call:
         """Connect for a command with a network of its own. The kernel never looks at the command's memory again, which
         another thread of the command could have changed."""
         if asked.family == socket.AF_UNIX and len(wanted) > 2 and wanted[2]:
-            self._connect_unix(asked, wanted[2:].partition(b"\0")[0])
+            name = wanted[2:].partition(b"\0")[0]
+            if self._is_agent(name):
+                self._connect_agent(asked)
+            else:
+                self._connect_unix(asked, name)
         elif address is not None and (connect := self._services.find_proxy(address[:2])):
             with connect() as replacement:
                 self._replace(asked, replacement)

@@ -128,7 +128,7 @@ class NamespaceBoundary:
             given["XDG_CACHE_HOME"] = os.path.expanduser("~/.cache")
         require_program(args[0], given)
         level: Network = network or self.confinement.network
-        agent = logins.agent if level == "on" and self._listens else ""
+        agent = logins.agent if (self.supervises and level == "loopback") or (self._listens and level == "on") else ""
         if agent:
             given[AGENT] = agent
         start = Start(

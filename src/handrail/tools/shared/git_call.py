@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from handrail.model import Access, CommandAccess
+from handrail.model import Access, CommandAccess, FileAccess
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.git.settings import find_program
+from handrail.shell.git.signing import find_agent
+from handrail.shell.sandbox.logins import NO_LOGINS, Logins
+from handrail.text.display import escape
 
 _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
@@ -51,18 +56,48 @@ _WRITES_OTHERS = frozenset(
 )
 
 
-def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
-    """Git commands that look, and make git run a program of the repository. Nothing is changed.
+class Agents(Protocol):
+    """The part of a session that decides whether commands can reach the agent of a key."""
+
+    def reaches_agents(self) -> bool:
+        """Whether a command can be given the socket of an agent."""
+
+
+def seek(effects: Effects, where: str, session: Agents, place: str = "") -> list[Access]:
+    """Git commands that look, and make git run a program of the repository, and those that sign. Nothing is changed.
 
     ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
-    out: list[Access] = []
+    signing = _list_signers(effects, where)
+    out: list[Access] = [
+        FileAccess("read", signer.agent, by_command=True, place=place, lent_to=run.text, why=_describe_signer(signer))
+        for run, signer in signing
+        if session.reaches_agents()
+    ]
     writes = any(one.tier != "read_only" for one in effects.commands)
     for run in effects.git:
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
             out.append(CommandAccess(run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
     return list(dict.fromkeys(out))
+
+
+def find_signer(effects: Effects, where: str, lent: Sequence[str]) -> Logins:
+    """The agent that signs for a command line, if its socket was lent."""
+    return next((signer for _, signer in _list_signers(effects, where) if signer.agent in lent), NO_LOGINS)
+
+
+def _list_signers(effects: Effects, where: str) -> Iterator[tuple[GitRun, Logins]]:
+    """The git commands that sign, each with its agent."""
+    words = {one.text: one.words for one in effects.commands}
+    for run in effects.git:
+        places = [place for place in _list_places(run, where) if os.path.isdir(place)] if not run.looks else []
+        if places and (signer := find_agent(run.verb, words.get(run.text, ()), places[0])):
+            yield run, signer
+
+
+def _describe_signer(signer: Logins) -> str:
+    return f"to sign with your key, through {escape(signer.agent)}"
 
 
 def runs_plain(effects: Effects) -> bool:
