@@ -520,7 +520,7 @@ class CallDraft:
         lent = any(isinstance(access, FileAccess) and access.lent_to for access in approved.accesses)
         if not lent:  # else secrets may be in them
             host.changes.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
-        in_git = [repository.top for repository, _ in find_repositories(changes)]
+        in_git = [repository.top for repository, _ in find_repositories(changes) if repository.moves_references]
         if in_git:
             host.changes.begin_in_repositories(in_git)
         try:

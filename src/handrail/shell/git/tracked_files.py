@@ -25,6 +25,8 @@ from handrail.shell.git.objects import CommitTrees, hash_blob
 from handrail.shell.git.settings import ask_git, make_git_environment
 
 _ID = re.compile(r"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
+_REFERENCE = re.compile(r"(?:^|/)(?:refs|reftable)/|(?:^|/)packed-refs$|HEAD$")
+"""Files of a repository that name commits."""
 _MOST_MADE = 20_000
 """The most commits of one command. After a command with more, no new commit is trusted."""
 _EVERY_COMMIT = "*"
@@ -359,6 +361,11 @@ class DraftRepository:
         names = [name for name in changed if name == "packed-refs" or name.endswith("HEAD") or name.startswith("refs/")]
         texts = (_read_text(os.path.join(self._upper, name)) for name in names)
         self._heads = list(dict.fromkeys(one for text in texts for one in _ID.findall(text)))
+
+    @property
+    def moves_references(self) -> bool:
+        """Whether the draft changes what a branch, a tag or HEAD points at."""
+        return any(map(_REFERENCE.search, self._changed))
 
     @property
     def _env(self) -> dict[str, str]:
