@@ -8,11 +8,13 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail.journal.index import BrokenEntry
-from handrail.journal.log_lines import get_logs_path
+from handrail.journal.log_lines import get_logs_path, parse_line
+from handrail.journal.logs import LogWriter
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from tests.journal.lines import edit_lines, find_line, find_logs
@@ -173,3 +175,44 @@ def test_a_clock_that_goes_back_changes_nothing_about_the_order(project: Path, t
         assert (project / "f").read_text(encoding="utf-8") == "a"
     journal.close()
     assert verify(journal.path) is None
+
+
+def append_copies(path: str, change: Callable[[list[Any], list[Any]], tuple[Any, Any]]) -> None:
+    """Write the first call again as call 11, as another version of Handrail would."""
+    (log,) = find_logs(path)
+    line = parse_line(log.read_bytes().splitlines()[find_line(log, 1)])
+    assert line and line.stage == "whole 0"
+    writer = LogWriter(path)
+    writer.append("whole 0", change(*line.content), 11)
+    writer.close()
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_shorter_row_of_an_older_version_is_filled_up(path: str, missing: int) -> None:
+    file = [0, os.fsencode("/f"), 0, "", None, "a", None, "[]", "a", 0o644]
+    append_copies(path, lambda row, _: (row[:-missing], [file[:-missing]]))
+    with JournalReader(path) as reader:
+        assert reader.verify() is None
+        call = reader.read_calls()[-1]
+        assert (call.seq, call.status, call.traceback) == (11, "error", None)
+        assert [(one.path, one.after_mode) for one in reader.read_files(11)] == [("/f", None)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row, files: ([*row, None], files),
+        lambda row, files: ([*row[:5], None, *row[5:-1]], files),
+        lambda row, files: (row, [["a", "b"]]),
+        lambda row, files: ([1 << 63, *row[1:]], files),
+        lambda row, files: ([row[0], row[1], "no digits", *row[3:]], files),
+        lambda row, files: (row, files, []),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_reported(path: str, change: Callable[[Any, Any], Any]) -> None:
+    append_copies(path, change)
+    for _ in range(2):  # by every reader
+        with JournalReader(path) as reader:
+            assert len(reader.read_calls()) == 10
+            assert reader.list_damage() == [BrokenEntry(11, "the row is in its log, but cannot be read")]
+    assert verify(path) == BrokenEntry(11, "the row is in its log, but cannot be read")

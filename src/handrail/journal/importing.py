@@ -21,11 +21,16 @@ from typing import Any
 from handrail.files.versions import hash_bytes
 from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
-from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE
 
 IMPORTED = ".imported"
 """Behind the name of a database that was imported."""
-_FILES = f"attempt, {FILE}, after, after_mode"
+# The columns of that format, which never gets another one: `rows.py` fills up the rows that are written with these.
+_BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
+_END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
+_FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
+_AFTER = "after, after_mode"
+_BEGIN_LENGTH, _FILE_LENGTH = len(_BEGIN.split(", ")), len(_FILE.split(", "))
+_LENGTH = _BEGIN_LENGTH + len(_END.split(", "))
 _WORKSPACE = 2
 
 
@@ -63,7 +68,7 @@ class _Import:
                     raw = zlib.decompress(data) if packed else bytes(data)
                     images += writer.contents.store(digest, raw) if hash_bytes(raw) == digest else 0
             last = 0
-            for row in self._read("calls", ", ".join(CALL_COLUMNS)):
+            for row in self._read("calls", f"seq, {_BEGIN}, {_END}"):
                 with contextlib.suppress(TypeError, ValueError, AttributeError):
                     self._write(writer, row, images)
                     last, images = max(last, row[0]), 0
@@ -81,18 +86,18 @@ class _Import:
 
     def _write(self, writer: LogWriter, row: tuple[Any, ...], images: int) -> None:
         seq, *values = row
-        begin, ended = len(BEGIN.split(", ")), values[len(BEGIN.split(", ")) + 1] is not None
+        has_ended = values[_BEGIN_LENGTH + 1] is not None
         files: list[tuple[Any, ...]] = []
         with contextlib.suppress(sqlite3.Error):
-            query = f"SELECT {_FILES} FROM files WHERE seq = ? ORDER BY attempt, place"
+            query = f"SELECT attempt, {_FILE}, {_AFTER} FROM files WHERE seq = ? ORDER BY attempt, place"
             rows = self._db.execute(query, (seq,)).fetchall()
             files = [one[1:] for one in rows if one[0] == rows[-1][0]]
         if not isinstance(values[_WORKSPACE], bytes):
             values[_WORKSPACE] = b""
-        if ended:
+        if has_ended:
             writer.append("whole 0", (values, files), seq, images)
         else:
-            writer.append("begin 0", (values[:begin], [one[: len(FILE.split(", "))] for one in files]), seq, images)
+            writer.append("begin 0", (values[:_BEGIN_LENGTH], [one[:_FILE_LENGTH] for one in files]), seq, images)
 
     def _read(self, table: str, columns: str) -> Iterator[Any]:
         """The rows from the beginning to the first damaged place, and those behind the last one."""
@@ -119,5 +124,5 @@ def _read_spool(path: str) -> Iterator[list[Any]]:
             with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
                 row = json.loads(match[1]) if match else []
                 row[_WORKSPACE] = row[_WORKSPACE].encode("latin-1")
-                if len(row) == len(BEGIN.split(", ")) + len(END.split(", ")):
+                if len(row) == _LENGTH:
                     yield row

@@ -36,6 +36,7 @@ from handrail.journal.rows import LogRows
 
 VERSION = 3
 CHANGED = "the row was changed"
+UNREADABLE = "the row is in its log, but cannot be read"
 LOST = ".lost-"
 """Behind the name of an index whose logs are gone; the time follows."""
 _WAIT = 10.0
@@ -427,8 +428,10 @@ class _Reading:
                 trail += _shorten(line.hash)
                 if broken and broken.why == CHANGED:  # nothing may be undone by it
                     continue
-                with contextlib.suppress(ValueError, TypeError, IndexError, KeyError, AttributeError):
+                try:
                     self._take(line)
+                except (ValueError, TypeError, IndexError, KeyError, AttributeError):
+                    self._report(log, BrokenEntry(line.seq, UNREADABLE))
                 if line.seq:
                     first, last = min(first or line.seq, line.seq), max(last, line.seq)
                 if len(self._rows.calls) >= _BATCH:

@@ -1,7 +1,8 @@
 """The records of calls, and the columns in which the journal stores them.
 
 `BEGIN` is known when a call begins, `END` when it is over, and `FILE` of every file that it changes. An entry of a log
-has the columns of one of these moments, or of both at once.
+has the columns of one of these moments, or of both at once. A new column comes last, in `END` or `FILE_COLUMNS`: the
+rows of older versions are shorter, and are filled up when they are read.
 """
 
 from __future__ import annotations

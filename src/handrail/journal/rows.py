@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from handrail.journal.log_lines import LogLine
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
 
-_INTEGERS = [
-    "time",
-    "pid",
-    "given",
-    "ended",
-    "exit_code",
-    "said",
-    "answer_bytes",
-    "place",
-    "kept",
-    "before_mode",
-    "after_mode",
-]
+_INTEGERS = frozenset(
+    [
+        *("time", "pid", "given", "ended", "exit_code", "said", "answer_bytes"),
+        *("place", "kept", "before_mode", "after_mode"),
+    ]
+)
 _BYTES = ("workspace", "path", "moved_from")
 
 
-class _RowKinds:
-    """Some columns, and what values they have."""
+class _RowKind:
+    """Some columns, and the types of their values. A row of an older version has fewer columns: the rest is None."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.length = len(names)
-        self._kinds = [self._list_kinds(name) for name in names]
+        self._kinds = [int if name in _INTEGERS else (int, float) if name == "duration" else str for name in names]
         self._integers = [place for place, name in enumerate(names) if name in _INTEGERS]
         self._bytes = [place for place, name in enumerate(names) if name in _BYTES]
+        self._fits = lru_cache(64)(self._compare)
 
-    def _list_kinds(self, name: str) -> frozenset[type]:
-        kinds = [int] if name in _INTEGERS else [int, float] if name == "duration" else [str]
-        return frozenset((*kinds, type(None)))
+    def _compare(self, kinds: tuple[type, ...]) -> bool:
+        """Whether values of these types can stand in the columns."""
+        if len(kinds) != self.length or bool in kinds:
+            return False
+        return all(
+            kind is type(None) or issubclass(kind, known) for kind, known in zip(kinds, self._kinds, strict=True)
+        )
 
     def read(self, row: Sequence[Any]) -> list[Any]:
-        """The values of these columns; bytes are written as hexadecimal digits."""
-        values = list(row)
-        for value, kinds in zip(values, self._kinds, strict=True):
-            if type(value) not in kinds:
-                raise ValueError(value)
+        """The values of these columns; bytes are written as hexadecimal digits. Raises `ValueError` for any others."""
+        values = [*row, *[None] * (self.length - len(row))]
+        if not self._fits(tuple(map(type, values))):
+            raise ValueError(row)
         for place in self._integers:
             if (values[place] or 0).bit_length() > 63:
                 raise ValueError(values[place])
@@ -52,8 +50,8 @@ class _RowKinds:
         return values
 
 
-_BEGIN, _END, _FILE = (_RowKinds(names.split(", ")) for names in (BEGIN, END, FILE))
-_CALL, _WHOLE_FILE = _RowKinds(CALL_COLUMNS[1:]), _RowKinds(FILE_COLUMNS)
+_BEGIN, _END, _FILE = (_RowKind(names.split(", ")) for names in (BEGIN, END, FILE))
+_CALL, _WHOLE_FILE = _RowKind(CALL_COLUMNS[1:]), _RowKind(FILE_COLUMNS)
 
 
 class LogRows:
