@@ -19,7 +19,7 @@ from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
 from tests.journal.lines import find_logs
-from tests.journal.wired import Wired
+from tests.journal.wired import Wired, open_like_another_process
 from tests.sizes import pick, spread
 
 Make = Callable[..., Wired]
@@ -57,11 +57,11 @@ def test_a_session_that_ends_leaves_its_log_to_the_next_and_two_at_once_have_one
 ) -> None:
     path = str(tmp_path / "kept" / "journal.db")
     for name in ("a", "b"):
-        journal = SqliteJournal(path)
+        journal = open_like_another_process(path)
         assert journal.record(make_record(name)) == ""
         journal.close()
     assert len(find_logs(path)) == 1
-    first, second = SqliteJournal(path), SqliteJournal(path)
+    first, second = open_like_another_process(path), open_like_another_process(path)
     for one, name in ((first, "c"), (second, "d"), (first, "e")):
         assert one.record(make_record(name)) == ""
     first.close()
@@ -258,7 +258,7 @@ def test_a_rebuilt_index_is_the_same_whatever_came_meanwhile(wired: Make, journa
 
 def test_numbers_are_used_once_by_threads_and_journals_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "kept" / "journal.db")
-    journals = [SqliteJournal(path) for _ in range(4)]
+    journals = [open_like_another_process(path) for _ in range(4)]
     threads = [
         threading.Thread(target=lambda one: [one.record(make_record("x")) for _ in range(50)], args=(one,))
         for one in journals

@@ -15,7 +15,7 @@ from handrail.journal.records import Origin, PendingRecord, Record
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
 from tests.journal.lines import find_logs
-from tests.journal.wired import Wired
+from tests.journal.wired import Wired, open_like_another_process
 
 _AMPLE = 1 << 40
 
@@ -89,7 +89,7 @@ def test_a_log_that_somebody_deletes_from_a_shortened_journal_is_reported(
 @pytest.mark.parametrize("seed", range(8))
 def test_calls_that_overlap_are_recorded_however_often_the_journal_is_shortened(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    journals = [SqliteJournal(str(tmp_path / "journal.db")) for _ in range(2)]
+    journals = [open_like_another_process(str(tmp_path / "journal.db")) for _ in range(2)]
     running, collected, ended = [], 0, set[str]()
     for _ in range(120):
         step, journal = chance.random(), chance.choice(journals)

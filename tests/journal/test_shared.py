@@ -18,7 +18,7 @@ from handrail.journal import JournalFailed, PendingRecord, Record, logs, store
 from handrail.journal import store as writing
 from handrail.journal.log_lines import get_logs_path, list_logs
 from handrail.journal.queries import JournalReader
-from handrail.journal.store import SqliteJournal, Writer, open_journal
+from handrail.journal.store import SqliteJournal, Writer
 from handrail.journal.undo import CannotUndo, UnknownCall
 from handrail.model import Call, Result
 
@@ -29,9 +29,13 @@ RECORD = Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""))
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_open() -> Any:
-    before = len(store._writers)
+    before = count_users()
     yield
-    assert len(store._writers) == before
+    assert count_users() == before
+
+
+def count_users() -> int:
+    return sum(writer.users for writer in store._writers.values())
 
 
 def find_logs(path: str) -> int:
@@ -41,7 +45,7 @@ def find_logs(path: str) -> int:
 def test_a_thousand_journals_are_one_writer_and_lose_no_row(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     descriptors = len(os.listdir("/dev/fd"))
-    journals = [open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(1000)]
+    journals = [SqliteJournal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(1000)]
     threads = [
         threading.Thread(target=lambda part: [one.record(RECORD) for one in part], args=(journals[n::8],))
         for n in range(8)
@@ -63,7 +67,7 @@ def test_a_thousand_journals_are_one_writer_and_lose_no_row(tmp_path: Path) -> N
 
 def test_the_last_user_closes_and_not_the_first(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
-    one, other = (open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(2))
+    one, other = (SqliteJournal(path, required=False, budget=BUDGET, most_calls=1_000_000) for _ in range(2))
     assert one.record(RECORD) == other.record(RECORD) == ""
     one.close()
     assert other.record(RECORD) == ""
@@ -75,7 +79,7 @@ def test_two_names_of_one_file_are_one_journal(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     names = [tmp_path / "real" / "j.db", tmp_path / "link" / "j.db", tmp_path / "real" / ".." / "link" / "j.db"]
-    journals = [open_journal(str(name), required=False, budget=BUDGET, most_calls=1_000_000) for name in names]
+    journals = [SqliteJournal(str(name), required=False, budget=BUDGET, most_calls=1_000_000) for name in names]
     assert [one.record(RECORD) for one in journals] == ["", "", ""]
     assert find_logs(str(names[0])) == 1
     for one in journals:
@@ -84,8 +88,8 @@ def test_two_names_of_one_file_are_one_journal(tmp_path: Path) -> None:
 
 def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "journal.db.logs").write_bytes(b"")
-    warns = open_journal(str(tmp_path / "journal.db"), required=False, budget=10, most_calls=1_000_000)
-    requires = open_journal(str(tmp_path / "journal.db"), required=True, budget=20, most_calls=1_000_000)
+    warns = SqliteJournal(str(tmp_path / "journal.db"), required=False, budget=10, most_calls=1_000_000)
+    requires = SqliteJournal(str(tmp_path / "journal.db"), required=True, budget=20, most_calls=1_000_000)
     assert (warns.budget, requires.budget) == (10, 20)
     assert warns.begin(PENDING).warning
     with pytest.raises(JournalFailed):
@@ -96,7 +100,7 @@ def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
 
 def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
-    journal = open_journal(path, required=False, budget=BUDGET, most_calls=1_000_000)
+    journal = SqliteJournal(path, required=False, budget=BUDGET, most_calls=1_000_000)
     token = journal.begin(PENDING)
     journal.close()
     assert journal.record(Record(PENDING.call, (), None, result=RECORD.result, token=token)) == ""
@@ -105,7 +109,7 @@ def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Pat
 
 
 def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
-    journal = open_journal(str(tmp_path / "journal.db"), required=False, budget=BUDGET, most_calls=1_000_000)
+    journal = SqliteJournal(str(tmp_path / "journal.db"), required=False, budget=BUDGET, most_calls=1_000_000)
     assert journal.record(RECORD) == ""
     holds, leave = threading.Event(), threading.Event()
 
@@ -194,7 +198,7 @@ def unusable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
 @contextlib.contextmanager
 def session_on(project: Path, path: str, required: bool) -> Iterator[tuple[Session, SqliteJournal]]:
-    journal = open_journal(path, required=required, budget=BUDGET, most_calls=1_000_000)
+    journal = SqliteJournal(path, required=required, budget=BUDGET, most_calls=1_000_000)
     settings = Settings(durable=False, raise_bugs=True)
     with contextlib.closing(journal), Session(project, journal=journal, settings=settings) as session:
         yield session, journal

@@ -13,8 +13,17 @@ from handrail.files.recovery import recover
 from handrail.files.versions import Saving
 from handrail.journal import Origin, PendingRecord, Record, Token
 from handrail.journal.queries import CallRow, JournalReader
-from handrail.journal.store import SqliteJournal
+from handrail.journal.store import SqliteJournal, Writer
 from handrail.journal.undo import UndoContext, UndoReport, undo
+
+
+def open_like_another_process(path: str) -> SqliteJournal:
+    """A journal with a writer of its own, which those of one process share."""
+    journal = SqliteJournal(path)
+    journal._writer.leave()
+    journal._writer = Writer(journal.path)
+    journal._writer.users = 1
+    return journal
 
 
 class _Both:

@@ -11,7 +11,7 @@ import os
 import re
 
 from handrail.frozen import frozen
-from handrail.journal.queries import UNFINISHED, JournalReader
+from handrail.journal.queries import UNFINISHED, JournalReader, bound
 from handrail.journal.records import PROMPT
 
 _LOOKED_AT = 20_000
@@ -116,13 +116,12 @@ class Bucket:
 def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None = None, limit: int = 50) -> CallPage:
     """The newest calls below number ``before``. Stops after a bounded number of rows that are not wanted."""
     where, values = wanted.conditions()
-    with reader.errors():
-        newest = before if before is not None else reader.find_last_call() + 1
-        oldest = 0 if wanted.session and not (wanted.tool or wanted.status) else max(0, newest - _LOOKED_AT)
-        clauses = " AND ".join(["seq < ?", "seq >= ?", *where])
-        query = f"SELECT seq FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
-        calls = [seq for (seq,) in reader.db.execute(query, (newest, oldest, *values, limit))]
-        first = reader.db.execute("SELECT min(seq) FROM calls").fetchone()[0]
+    newest = before if before is not None else reader.find_last_call() + 1
+    oldest = 0 if wanted.session and not (wanted.tool or wanted.status) else max(0, newest - _LOOKED_AT)
+    clauses = " AND ".join(["seq < ?", "seq >= ?", *where])
+    query = f"SELECT seq FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
+    calls = [seq for (seq,) in reader.query(query, (newest, oldest, *values, limit))]
+    first = reader.read_value("SELECT min(seq) FROM calls")
     reached = calls[-1] if len(calls) == limit else oldest
     return CallPage(calls, reached if first is not None and first < reached else None)
 
@@ -130,22 +129,16 @@ def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None =
 def read_ended(reader: JournalReader, wanted: CallFilter, since: int, limit: int = 200) -> tuple[list[int], int]:
     """The wanted calls that ended after entry ``since`` of the chain, and the last entry that was looked at."""
     where, values = wanted.conditions()
-    clauses = " AND ".join(["seq = ?", *where])
-    with reader.errors():
-        entries = reader.list_ended(since, limit)
-        ended = [
-            seq
-            for _, seq in entries
-            if reader.db.execute(f"SELECT 1 FROM calls WHERE {clauses}", (seq, *values)).fetchone()
-        ]
+    query = f"SELECT 1 FROM calls WHERE {' AND '.join(['seq = ?', *where])}"
+    entries = reader.list_ended(since, limit)
+    ended = [seq for _, seq in entries if reader.query(query, (seq, *values))]
     return ended, entries[-1][0] if entries else since
 
 
 def list_sources(reader: JournalReader) -> CallSources:
     """The sessions, workspaces and tools of the newest calls."""
     query = "SELECT session, workspace, tool FROM calls WHERE seq > ? ORDER BY seq DESC"
-    with reader.errors():
-        rows = reader.db.execute(query, (reader.find_last_call() - _RECENT,)).fetchall()
+    rows = reader.query(query, (reader.find_last_call() - _RECENT,))
     sessions, workspaces, tools = (list(dict.fromkeys(row[column] for row in rows)) for column in range(3))
     clients = dict.fromkeys(filter(None, (read_source(reader, session)[0] for session in sessions[:50])))
     names = [os.fsdecode(one) for one in workspaces[:50]]
@@ -155,9 +148,8 @@ def list_sources(reader: JournalReader) -> CallSources:
 def read_source(reader: JournalReader, session: str) -> tuple[str, str]:
     """The client and the model of a session; empty where they are not known."""
     query = "SELECT value FROM meta WHERE key = ?"
-    with reader.errors():
-        client, model = (reader.db.execute(query, (f"{kind}:{session}",)).fetchone() for kind in ("client", "model"))
-    return client[0] if client else "", model[0] if model else ""
+    client, model = (reader.read_value(query, (f"{kind}:{session}",)) for kind in ("client", "model"))
+    return client or "", model or ""
 
 
 def read_file_history(
@@ -171,9 +163,7 @@ def read_file_history(
         "AND files.attempt = (SELECT max(attempt) FROM files AS other WHERE other.seq = files.seq) "
         "ORDER BY files.seq DESC LIMIT ?"
     )
-    bound = before if before is not None else 1 << 62
-    with reader.errors():
-        rows = reader.db.execute(query, (os.fsencode(path), bound, limit)).fetchall()
+    rows = reader.query(query, (os.fsencode(path), bound(before), limit))
     return [
         FileEvent(seq, time, session, tool, status or UNFINISHED, old, new, os.fsdecode(source) if source else None)
         for seq, time, session, tool, status, old, new, source in rows
@@ -186,8 +176,7 @@ def list_edited_files(reader: JournalReader, limit: int = 15) -> list[tuple[str,
         "SELECT path, count(DISTINCT seq) FROM files WHERE seq > ? AND (after IS NULL OR after <> before) "
         "GROUP BY path ORDER BY 2 DESC, 1 LIMIT ?"
     )
-    with reader.errors():
-        rows = reader.db.execute(query, (reader.find_last_call() - _LOOKED_AT, limit)).fetchall()
+    rows = reader.query(query, (reader.find_last_call() - _LOOKED_AT, limit))
     return [(os.fsdecode(path), count) for path, count in rows]
 
 
@@ -200,15 +189,11 @@ def count_by_period(reader: JournalReader, seconds: int) -> list[Bucket]:
         "CAST(coalesce(sum(given), 0) + coalesce(sum(said), 0) AS bigint), coalesce(sum(duration), 0) "
         f"FROM calls WHERE seq > ? AND tool <> '{PROMPT}' GROUP BY 1, 2 ORDER BY 1, 2"
     )
-    last = reader.find_last_call()
-    with reader.errors():
-        return [Bucket(*row) for row in reader.db.execute(query, (seconds, seconds, last - _LOOKED_AT))]
+    return [Bucket(*row) for row in reader.query(query, (seconds, seconds, reader.find_last_call() - _LOOKED_AT))]
 
 
 def read_time_span(reader: JournalReader) -> tuple[int, int]:
     """The times of the oldest and the newest call that `count_by_period` looks at, in seconds since 1970."""
-    with reader.errors():
-        last = reader.find_last_call()
-        query = "SELECT min(time), max(time) FROM calls WHERE seq > ?"
-        first, newest = reader.db.execute(query, (last - _LOOKED_AT,)).fetchone()
+    query = "SELECT min(time), max(time) FROM calls WHERE seq > ?"
+    first, newest = reader.query(query, (reader.find_last_call() - _LOOKED_AT,))[0]
     return (first or 0) // 10**9, (newest or 0) // 10**9

@@ -118,17 +118,13 @@ def read_undos(
         f"SELECT {_BRIEF} FROM calls WHERE seq >= ? AND seq < ? AND tool IN (?, ?) AND rule = 'undo' {where} "
         "ORDER BY seq DESC"
     )
-    with reader.errors():
-        rows = reader.db.execute(query, (first, bound(before), UNDO, REDO, *values)).fetchall()
-    return [_summarize(row) for row in rows]
+    return [_summarize(row) for row in reader.query(query, (first, bound(before), UNDO, REDO, *values))]
 
 
 def list_half_undone(reader: JournalReader) -> set[int]:
     """The calls whose undo or redo began and has no end: it was killed, or is under way."""
     query = f"SELECT {_BRIEF} FROM calls WHERE tool IN (?, ?) AND status IS NULL"
-    with reader.errors():
-        rows = reader.db.execute(query, (UNDO, REDO)).fetchall()
-    half = {seq for row in rows for seq in _summarize(row).undone or ()}
+    half = {seq for row in reader.query(query, (UNDO, REDO)) for seq in _summarize(row).undone or ()}
     redone = filter(None, (summarize_call(reader, seq) for seq in half))
     return half.union(*(one.calls for one, _ in redone))
 
@@ -136,8 +132,7 @@ def list_half_undone(reader: JournalReader) -> set[int]:
 def find_prompt(reader: JournalReader, session: str, before: int) -> int:
     """The number of the last prompt of a session before a call; 0 if there is none."""
     query = "SELECT coalesce(max(seq), 0) FROM calls WHERE session = ? AND tool = ? AND seq < ?"
-    with reader.errors():
-        return int(reader.db.execute(query, (session, PROMPT, before)).fetchone()[0])
+    return int(reader.read_value(query, (session, PROMPT, before)))
 
 
 def summarize_call(reader: JournalReader, call: str | int) -> tuple[CallSummary, str] | None:
@@ -151,16 +146,13 @@ def summarize_call(reader: JournalReader, call: str | int) -> tuple[CallSummary,
 
 
 def has_session(reader: JournalReader, session: str) -> bool:
-    with reader.errors():
-        row = reader.db.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone()
-    return row is not None
+    return bool(reader.query("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)))
 
 
 def find_last_change(reader: JournalReader, path: str, digest: str, after: int) -> int | None:
     """The call after ``after`` that left ``path`` with these contents."""
     query = "SELECT max(seq) FROM files WHERE path = ? AND after = ? AND seq > ?"
-    with reader.errors():
-        number = reader.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
+    number = reader.read_value(query, (os.fsencode(path), digest, after))
     return int(number) if number is not None else None
 
 
@@ -168,10 +160,9 @@ def find_state(reader: JournalReader, path: str, seq: int) -> str | None:
     """The hash of what was at ``path`` right after a call, as far as calls have changed it; None: unknown."""
     older = "SELECT coalesce(after, planned) FROM files WHERE path = ? AND seq <= ? ORDER BY seq DESC, attempt DESC"
     newer = "SELECT before FROM files WHERE path = ? AND seq > ? ORDER BY seq, attempt"
-    with reader.errors():
-        for query in (older, newer):
-            if row := reader.db.execute(f"{query} LIMIT 1", (os.fsencode(path), seq)).fetchone():
-                return str(row[0]) if row[0] is not None else None
+    for query in (older, newer):
+        for (digest,) in reader.query(f"{query} LIMIT 1", (os.fsencode(path), seq)):
+            return str(digest) if digest is not None else None
     return read_state(path)[0]
 
 

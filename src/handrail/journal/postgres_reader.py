@@ -15,7 +15,7 @@ from handrail.journal.index import BrokenEntry, ChainWalk
 from handrail.journal.log_lines import GENESIS, ChainEntry
 from handrail.journal.logs import encode
 from handrail.journal.postgres import PostgresDatabase
-from handrail.journal.queries import ADDED_CALL, ADDED_FILE, JournalReader, StorageUse
+from handrail.journal.queries import ADDED_CALL, ADDED_FILE, JournalReader, StorageUse, bound
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
 from handrail.settings.journal_address import JournalAddress, is_database_url
 
@@ -55,9 +55,6 @@ class PostgresReader(JournalReader):
         with self._database.transaction():
             yield
 
-    def _read_removed_calls(self) -> int:
-        return 0
-
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
         # Transactions may end in a different order than they began: an entry counts once all earlier ones have ended.
         query = (
@@ -65,47 +62,34 @@ class PostgresReader(JournalReader):
             "WHERE position > ? AND position < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 "
             "AND stage !~ '^(begin|lost)' ORDER BY position LIMIT ?"
         )
-        return self.db.execute(query, (since, limit if limit >= 0 else 1 << 62)).fetchall()
+        return self.query(query, (since, bound(limit)))
 
     def read_newest_entry(self) -> int:
-        with self.errors():
-            query = "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10) - 1"
-            return int(self.db.execute(query).fetchone()[0])
+        return int(self.read_value("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10) - 1"))
 
     def count_entries(self) -> int:
-        with self.errors():
-            return int(self.db.execute("SELECT coalesce(sum(n), 0)::bigint FROM journals").fetchone()[0])
-
-    def find_last_call(self) -> int:
-        with self.errors():
-            return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
+        return int(self.read_value("SELECT coalesce(sum(n), 0)::bigint FROM journals"))
 
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         contents: dict[str, bytes] = {}
-        with self.errors():
-            for digest in digests:
-                query = "SELECT packed, data FROM images WHERE hash = ? ORDER BY part"
-                parts = self.db.execute(query, (digest,)).fetchall()
-                raw = _unpack(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
-                if raw is not None:
-                    contents[digest] = raw
+        for digest in digests:
+            parts = self.query("SELECT packed, data FROM images WHERE hash = ? ORDER BY part", (digest,))
+            raw = _unpack(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
+            if raw is not None:
+                contents[digest] = raw
         return contents
 
     def measure_use(self) -> StorageUse:
         sums = "coalesce(sum(size), 0)::bigint, coalesce(sum(stored), 0)::bigint"
-        with self.errors():
-            return StorageUse(*self.db.execute(f"SELECT count(*), {sums} FROM images WHERE part = 0").fetchone())
+        return StorageUse(*self.query(f"SELECT count(*), {sums} FROM images WHERE part = 0")[0])
 
     def measure_journal(self) -> int:
         sizes = " + ".join(f"pg_total_relation_size('{table}')" for table in _TABLES)
-        with self.errors():
-            return int(self.db.execute(f"SELECT {sizes}").fetchone()[0])
+        return int(self.read_value(f"SELECT {sizes}"))
 
     def verify(self) -> BrokenEntry | None:
         """Check the chain of every machine. Return the first broken place, or None if all are intact."""
-        with self.errors():
-            journals = self.db.execute("SELECT journal, host, n, hash FROM journals ORDER BY journal").fetchall()
-        for journal, host, n, digest in journals:
+        for journal, host, n, digest in self.query("SELECT journal, host, n, hash FROM journals ORDER BY journal"):
             broken = self._verify_journal(journal, ChainEntry(n, digest))
             if broken:
                 return BrokenEntry(
@@ -125,9 +109,8 @@ class PostgresReader(JournalReader):
         columns = "n, number, stage, hash, content"
         query = f"SELECT {columns} FROM chain WHERE journal = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?"
         while True:
-            with self.errors():
-                entries = self.db.execute(query, (journal, at, newest.n, _PAGE)).fetchall()
-                contents = _PageContents(self.db, journal, sorted({entry[1] for entry in entries}))
+            entries = self.query(query, (journal, at, newest.n, _PAGE))
+            contents = _PageContents(self, journal, sorted({entry[1] for entry in entries}))
             for n, number, stage, digest, text in entries:
                 if n > at + 1 and (removed := self._find_removed(journal, n - 1)):
                     walk.skip(removed)
@@ -145,9 +128,8 @@ class PostgresReader(JournalReader):
     def _find_removed(self, journal: int, n: int) -> ChainEntry | None:
         """Entry ``n``, if its machine removed it before sending it: another entry of the chain then says so."""
         query = "SELECT content FROM chain WHERE journal = ? AND stage = 'removed' AND content LIKE ?"
-        with self.errors():
-            row = self.db.execute(query, (journal, f"%,[{n},%")).fetchone()
-        return ChainEntry(*json.loads(row[0])[3][:2]) if row else None
+        text = self.read_value(query, (journal, f"%,[{n},%"))
+        return ChainEntry(*json.loads(text)[3][:2]) if text else None
 
     def _find_added(self, journal: int) -> BrokenEntry | None:
         """Find rows that belong to no chain."""
@@ -161,20 +143,15 @@ class PostgresReader(JournalReader):
             "WHERE journal = ? AND stage !~ '^end' GROUP BY number) AS begun USING (number) "
             "WHERE attempt >= coalesce(attempts, 0)"
         )
-        with self.errors():
-            number = self.db.execute(calls, (journal,)).fetchone()[0]
-            if number is not None:
-                return BrokenEntry(number, ADDED_CALL)
-            number = self.db.execute(files, (journal, journal)).fetchone()[0]
+        number = self.read_value(calls, (journal,))
+        if number is not None:
+            return BrokenEntry(number, ADDED_CALL)
+        number = self.read_value(files, (journal, journal))
         return BrokenEntry(number, ADDED_FILE) if number is not None else None
 
     def _find_number(self, journal: int, number: int) -> int:
         """The number in this journal of a call of a machine; 0 if it is missing."""
-        with self.errors():
-            row = self.db.execute(
-                "SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)
-            ).fetchone()
-        return int(row[0]) if row else 0
+        return self.read_value("SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)) or 0
 
 
 def _is_about(text: str, n: int, number: int, stage: str) -> bool:
@@ -217,13 +194,13 @@ def _translate(query: str) -> bytes:
 class _PageContents:
     """The hashed columns of some calls."""
 
-    def __init__(self, db: Any, journal: int, numbers: list[int]) -> None:
+    def __init__(self, reader: JournalReader, journal: int, numbers: list[int]) -> None:
         calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
         files = f"SELECT seq, attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ANY(?) ORDER BY place"
-        rows = db.execute(calls, (journal, numbers)).fetchall()
+        rows = reader.query(calls, (journal, numbers))
         self._calls: dict[int, tuple[int, tuple[Any, ...]]] = {row[1]: (row[0], row[2:]) for row in rows}
         self._files: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
-        for seq, attempt, *values in db.execute(files, ([row[0] for row in rows],)):
+        for seq, attempt, *values in reader.query(files, ([row[0] for row in rows],)):
             self._files.setdefault((seq, attempt), []).append(tuple(values))
 
     def read(self, number: int, stage: str) -> list[Any]:

@@ -138,13 +138,21 @@ class JournalReader:
         """Around queries: the newest records are there, and errors of the database become `JournalFailed`."""
         return self._index.errors()
 
+    def query(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a query. Raises `JournalFailed`."""
+        with self.errors():
+            return self.db.execute(query, values).fetchall()
+
+    def read_value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """The first column of the first row of a query; None if there is no row. Raises `JournalFailed`."""
+        rows = self.query(query, values)
+        return rows[0][0] if rows else None
+
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
         where, values = limit_to(session, workspace)
         query = f"{self._calls} WHERE seq > ? {where} ORDER BY seq DESC LIMIT ?"
-        with self.errors():
-            rows = self.db.execute(query, (after, *values, bound(limit))).fetchall()
-        return [_call(row) for row in reversed(rows)]
+        return [_call(row) for row in reversed(self.query(query, (after, *values, bound(limit))))]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
         """The newest ``limit`` calls, the oldest first; few are in memory at a time, besides their numbers.
@@ -152,19 +160,17 @@ class JournalReader:
         ``project``: only calls in workspaces that are this directory, contain it, or are inside it.
         """
         limit = bound(limit)
+        # Those of each workspace by themselves: the calls of an old project are not searched among all.
+        places = self._list_workspaces(project) if project and not session else None
+        parts = [("workspace = ?", [place]) for place in places] if places else [self._select(session, project)]
+        newest = "SELECT seq FROM calls WHERE {} ORDER BY seq DESC LIMIT ?"
         with self.errors():
-            # Those of each workspace by themselves: the calls of an old project are not searched among all.
-            places = self._list_workspaces(project) if project and not session else None
-            parts = [("workspace = ?", [place]) for place in places] if places else [self._select(session, project)]
-            newest = "SELECT seq FROM calls WHERE {} ORDER BY seq DESC LIMIT ?"
             rows_of_each = (self.db.execute(newest.format(only), (*values, limit)) for only, values in parts)
             numbers = sorted(seq for rows in rows_of_each for (seq,) in rows)[-limit:]
         for start in range(0, len(numbers), _PAGE):
             page = numbers[start : start + _PAGE]
             query = f"{self._calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
-            with self.errors():
-                rows = self.db.execute(query, page).fetchall()
-            yield from map(_call, rows)
+            yield from map(_call, self.query(query, page))
 
     def _list_workspaces(self, project: str) -> list[bytes] | None:
         """The workspaces of a project; None where they are too many."""
@@ -172,63 +178,54 @@ class JournalReader:
         places = [*above]
         while len(places) <= _MOST_WORKSPACES:
             query = "SELECT workspace FROM calls WHERE workspace > ? AND workspace < ? ORDER BY workspace LIMIT 1"
-            row = self.db.execute(query, (first, behind)).fetchone()
-            if row is None:
+            first = self.read_value(query, (first, behind))
+            if first is None:
                 return places
-            first = row[0]
             places.append(first)
         return None
 
     def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
-        with self.errors():
-            fetched = self.list_ended(since)
-            rows = [self.db.execute(f"{self._calls} WHERE seq = ?", (seq,)).fetchone() for _, seq in fetched]
-        return [_call(row) for row in rows if row], fetched[-1][0] if fetched else since
+        ended = self.list_ended(since)
+        rows = [row for _, seq in ended for row in self.query(f"{self._calls} WHERE seq = ?", (seq,))]
+        return [_call(row) for row in rows], ended[-1][0] if ended else since
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
-        """Within `errors`: the entries after entry ``since`` with which calls came to an end, and their calls."""
-        query = "SELECT entry, seq FROM calls WHERE entry > ? ORDER BY entry LIMIT ?"
-        return self.db.execute(query, (since, bound(limit))).fetchall()
+        """The entries after entry ``since`` with which calls came to an end, and their calls."""
+        return self.query("SELECT entry, seq FROM calls WHERE entry > ? ORDER BY entry LIMIT ?", (since, bound(limit)))
 
     def read_newest_entry(self) -> int:
         """The newest entry with which a call came to an end."""
-        with self.errors():
-            return int(self.db.execute("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0])
+        return int(self.read_value("SELECT coalesce(max(entry), 0) FROM calls"))
 
     def find_call(self, call: str | int) -> CallRow | None:
         """The call of that number, or, failing that, the newest one with that id."""
-        with self.errors():
-            row = None
-            if str(call).isdecimal() and len(str(call)) < 19:
-                row = self.db.execute(f"{self._calls} WHERE seq = ?", (int(call),)).fetchone()
-            if row is None:
-                newest = f"{self._calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
-                row = self.db.execute(newest, (str(call),)).fetchone()
-        return _call(row) if row else None
+        rows = []
+        if str(call).isdecimal() and len(str(call)) < 19:
+            rows = self.query(f"{self._calls} WHERE seq = ?", (int(call),))
+        newest = f"{self._calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
+        rows = rows or self.query(newest, (str(call),))
+        return _call(rows[0]) if rows else None
 
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""
-        with self.errors():
-            removed = self._read_removed_calls()
+        removed = self._read_removed_calls()
         if str(call).isdecimal() and 0 < int(str(call)[:19]) <= removed:
             return f"call {call} is not in the journal any more: it keeps the newest ones (setting journal_calls)"
         return f"unknown call {call}; `handrail log` lists the calls"
 
     def _read_removed_calls(self) -> int:
         """The number up to which calls were removed."""
-        row = self.db.execute("SELECT value FROM meta WHERE key = 'removed'").fetchone()
-        return int(row[0]) if row else 0
+        return int(self.read_value("SELECT value FROM meta WHERE key = 'removed'") or 0)
 
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
+        unended = "EXISTS (SELECT 1 FROM calls WHERE calls.seq = files.seq AND status IS NULL)"
         query = (
-            f"SELECT {', '.join(FILE_COLUMNS)} FROM files "
+            f"SELECT {', '.join(FILE_COLUMNS)}, {unended} FROM files "
             "WHERE seq = ? AND attempt = (SELECT max(attempt) FROM files WHERE seq = ?) ORDER BY place"
         )
-        with self.errors():
-            unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
-            rows = [_parse_file_row(row, unended) for row in self.db.execute(query, (seq, seq))]
+        rows = [_parse_file_row(row[:-1], bool(row[-1])) for row in self.query(query, (seq, seq))]
         return [row for row in rows if row]
 
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
@@ -257,26 +254,22 @@ class JournalReader:
             f"coalesce(sum(duration), 0) FROM calls WHERE {only} GROUP BY tool ORDER BY count(*) DESC, tool"
         )
         codes = f"SELECT error, count(*) FROM calls WHERE {only} GROUP BY error ORDER BY count(*) DESC, error"
-        with self.errors():
-            tools = [ToolStats(*row) for row in self.db.execute(per_tool, values)]
-            return tools, {code: count for code, count in self.db.execute(codes, values) if code}
+        tools = [ToolStats(*row) for row in self.query(per_tool, values)]
+        return tools, {code: count for code, count in self.query(codes, values) if code}
 
     def count_entries(self) -> int:
         """How many entries all chains have."""
-        with self.errors():
-            return int(self.db.execute("SELECT coalesce(sum(n), 0) FROM logs").fetchone()[0])
+        return int(self.read_value("SELECT coalesce(sum(n), 0) FROM logs"))
 
     def find_last_call(self) -> int:
         """The number of the newest call."""
-        with self.errors():
-            return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM calls").fetchone()[0])
+        return int(self.read_value("SELECT coalesce(max(seq), 0) FROM calls"))
 
     def list_damage(self) -> list[BrokenEntry]:
         """The damage that is known so far, and the logs that lost their ends, without looking for more."""
         heads = read_heads(get_logs_path(self.path))  # first: they are never ahead of the logs
-        with self.errors():
-            rows = self.db.execute("SELECT seq, why FROM broken ORDER BY log, seq").fetchall()
-            logs = dict(self.db.execute("SELECT log, n FROM logs").fetchall())
+        rows = self.query("SELECT seq, why FROM broken ORDER BY log, seq")
+        logs = dict(self.query("SELECT log, n FROM logs"))
         cut = [head for log, head in heads.items() if log in logs and logs[log] < head.n]
         return [*(BrokenEntry(*row) for row in rows), *(BrokenEntry(head.seq, "rows are missing") for head in cut)]
 

@@ -15,9 +15,9 @@ import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change, Subtree
@@ -39,6 +39,10 @@ T = TypeVar("T")
 
 BUDGET = 1 << 30
 _LONGEST_NAME = 200
+_SLOW = 1.0
+"""A failure that took this many seconds is not provoked again at once."""
+_LONGEST_PAUSE = 30.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def get_default_path(state: str) -> str:
@@ -57,7 +61,10 @@ def has_journal(path: str) -> bool:
 
 
 class SqliteJournal:
-    """A journal on this machine: logs, and an index in SQLite at ``path``. Made when the first record comes."""
+    """A journal on this machine: logs, and an index in SQLite at ``path``. Made when the first record comes.
+
+    All journals with the same path share one writer. Call `close` when no more records come.
+    """
 
     def __init__(
         self,
@@ -66,15 +73,24 @@ class SqliteJournal:
         required: bool = False,
         budget: int = BUDGET,
         most_calls: int = MOST_CALLS,
+        ship_to: str = "",
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.path = os.path.abspath(path)
+        self.path = _resolve_path(path)
         self.required = required
         """Whether changes that cannot be recorded are refused; if not, a failure is only reported."""
         self.budget = budget
+        """How many bytes the contents that were replaced may take, and the records as well."""
         self._most_calls = most_calls
         self._clock = clock
-        self._writer = Writer(self.path)
+        self._shipper = None
+        if ship_to:
+            from handrail.journal.shipper import find_shipper
+            from handrail.settings.journal_address import JournalAddress
+
+            self._shipper = find_shipper(self.path, JournalAddress.parse(ship_to))
+        self._writer = _find_writer(self.path)
+        self._closed = False
 
     @property
     def failure(self) -> str:
@@ -93,17 +109,33 @@ class SqliteJournal:
             raise JournalFailed(journal=self.path, why=get_reason(error)) from None
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
+        changes = split_changes(pending.changes)
+        contents = collect_replaced(changes)
+        big = self._find_big(contents)
+        must = any(isinstance(one, Change) and one.keep for one in pending.changes)
+        if must and (big or sum(map(len, contents.values())) > self.budget):
+            raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
+        unkept = tuple(_display_path(one) for one in changes if big and big & collect_replaced([one]).keys())
+        files = tuple(make_file_rows(changes))
+
+        def write(log: LogWriter) -> Token:
+            again = token if token and token.seq and log.holds(token.log) else None
+            attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
+            row = again.row if again else begin_row(pending, self._clock(), log.mask)
+            seq = self._append(log, f"begin {attempt}", (row, files), seq, contents, pending.origin)
+            return Token(seq, attempt, tuple(changes), unkept=unkept, log=log.identity, row=row, files=files)
+
         try:
-            return self._begin(pending, token)
+            return self._use(write)
         except OSError as error:
-            must = self.required or any(isinstance(one, Change) and one.keep for one in pending.changes)
-            if must or error.errno in _FULL:  # no file tool can change anything then, and no command should
+            # On a full disk no file tool can change anything, and no command should.
+            if must or self.required or error.errno in _FULL:
                 raise JournalFailed(journal=self.path, why=get_reason(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=get_reason(error))
 
     def record(self, record: Record) -> str:
         try:
-            self._record(record)
+            self._use(lambda log: self._record(log, record))
         except OSError as error:
             return get_reason(error)
         return ""
@@ -115,52 +147,32 @@ class SqliteJournal:
         return Trash(self.path).retain(directory, name, subtree, self.budget)
 
     def close(self) -> None:
-        self._writer.close()
+        """A call that is still under way is recorded nevertheless."""
+        if not self._closed:
+            self._closed = True
+            self._writer.leave()
 
     def _use(self, work: Callable[[LogWriter], T]) -> T:
-        return self._writer.use(work)
+        try:
+            return self._writer.use(work)
+        finally:
+            if self._shipper:
+                self._shipper.notify()
 
-    def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
-        changes = split_changes(pending.changes)
-        contents = collect_replaced(changes)
-        big = {digest for digest, raw in contents.items() if len(raw) > self.budget // 2}
-        must = any(isinstance(one, Change) and one.keep for one in pending.changes)
-        if must and (big or sum(map(len, contents.values())) > self.budget):
-            raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
-        unkept = tuple(_display_path(one) for one in changes if big and big & collect_replaced([one]).keys())
-        files = tuple(make_file_rows(changes))
-
-        def write(log: LogWriter) -> Token:
-            again = token if token and token.seq and log.holds(token.log) else None
-            attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
-            row = again.row if again else begin_row(pending, self._clock(), log.mask)
-            self._writer.name_source(log, pending.origin)
-            added = self._keep(log, contents, big)
-            seq = log.append(f"begin {attempt}", (row, files), seq, added)
-            self._trim(log, contents)
-            return Token(seq, attempt, tuple(changes), unkept=unkept, log=log.identity, row=row, files=files)
-
-        return self._use(write)
-
-    def _record(self, record: Record) -> None:
+    def _record(self, log: LogWriter, record: Record) -> None:
         token = record.token
-        if token and token.seq and token.attempt >= 0:
-            self._use(lambda log: self._end(log, record, token))
-        else:
-            self._use(lambda log: self._record_whole(log, record, split_changes(record.changes)))
-
-    def _end(self, log: LogWriter, record: Record, token: Token) -> None:
-        if not log.holds(token.log):  # another process continues that log, or it is gone
+        if not token or not token.seq or token.attempt < 0:
+            self._record_whole(log, record, split_changes(record.changes))
+        elif not log.holds(token.log):  # another process continues that log, or it is gone
             number = token.seq if log.has_log(token.log) else 0
             self._record_whole(log, record, list(token.changes), token, number)
-            return
-        end = end_row(record, self._clock(), log.mask)
-        afters = [
-            (place, *make_after_row(change, row[3], row[5], bool(record.changes), token.withdrawn))
-            for place, (change, row) in enumerate(zip(token.changes, token.files, strict=True))
-        ]
-        log.append(f"end {token.attempt}", (end, afters), token.seq)
-        self._remove_oldest(log)
+        else:
+            end = end_row(record, self._clock(), log.mask)
+            afters = [
+                (place, *make_after_row(change, row[3], row[5], bool(record.changes), token.withdrawn))
+                for place, (change, row) in enumerate(zip(token.changes, token.files, strict=True))
+            ]
+            self._append(log, f"end {token.attempt}", (end, afters), token.seq, {})
 
     def _record_whole(
         self,
@@ -181,52 +193,66 @@ class SqliteJournal:
             (*one, *make_after_row(change, one[3], one[5], True, withdrawn))
             for change, one in zip(changes, rows, strict=True)
         ]
-        contents = collect_replaced(changes)
-        self._writer.name_source(log, record.origin)
-        added = self._keep(log, contents, {digest for digest, raw in contents.items() if len(raw) > self.budget // 2})
         attempt = token.attempt if token else 0
-        log.append(f"whole {attempt}", ((*row, *end), files), seq, added)
-        if contents:
-            self._trim(log, contents)
-        self._remove_oldest(log)
+        content = ((*row, *end), files)
+        self._append(log, f"whole {attempt}", content, seq, collect_replaced(changes), record.origin)
 
-    def _keep(self, log: LogWriter, contents: dict[str, bytes], big: set[str]) -> int:
-        return sum(log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big)
-
-    def _trim(self, log: LogWriter, contents: dict[str, bytes]) -> None:
-        if log.counters.content_bytes > self.budget:
-            trim_contents(log, self.budget, contents)
-
-    def _remove_oldest(self, log: LogWriter) -> None:
+    def _append(
+        self,
+        log: LogWriter,
+        stage: str,
+        content: Sequence[Any],
+        seq: int,
+        contents: dict[str, bytes],
+        origin: Origin | None = None,
+    ) -> int:
+        """Write a record after the contents that it replaces, and remove what is too much then."""
+        if origin and (origin.client or origin.model):
+            self._writer.name_source(log, origin)
+        big = self._find_big(contents)
+        added = sum([log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big])
+        seq = log.append(stage, content, seq, added)
         counters = log.counters
+        if added and counters.content_bytes > self.budget:
+            trim_contents(log, self.budget, contents)
         if counters.calls - counters.removed > self._most_calls or counters.log_bytes > self.budget:
             remove_oldest(log, self._most_calls, self.budget)
+        return seq
+
+    def _find_big(self, contents: dict[str, bytes]) -> set[str]:
+        """The contents that are too large to be stored."""
+        return {digest for digest, raw in contents.items() if len(raw) > self.budget // 2}
 
 
 def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
     return change.path.named if isinstance(change, Change) else change.path
 
 
-_SLOW = 1.0
-"""A failure that took this many seconds is not provoked again at once."""
-_LONGEST_PAUSE = 30.0
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+def _resolve_path(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # no such path can be: opening it says why
+        return path
 
 
 class Writer:
     """The writer of this process to the journal at a path; its threads take turns."""
 
+    joining = threading.Lock()
+    """Held while users come and go."""
+
     def __init__(self, path: str, now: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self.failure = ""
         """Why the journal could not be used the last time; empty if it could."""
+        self.users = 0
+        """How many journals keep it open."""
         self._now = now
         self._lock = threading.Lock()
         self._log: LogWriter | None = None
         self._retry_at = 0.0
         self._damage = ""
         self._named: dict[tuple[str, str, str], int] = {}
-        _all_writers.append(weakref.ref(self, _all_writers.remove))
 
     def use(self, work: Callable[[LogWriter], T]) -> T:
         """Do ``work`` with the logs, one thread at a time. Raises `OSError` if that fails."""
@@ -239,6 +265,8 @@ class Writer:
                     self._log = self._open()
                     self._named.clear()
                 result = work(self._log)
+                self._damage = self._log.damaged or self._damage
+                self._log.damaged = ""
             except OSError as error:
                 self.failure = get_reason(error)
                 if self._now() - begun >= _SLOW:
@@ -246,9 +274,10 @@ class Writer:
                 if error.errno not in _FULL:
                     self._drop()
                 raise
+            finally:
+                if not self.users:
+                    self._drop()
             self.failure = ""
-            if self._log.damaged:
-                self._damage, self._log.damaged = self._log.damaged, ""
             return result
 
     def _open(self) -> LogWriter:
@@ -260,8 +289,6 @@ class Writer:
 
     def name_source(self, log: LogWriter, origin: Origin) -> None:
         """Write down once which client and model a session has."""
-        if not (origin.client or origin.model):
-            return
         source = (origin.session, origin.client, origin.model)
         if self._named.get(source) != log.number or not log.number:
             log.append("source", ([escape_surrogates(name[:_LONGEST_NAME]) for name in source], []))
@@ -272,10 +299,13 @@ class Writer:
         damage, self._damage = self._damage, ""
         return damage
 
-    def close(self) -> None:
-        """Let go of the files; they are opened again if they are needed."""
-        with self._lock:
-            self._drop()
+    def leave(self) -> None:
+        """One user less: the last one closes the files."""
+        with self.joining:
+            self.users -= 1
+        if not self.users:
+            with self._lock:
+                self._drop()
 
     def after_fork(self) -> None:
         """In the child: another thread of the parent may have held the lock, and the log belongs to the parent."""
@@ -289,13 +319,22 @@ class Writer:
                 opened.close()
 
 
-_all_writers: list[weakref.ref[Writer]] = []
+_writers = WeakValueDictionary[str, Writer]()
+
+
+def _find_writer(path: str) -> Writer:
+    """The writer of this process for a journal, with one user more."""
+    with Writer.joining:
+        writer = _writers.setdefault(path, Writer(path))
+        writer.users += 1
+        return writer
 
 
 def _leave_logs_to_parent() -> None:
-    for known in _all_writers[:]:
-        if (writer := known()) is not None:
-            writer.after_fork()
+    """In the child of a fork: another thread of the parent may have held the lock."""
+    Writer.joining = threading.Lock()
+    for writer in list(_writers.values()):
+        writer.after_fork()
 
 
 os.register_at_fork(after_in_child=_leave_logs_to_parent)
@@ -304,91 +343,3 @@ os.register_at_fork(after_in_child=_leave_logs_to_parent)
 def get_reason(error: OSError) -> str:
     """Return the system's error message."""
     return error.strerror or type(error).__name__
-
-
-def open_journal(path: str, *, required: bool, budget: int, most_calls: int, ship_to: str = "") -> SqliteJournal:
-    """The journal at ``path``; all that are open at once share one writer. Never fails: the logs are opened later.
-
-    ``required``: nothing may be changed that cannot be recorded; if not, each result only carries a note that says why
-    the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it, and
-    the records as well; ``most_calls``: how many records it may have. ``ship_to``: the URL of a shared journal, to
-    which records are sent in the background. Call `close` when no more records come.
-    """
-    return _SharedJournal(path, required=required, budget=budget, most_calls=most_calls, ship_to=ship_to)
-
-
-class _Writers:
-    """The writers that are in use, by the real path of their journal."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[Writer, int]] = {}
-
-    def acquire(self, path: str) -> Writer:
-        with self._lock:
-            writer, users = self._known.get(path) or (Writer(path), 0)
-            self._known[path] = (writer, users + 1)
-            return writer
-
-    def release(self, writer: Writer) -> None:
-        with self._lock:
-            _, users = self._known[writer.path]
-            if users > 1:
-                self._known[writer.path] = (writer, users - 1)
-                return
-            del self._known[writer.path]
-        writer.close()
-
-    def after_fork(self) -> None:
-        """In the child: another thread of the parent may have held the lock, and does not exist here."""
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
-_writers = _Writers()
-os.register_at_fork(after_in_child=_writers.after_fork)
-
-
-class _SharedJournal(SqliteJournal):
-    """One session's view of a shared journal: its own limits, and the common writer."""
-
-    def __init__(self, path: str, *, required: bool, budget: int, most_calls: int, ship_to: str) -> None:
-        super().__init__(_resolve_path(path), required=required, budget=budget, most_calls=most_calls)
-        self._shipper = None
-        if ship_to:
-            from handrail.journal.shipper import find_shipper
-            from handrail.settings.journal_address import JournalAddress
-
-            self._shipper = find_shipper(self.path, JournalAddress.parse(ship_to))
-        self._closing = threading.Lock()
-        self._closed = False
-        self._writer = _writers.acquire(self.path)
-
-    def _use(self, work: Callable[[LogWriter], T]) -> T:
-        with self._closing:
-            # A call that was under way when its session was closed is recorded too.
-            late = self._closed
-            writer = _writers.acquire(self.path) if late else self._writer
-        try:
-            return writer.use(work)
-        finally:
-            if late:
-                _writers.release(writer)
-            if self._shipper:
-                self._shipper.notify()
-
-    def close(self) -> None:
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-        _writers.release(self._writer)
-
-
-def _resolve_path(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # no such path can be: opening it says why
-        return path

@@ -187,9 +187,9 @@ class SessionJournal:
     def open(self) -> Journal:
         with self._lock:
             if self._journal is None:
-                from handrail.journal.store import get_default_path, open_journal
+                from handrail.journal.store import SqliteJournal, get_default_path
 
-                journal = open_journal(
+                journal = SqliteJournal(
                     get_default_path(self._state),
                     required=self._required,
                     budget=self._settings.journal_bytes,
