@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from handrail import Session
+from handrail.journal.postgres_reader import open_reader
+from handrail.journal.store import SqliteJournal
 from handrail.model import Question, Result
 
 Make = Callable[..., Session]
@@ -40,6 +44,11 @@ def open_session(make_session: Make, root: Path, tmp_path: Path) -> Make:
     return make
 
 
+def list_children() -> set[int]:
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for one in lists for pid in one.read_text(encoding="ascii").split()}
+
+
 def _script(session: Session, code: str) -> Result:
     return session.call("Script", {"code": code})
 
@@ -63,9 +72,40 @@ def test_one_undo_takes_back_the_whole(open_session: Make, root: Path) -> None:
     before = {path.name: path.read_bytes() for path in root.iterdir()}
     assert _script(session, 'write("new.txt", "x\\n")\ntrash("a.py")\nbash("sed -i s/value/other/ b.py")').ok
     assert sorted(path.name for path in root.iterdir()) == ["b.py", "c.py", "new.txt"]
-    assert not list(state.glob("draft-*"))  # the calls of a script are no records of their own
+    assert not list(state.glob("draft-*"))  # its calls are recorded beside it
     assert session.call("Undo", {}).ok
     assert {path.name: path.read_bytes() for path in root.iterdir()} == before
+
+
+def test_each_call_is_a_record_below_that_of_the_script(open_session: Make, root: Path) -> None:
+    session = open_session()
+    code = 'write("new.txt", "x\\n")\ntry:\n    read("/etc/passwd")\nexcept CallFailed:\n    print(grep("TODO"))'
+    assert _script(session, code).ok
+    assert isinstance(session.journal, SqliteJournal)
+    with open_reader(session.journal.path) as reader:
+        script, *calls = reader.iterate_calls(session=session.origin.session)
+        assert reader.list_children(script) == calls and not script.in_script
+        assert [one.tool for one in calls] == ["Write", "Read", "Grep"] and all(one.in_script for one in calls)
+        assert [one.status for one in calls] == ["ok", "denied", "ok"] and "+x" in (calls[0].diff or "")
+        assert [file.path for file in reader.read_files(script.seq)] == [str(root / "new.txt")]
+        assert not any(reader.read_files(one.seq) for one in calls)  # the changes are those of the script
+        assert reader.verify() is None
+
+
+def test_a_script_that_cannot_start_leaves_no_process(open_session: Make) -> None:
+    """Descriptors run out at one point after the other: an error, and nothing that goes on running."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    session = open_session()
+    assert _script(session, "print(1)").ok  # opens what stays open
+    before, free = len(list_children()), os.dup(0)
+    os.close(free)
+    try:
+        for room in (20, 14, 11, 8, 6):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, limits[1]))
+            assert not _script(session, "print(1)").ok
+            assert len(list_children()) <= before
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.parametrize("yes", [True, False])

@@ -26,7 +26,7 @@ List the recorded calls of this project, refusals included, newest last; --all l
   verify               check that nobody changed the journal
 
 The first column is the number of the call, for `handrail log show` and `handrail undo`. Numbers give the order, even if
-the clock was set back. `unfinished` marks a call that is still running or was killed.
+the clock was set back. `unfinished` marks a call that is still running or was killed. Calls of a script are indented.
 
 --shared lists the calls of all machines that send theirs to the shared journal, in the order of their arrival."""
 
@@ -192,7 +192,7 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
                 "dim",
             ),
             (f"{row.status + code:24} ", STYLES.get(row.status, "")),
-            (f"{row.tool:10} ", "cyan"),
+            (f"{'  ' * row.in_script + row.tool:10} ", "cyan"),
             (_describe_target(row), ""),
         )
     )

@@ -99,6 +99,8 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     if row.decision:
         where = f" ({row.source})" if row.source else ""
         parts.append(_format_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
+    calls = "\n".join(f"{one.seq}  {one.tool}  {one.status}" for one in reader.list_children(row))
+    parts.append(_format_section(screen, "calls", calls))
     files = reader.read_files(row.seq)
     parts.append(_format_section(screen, "files", "\n".join(map(_format_file, files))))
     if row.diff:

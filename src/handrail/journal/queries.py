@@ -18,7 +18,7 @@ from handrail.frozen import frozen
 from handrail.journal.index import BrokenEntry, Index
 from handrail.journal.log_lines import get_logs_path, list_logs, read_heads
 from handrail.journal.logs import OldContents
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, Queries
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, IN_SCRIPT, Queries
 from handrail.policy.paths import is_within
 
 UNDO, REDO = "Undo", "Redo"
@@ -96,6 +96,11 @@ class CallRow:
     """In a shared journal: the machine on which the call was made."""
     number: int | None = None
     """In a shared journal: its number in the journal of that machine."""
+
+    @property
+    def in_script(self) -> bool:
+        """Whether a script made this call."""
+        return self.call_id.startswith(IN_SCRIPT)
 
 
 @frozen
@@ -206,6 +211,13 @@ class JournalReader:
         newest = f"{self._calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
         rows = rows or self.query(newest, (str(call),))
         return _call(rows[0]) if rows else None
+
+    def list_children(self, row: CallRow) -> list[CallRow]:
+        """The calls that a script made."""
+        first = f"{IN_SCRIPT}{row.seq if row.number is None else row.number}/"
+        query = f"{self._calls} WHERE session = ? AND call_id LIKE ? ORDER BY seq"
+        with self.errors():
+            return list(map(_call, self.db.execute(query, (row.session, f"{first}%")).fetchall()))
 
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""

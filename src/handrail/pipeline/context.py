@@ -277,7 +277,7 @@ class ToolContext:
     def open_draft_tools(self) -> DraftTools:
         if self.draft is None:
             raise NoSandbox(mode="drafts", why="scripts run in drafts alone, and this machine has none")
-        return self._services.open_draft_tools(self.draft.open_draft)
+        return self._services.open_draft_tools(self.draft.open_draft, self.draft.begin())
 
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
         from handrail.journal.undo import CannotUndo  # slow to import

@@ -329,6 +329,12 @@ class CallDraft:
         draft = host.drafts.create() if host.drafts.workspace else None
         return cls(draft, approved, services, progress) if draft else None
 
+    def begin(self) -> int:
+        """Record the call before it has changed anything; returns its number in the journal, 0 if it has none."""
+        self._services.recorder.begin(self.approved, (), self._progress)
+        token = self._progress.token
+        return token.seq if token else 0
+
     def settle(self) -> None:
         """Compare the draft with the workspace, judge the changes, and keep or drop them.
 

@@ -67,7 +67,11 @@ class DraftProcess:
         with theirs:
             words = [sys.executable, "-P", "-m", "handrail.pipeline.draft_server", str(theirs.fileno())]
             environment = {**os.environ, IN_DRAFT: draft.name}
-            self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), env=environment)  # noqa: S603
+            try:
+                self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), env=environment)  # noqa: S603
+            except OSError:
+                self._control.close()
+                raise
         try:
             self._ask(Connection.send_bytes, start)
         except BaseException:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from glob import glob
 from typing import Any
 
 from handrail.dialects import Dialect
@@ -26,7 +23,6 @@ class OpenDraftTools:
 
     signatures: Mapping[str, tuple[str, Sequence[str]]]
     _process: DraftProcess
-    _journal: str
     _events: Events = field(default_factory=Events)
 
     def call(self, tool: str, arguments: Mapping[str, object], cancel: threading.Event | None) -> Result:
@@ -34,21 +30,16 @@ class OpenDraftTools:
 
     def close(self) -> None:
         self._process.close()
-        for path in glob(f"{self._journal}*"):  # what its calls did is recorded with the draft
-            if os.path.isdir(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
 
 
-def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, Any], state: str) -> OpenDraftTools:
-    """Start a session in a draft. Its journal goes with it: the call of the script is the record."""
+def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, Any]) -> OpenDraftTools:
+    """Start a session in a draft."""
     entries = [entry for entry in dialect.entries.values() if entry.id not in _NOT_IN_SCRIPTS]
     signatures = {entry.id: (entry.name, list(dialect.spec(entry.name).schema["properties"])) for entry in entries}
     mode = "accept-edits" if options["mode"] == "full" else options["mode"]  # nothing leaves the draft unasked
     given = {**options, "mode": mode}
     process = DraftProcess(draft, given, _allow_in_draft, closes=False)
-    return OpenDraftTools(signatures, process, os.path.join(state, "journal", f"draft-{draft.name}.db"))
+    return OpenDraftTools(signatures, process)
 
 
 def _allow_in_draft(question: Question) -> Answer:

@@ -62,7 +62,7 @@ class Services:
     """Imports them when they are first needed."""
     undo: Callable[..., UndoReport]
     """Takes back changes of this session."""
-    open_draft_tools: Callable[[OpenDraft], DraftTools]
+    open_draft_tools: Callable[[OpenDraft, int], DraftTools]
     """Opens the tools over the draft of a script."""
     redactions: list[Redaction]
     """All that hide secrets in answers: the settings' own, and one for each command that was lent secrets."""

@@ -385,12 +385,20 @@ class Session:
             draft.close()
             raise
 
-    def _open_draft_tools(self, draft: OpenDraft) -> DraftTools:
-        """The tools of this session over a draft: for a script, whose changes are judged when it has ended."""
+    def _open_draft_tools(self, draft: OpenDraft, call: int) -> DraftTools:
+        """The tools of this session over a draft: for a script, whose changes are judged when it has ended.
+
+        ``call``: the number of the script's call, below which its calls are recorded; 0 if it has none.
+        """
+        from handrail.journal.children import ChildJournal
+        from handrail.journal.store import SqliteJournal
         from handrail.pipeline.script_tools import open_draft_tools
 
-        options = {"root": self.workspace.home, **self._options, "mode": self.mode}
-        return open_draft_tools(self.dialect, draft, options, self._state)
+        journal: Journal | None = None
+        if call and isinstance(self.journal, SqliteJournal):
+            journal = ChildJournal(self.journal.path, call, self.origin.session)
+        options = {"root": self.workspace.home, **self._options, "mode": self.mode, "journal": journal}
+        return open_draft_tools(self.dialect, draft, options)
 
     def set_mode(self, mode: Mode) -> None:
         """Change the mode; rules and answers for the session stay."""

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -75,29 +75,26 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
-    tools = ctx.open_draft_tools()
-    own = host.drafts.create()  # what the program writes by itself is dropped
-    if own is None or ctx.draft is None:
-        tools.close()
-        raise NoSandbox(mode="drafts", why=host.drafts.why_none)
-    ours, theirs = socket.socketpair()
     calls: list[CallData] = []
-    try:
-        with ours, theirs:
-            command = _make_command(theirs.fileno())
-            options = CommandOptions(draft=own, visible=ctx.list_visible(False), passed=(theirs.fileno(),))
-            server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
-            server.start()
-            place, name = own.directory.info.workspace, ctx.call_id or "script"
-            done, ended = host.run(command, place, seconds, name, ctx.cancel, False, options)
-            with suppress(OSError):
-                ours.shutdown(socket.SHUT_RDWR)
-            tools.close()  # this also ends a call that is still running
-            server.join()
-    finally:
-        tools.close()
-        host.drafts.drop(own)
+    with ExitStack() as stack:
+        tools = stack.enter_context(closing(ctx.open_draft_tools()))
+        own = host.drafts.create()  # what the program writes by itself is dropped
+        if own is None:
+            raise NoSandbox(mode="drafts", why=host.drafts.why_none)
+        stack.callback(host.drafts.drop, own)
+        ours, theirs = map(stack.enter_context, socket.socketpair())
+        command = _make_command(theirs.fileno())
+        options = CommandOptions(draft=own, visible=ctx.list_visible(False), passed=(theirs.fileno(),))
+        server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
+        server.start()
+        place, name = own.directory.info.workspace, ctx.call_id or "script"
+        done, ended = host.run(command, place, seconds, name, ctx.cancel, False, options)
+        with suppress(OSError):
+            ours.shutdown(socket.SHUT_RDWR)
+        tools.close()  # this also ends a call that is still running
+        server.join()
     assert ended is not None
+    assert ctx.draft is not None
     ctx.draft.settle()
     shown, effects = show_output(done, limits, host), find_effects(require_harmless("true"))
     outcome = describe_end("script", effects, ctx, host, shown, ended, as_number(seconds), ())

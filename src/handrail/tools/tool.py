@@ -172,6 +172,9 @@ class CommandDraft(Protocol):
     def notes(self) -> Sequence[NoteFacts]:
         """Notes on how its changes were kept."""
 
+    def begin(self) -> int:
+        """Record that the call has begun; returns its number in the journal, 0 if it has none."""
+
     def settle(self) -> None:
         """The command has ended: judge its changes, and keep or drop them."""
 
