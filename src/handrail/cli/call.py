@@ -15,12 +15,11 @@ from handrail.cli.common import (
     add_mode,
     add_workspace,
     find_person,
-    name_kind,
     open_session,
-    parse_json,
 )
 from handrail.cli.output import UsageError, as_document, escape_for_terminal, on_terminal, show_diff, warn, write
 from handrail.text.display import escape
+from handrail.text.json_values import name_kind, parse_json
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:

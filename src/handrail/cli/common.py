@@ -1,4 +1,4 @@
-"""Shared by the commands: the argument parser, common options, JSON input, and opening a session."""
+"""Shared by the commands: the argument parser, common options, and opening a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from handrail.dialects import Dialect
     from handrail.model import Approve
@@ -252,49 +252,3 @@ def require_directory(option: str, place: str) -> None:
     if not os.path.isdir(place):
         what = "is not a directory" if os.path.lexists(place) else "does not exist"
         raise UsageError(f"{option} {escape(place) or repr(place)} {what}; give the path of an existing directory")
-
-
-def parse_json(raw: bytes) -> Any:
-    """Parse one JSON value; raises `ValueError` with the reason for any invalid input."""
-    import json
-
-    try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_parse_finite)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x})") from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def write_json(value: Any) -> str:
-    """A value from `parse_json`, back as it came."""
-    import json
-
-    try:
-        return json.dumps(value)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _parse_finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {digits[:20]} is too large")
-    return number
-
-
-def name_kind(value: Any) -> str:
-    """Name the type of a JSON value."""
-    kinds = {
-        dict: "an object",
-        list: "an array",
-        str: "a string",
-        bool: "a boolean",
-        int: "a number",
-        float: "a number",
-    }
-    return kinds.get(type(value), "null")

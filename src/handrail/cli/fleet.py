@@ -6,9 +6,10 @@ import argparse
 import os
 import time
 
-from handrail.cli.common import CommandParser, add_dialect, add_mode, parse_json
+from handrail.cli.common import CommandParser, add_dialect, add_mode
 from handrail.cli.output import Stop, UsageError, as_line, warn, write
 from handrail.errors.extras import MissingExtra
+from handrail.text.json_values import parse_json
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:

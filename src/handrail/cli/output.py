@@ -15,6 +15,7 @@ from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
 from handrail.cli.minimal import write as write
 from handrail.text.display import replace_surrogates
+from handrail.text.json_values import as_line as as_line
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -32,16 +33,6 @@ def warn(text: str) -> None:
         with contextlib.suppress(OSError):
             sys.stderr.buffer.write((escape_for_terminal(replace_surrogates(text)) + "\n").encode("utf-8"))
             sys.stderr.buffer.flush()
-
-
-def as_line(value: Any) -> str:
-    """JSON on one line, in ASCII and well-formed Unicode, so that any reader in any locale can take it."""
-    import json
-
-    text = json.dumps(value, allow_nan=False)
-    if "\\ud" in text:  # perhaps half a character, which strict readers refuse
-        text = json.dumps(json.loads(replace_surrogates(json.dumps(value, allow_nan=False, ensure_ascii=False))))
-    return text
 
 
 def as_document(value: Any) -> str:

@@ -13,12 +13,12 @@ from handrail.cli.common import (
     add_workspace,
     find_state,
     open_local_session,
-    parse_json,
     require_directory,
 )
 from handrail.cli.output import Stop, UsageError, as_document, escape_for_terminal, on_terminal, warn, write
 from handrail.policy.modes import MODES
 from handrail.text.display import escape
+from handrail.text.json_values import parse_json
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from handrail.errors import NoSandbox, SessionOver, TimeoutTooLong
 from handrail.frozen import frozen
-from handrail.model import Access, CommandAccess
+from handrail.model import Access, CommandAccess, Result
 from handrail.shell.command_host import CommandOptions
 from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.refused_commands import require_harmless
 from handrail.tools import bash
 from handrail.tools.arguments import Field
+from handrail.tools.shared.call_lines import answer_lines, refuse
 from handrail.tools.shared.command_answer import CommandData, CommandFacts, as_number, describe_end, show_output
 from handrail.tools.tool import Arguments, Context, DraftTools, Hints, Outcome, Templates, Tool
 
@@ -113,35 +114,27 @@ def _serve(
 ) -> None:
     """Answer the calls of a script until it ends."""
     known = {name for name, _ in tools.signatures.values()}
+
+    def call(tool: str, arguments: dict[str, object], id: str) -> Result:  # noqa: ARG001 - it gets one of its own
+        if tool not in known:
+            return refuse(tool, "unknown_tool", "this is no tool of a script")
+        if len(calls) >= _MOST_CALLS:
+            return refuse(tool, "too_many_calls", f"a script may make {_MOST_CALLS} calls")
+        result = tools.call(tool, arguments, cancel)
+        calls.append(CallData(tool=tool, status=result.status, chars=len(result.full_text)))
+        return result
+
     try:
         with connection.makefile("rwb") as stream:
-            _send(stream, {"code": code, "tools": tools.signatures})
-            while line := stream.readline(_MOST_BYTES):
-                if len(calls) >= _MOST_CALLS:
-                    _send(stream, {"error": f"a script may make {_MOST_CALLS} calls"})
-                    continue
-                _send(stream, _answer(line, known, tools, calls, cancel))
+            _send(stream, json.dumps({"code": code, "tools": tools.signatures}) + "\n")
+            for answer in answer_lines(stream.readline, _MOST_BYTES, call):
+                _send(stream, answer)
     except (OSError, SessionOver):  # the script has ended
         return
 
 
-def _answer(
-    line: bytes, known: set[str], tools: DraftTools, calls: list[CallData], cancel: threading.Event | None
-) -> dict[str, object]:
-    try:
-        call = json.loads(line)
-        tool, arguments = call["tool"], call["arguments"]
-        if tool not in known or not isinstance(arguments, dict):
-            raise ValueError(tool)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {"error": "this is no call of a tool"}
-    result = tools.call(tool, arguments, cancel)
-    calls.append(CallData(tool=tool, status=result.status, chars=len(result.full_text)))
-    return {"text": result.full_text, "data": dict(result.data)} if result.ok else {"error": result.full_text}
-
-
-def _send(stream: BufferedRWPair, value: object) -> None:
-    stream.write(json.dumps(value, default=str).encode("utf-8", "replace") + b"\n")
+def _send(stream: BufferedRWPair, line: str) -> None:
+    stream.write(line.encode("ascii"))
     stream.flush()
 
 

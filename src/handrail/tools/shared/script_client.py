@@ -27,10 +27,14 @@ def main(fd: int) -> None:
                 call = {"tool": tool, "arguments": {**dict(zip(order, args, strict=False)), **named}}
                 stream.write(json.dumps(call).encode() + b"\n")
                 stream.flush()
-                reply = json.loads(stream.readline() or '{"error": "the script was ended"}')
-                if "error" in reply:
-                    raise CallFailed(reply["error"])
-                answer = AnswerText(reply["text"])
+                reply = json.loads(
+                    stream.readline() or '{"status": "error", "text": "the script was ended", "blocks": []}'
+                )
+                more = [block["text"] for block in reply["blocks"][1:] if block["type"] == "text"]
+                text = "\n\n".join([reply["text"], *more])
+                if reply["status"] not in ("ok", "partial"):
+                    raise CallFailed(text)
+                answer = AnswerText(text)
                 answer.data = reply["data"]
                 return answer
 

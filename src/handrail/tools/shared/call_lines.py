@@ -1,0 +1,93 @@
+"""Calls as lines of JSON, answered one by one: `handrail batch`, and the functions of a script.
+
+in:   {"id": any JSON value, optional, "tool": "Read", "arguments": {...}}
+out:  {"id", "tool", "status", "text", "blocks", "data", ...}: see `as_json`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from handrail.model import Failure, Result, as_json
+from handrail.text.display import escape, replace_surrogates
+from handrail.text.json_values import as_line, name_kind, parse_json, write_json
+
+WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
+
+MakeCall = Callable[[str, dict[str, Any], str], Result]
+"""Makes a call of a tool with arguments, under an id."""
+
+
+class Malformed(Exception):
+    """An invalid line: the error code, the reason, and the id and tool if they are valid."""
+
+    def __init__(self, code: str, why: str, id: str = "null", tool: str = "") -> None:
+        super().__init__(why)
+        self.code = code
+        self.id = id
+        self.tool = tool
+
+
+def answer_lines(read_line: Callable[[int], bytes], most: int, call: MakeCall) -> Iterator[str]:
+    """The answer to each line, before the next one is read. A line may have up to ``most`` bytes."""
+    while line := read_line(most + 1):
+        if len(line) > most and not line.endswith(b"\n"):
+            while (rest := read_line(1 << 20)) and not rest.endswith(b"\n"):
+                pass
+            size = f"{most >> 20} MB"
+            yield _render_error(Malformed("bad_json", f"The line is longer than {size} and was skipped. Send less."))
+        elif line.strip():
+            yield _answer(line, call)
+
+
+def _answer(line: bytes, call: MakeCall) -> str:
+    try:
+        name, tool, arguments = _parse_line(line)
+    except Malformed as error:
+        return _render_error(error)
+    return _render_result(name, call(tool, arguments, _call_id(name)))
+
+
+def _parse_line(line: bytes) -> tuple[str, str, dict[str, Any]]:
+    """The id, as JSON again, the tool and the arguments."""
+    try:
+        value = parse_json(line)
+        name = write_json(value.get("id")) if isinstance(value, dict) else "null"
+    except ValueError as error:
+        raise Malformed("bad_json", f"The line is not valid JSON: {error}. Send one object a line: {WANTED}") from None
+    if not isinstance(value, dict):
+        raise Malformed("bad_arguments", f"The line is {name_kind(value)}. Send one object a line: {WANTED}")
+    tool, arguments = value.get("tool"), value.get("arguments")
+    if not isinstance(tool, str) or not tool:
+        what = "is missing" if "tool" not in value else "is empty" if tool == "" else f"is {name_kind(tool)}"
+        raise Malformed("bad_arguments", f'"tool" {what}. Give the name of a tool: {WANTED}', name)
+    unknown = [key for key in value if key not in ("id", "tool", "arguments")]
+    if "arguments" not in value and unknown:
+        named = ", ".join(f'"{escape(key[:60])}"' for key in unknown[:3])
+        raise Malformed("bad_arguments", f'"arguments" is missing, and {named} is not known. {WANTED}', name, tool)
+    if arguments is not None and not isinstance(arguments, dict):
+        raise Malformed("bad_arguments", f'"arguments" is {name_kind(arguments)}. Send an object: {WANTED}', name, tool)
+    return name, tool, arguments or {}
+
+
+def _call_id(written: str) -> str:
+    """The id of a line as the session gets it: a text as it is, null as no id, anything else as JSON."""
+    value = parse_json(written.encode())
+    return "" if value is None else replace_surrogates(value) if isinstance(value, str) else written
+
+
+def refuse(tool: str, code: str, text: str) -> Result:
+    """The answer to a call that is not made."""
+    return Result(tool, "error", text, ({"type": "text", "text": text},), error=Failure(code, text))
+
+
+def _render_error(error: Malformed) -> str:
+    return _render_result(error.id, refuse(error.tool, error.code, str(error)))
+
+
+def _render_result(name: str, result: Result) -> str:
+    """The answer as a line. The id goes back exactly as it came, even if it holds half a character."""
+    answer = as_json(result)
+    del answer["id"]
+    return f'{{"id": {name}, {as_line(answer)[1:]}\n'
