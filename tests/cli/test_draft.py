@@ -129,7 +129,7 @@ def test_a_file_that_changed_in_the_workspace_too_is_a_conflict_and_the_draft_st
     (project / "a.txt").write_text("foreign\n", encoding="utf-8")
     for words in (["keep", "way"], ["keep", "way", "a.txt"]):
         done = handrail("draft", *words, cwd=project)
-        assert (done.returncode, b"a.txt: changed outside the draft" in done.stderr) == (1, True)
+        assert (done.returncode, b"a.txt: both changed these lines" in done.stderr) == (1, True)
     assert (project / "a.txt").read_text(encoding="utf-8") == "foreign\n"
     assert "created" in draft(project, "list")
     draft(project, "keep", "way", "b.txt")

@@ -229,6 +229,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
     """Run a program in a named draft; returns its exit code."""
     import subprocess
 
+    from handrail.drafts.three_way import saving_bases
     from handrail.drafts.view import enter_view
 
     draft = _open_draft(_open_store(workspace), name, patience)
@@ -249,7 +250,8 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
     finally:
         handlers = [signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)]
     try:
-        code = process.wait()
+        with saving_bases(draft.directory):
+            code = process.wait()
         return code if code >= 0 else 128 - code
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGQUIT), handlers, strict=True):
@@ -304,18 +306,22 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
     with open_session(options) as session:
         try:
             call = Call(DRAFT, {"keep": options.name})
-            missed, warning = keep_and_record(session.journal, session.origin, changes, call)
+            kept = keep_and_record(session.journal, session.origin, changes, call)
         except DraftConflict as error:
-            lines = "\n  ".join(describe_conflicts(error))
+            lines = describe_conflicts(error)
             raise Stop(
-                f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}\n"
+                f"nothing was kept, because the workspace has changed meanwhile: {lines}\n"
                 f"the draft is as before: `handrail draft diff {options.name}` shows it, and "
                 f"`handrail draft keep {options.name} PATH` keeps other paths of it"
             ) from None
         except JournalFailed as error:
             raise Stop(f"nothing was kept, because it cannot be recorded: {error.why}") from None
-    if missed or warning:
-        warn(f"{len(missed)} of these changes cannot be undone{f': {warning}' if warning else ''}")
+    for line in kept.describe_merge():
+        warn(line)
+    if kept.missed or kept.warning:
+        why = f": {kept.warning}" if kept.warning else ""
+        warn(f"{len(kept.missed)} of these changes cannot be undone{why}")
+    changes = kept.changes
     counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
     write(f"{counts}: kept; `handrail undo` takes it back\n")
     if changes.copied_megabytes:

@@ -130,6 +130,7 @@ def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int
     """Run the command on this terminal; returns its exit code."""
     from subprocess import DEVNULL
 
+    from handrail.drafts.three_way import saving_bases
     from handrail.shell.runner.run import find_shell
 
     words = options.words if len(options.words) > 1 else [find_shell(), "-c", options.words[0]]
@@ -147,7 +148,8 @@ def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int
         )
     except OSError as error:
         raise _Failed(f"{escape(words[0])} cannot be run: {error.strerror}") from None
-    return _wait(process)
+    with saving_bases(draft.directory):
+        return _wait(process)
 
 
 def _wait(process: Popen[bytes]) -> int:
@@ -192,22 +194,22 @@ def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> N
     from handrail.pipeline.draft_changes import TRY, describe_conflicts, keep_and_record
 
     try:
-        missed, warning = keep_and_record(
-            session.journal, session.origin, changes, Call(TRY, {"command": command}), code
-        )
+        kept = keep_and_record(session.journal, session.origin, changes, Call(TRY, {"command": command}), code)
     except DraftConflict as error:
-        lines = "\n  ".join(describe_conflicts(error))
-        raise _Failed(f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}") from None
+        lines = describe_conflicts(error)
+        raise _Failed(f"nothing was kept, because the workspace has changed meanwhile: {lines}") from None
     except JournalFailed as error:
         raise _Failed(f"nothing was kept, because it cannot be recorded: {error.why}") from None
     except OSError as error:
         raise _Failed(f"nothing was kept: {error.strerror}") from None
-    if missed:
-        warn(f"{len(missed)} of these changes cannot be undone: they are too large or too many for the journal")
+    for line in kept.describe_merge():
+        warn(line)
+    if kept.missed:
+        warn(f"{len(kept.missed)} of these changes cannot be undone: they are too large or too many for the journal")
     if changes.copied_megabytes:
         warn(f"applying the changes copied {changes.copied_megabytes} MB: the workspace is on overlayfs")
-    if warning:
-        warn(f"the changes cannot be undone: the journal could not be written ({warning})")
+    if kept.warning:
+        warn(f"the changes cannot be undone: the journal could not be written ({kept.warning})")
 
 
 def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:

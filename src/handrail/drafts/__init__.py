@@ -6,6 +6,7 @@ places.py             private directories, and the mounts that they lie on
 layout.py             the files of a draft and its states
 foreign_files.py      copy files of other users and groups to a new draft, which commands could not change else
 compare.py            the steps that turn the workspace into the draft, and conflicts with other changes
+three_way.py          the base of what a draft changes, for merging with other changes
 changes.py            the changes of a draft, file by file, with the lines that differ
 split.py              move a part of the changes into another draft, to keep that part
 view.py               show a draft to a process in the place of the workspace

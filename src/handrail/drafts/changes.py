@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.drafts.compare import Comparison, Entry, Step, is_whiteout, walk_tree
+from handrail.drafts.compare import ChangedOutside, Comparison, Entry, Step, is_whiteout, walk_tree
 from handrail.drafts.layout import DraftDirectory
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 from handrail.text.diff import Hunk, compute_hunks
@@ -76,7 +76,10 @@ class FileSummary:
 class ChangeReader:
     """Reads the changes of a draft that is not kept yet."""
 
-    def __init__(self, draft: DraftDirectory) -> None:
+    def __init__(self, draft: DraftDirectory, conflicts: Sequence[ChangedOutside] = ()) -> None:
+        """``conflicts``: files that are compared with their base, as far as it is known, and not with the workspace."""
+        self._based = {conflict.path for conflict in conflicts}
+        self._bases = draft.bases
         with contextlib.ExitStack() as stack:
             self._root = draft.open_workspace()
             stack.callback(os.close, self._root)
@@ -139,6 +142,13 @@ class ChangeReader:
         """The old contents of a file, or the target of a link; None if it is larger, or of another kind."""
         return read_entry(self._root, change.path, change.before, most)
 
+    def read_base(self, change: DraftChange, most: int) -> bytes | None:
+        """What the draft has changed: the old contents, and of a file with a conflict those of its base."""
+        if change.path in self._based:
+            with contextlib.suppress(OSError), open(os.path.join(self._bases, change.path), "rb") as file:
+                return file.read(most)
+        return self.read_before(change, most)
+
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
         """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
         return read_entry(self._upper, change.path, change.after, most)
@@ -148,7 +158,7 @@ class ChangeReader:
         if change.is_directory:
             mode = f", mode {stat.S_IMODE(change.after.mode):04o}" if change.before and change.after else ""
             return LineDiff(description=f"directory {change.how}{mode}")
-        old, new = self.read_before(change, MOST_COMPARED_BYTES), self.read_after(change, MOST_COMPARED_BYTES)
+        old, new = self.read_base(change, MOST_COMPARED_BYTES), self.read_after(change, MOST_COMPARED_BYTES)
         if (old is None and change.before) or (new is None and change.after):
             return LineDiff(description=_describe_sizes(change))
         if change.before and change.after and old == new and change.before.type == change.after.type:

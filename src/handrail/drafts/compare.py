@@ -96,6 +96,8 @@ class ChangedOutside:
 
     path: str
     reason: str
+    sides: str = ""
+    """The lines of both sides where they overlap, with markers."""
 
 
 @dataclass(slots=True)
@@ -171,7 +173,8 @@ class _Comparer:
                     self._delete(directory, name, inner, lower)
             elif lower is None:
                 moved_or_gone = "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode))
-                if moved_or_gone or (foreign and foreign.path == inner):
+                was_there = os.path.lexists(os.path.join(self.draft.bases, inner))
+                if moved_or_gone or was_there or (foreign and foreign.path == inner):
                     self._conflict(inner, "deleted outside the draft")
                 else:
                     self._add("create", inner, None, upper)

@@ -125,6 +125,8 @@ class DraftDirectory:
         for name in (INDEX, _ACCEPTED):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
+        if os.path.isdir(other.bases):
+            shutil.copytree(other.bases, self.bases, copy_function=os.link)
         return DraftDirectory(self.path, info)
 
     def mark_left(self) -> DraftDirectory:
@@ -196,6 +198,11 @@ class DraftDirectory:
     @property
     def old(self) -> str:
         return os.path.join(self.path, "old")
+
+    @property
+    def bases(self) -> str:
+        """Copies of files of the workspace that the draft has changed, as they were before."""
+        return os.path.join(self.info.layers or self.path, "bases")
 
     @property
     def state(self) -> State:

@@ -22,6 +22,7 @@ from handrail.drafts.late_writes import save_late_writes
 from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
+from handrail.drafts.three_way import save_bases
 from handrail.programs import distrust
 from handrail.system_calls import READABLE_DIRECTORY
 
@@ -68,11 +69,14 @@ class OpenDraft:
         """Leave a kept draft where it is, so that it can be taken back. ``size``: the bytes of what it replaced."""
         with contextlib.suppress(OSError):  # a full disk: its size counts as a megabyte then
             self.directory.write(_SIZE, size)
+        with contextlib.suppress(OSError):  # nothing merges with it any more
+            remove_tree(self.directory.bases)
         self.close()
 
     def leave(self) -> str:
         """Leave a draft that could not be kept where it is, with a name for the user; returns that name."""
         self.directory = self.directory.mark_left()
+        save_bases(self.directory)
         with contextlib.suppress(OSError):  # a full disk; without it no other command can work in the draft
             self.directory.allow_mounts()
         self.close()

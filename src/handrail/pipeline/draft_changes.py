@@ -26,6 +26,7 @@ from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock, remove_tree
 from handrail.drafts.split import choose, find_held_units, find_unit, is_below, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.drafts.three_way import BaseSaver
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.frozen import frozen
@@ -34,6 +35,7 @@ from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileAccess, Result, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
+from handrail.pipeline.merging import Merged, merge_draft
 from handrail.pipeline.services import Services
 from handrail.shell.git.internals import ChangedContents, judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
@@ -42,7 +44,17 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
 from handrail.text.partial_change import keep_hunks
-from handrail.tools.notes import HeldOpen, HiddenLeft, KeptByCopying, LinksSplit, NoteFacts, NotKept, OwnerChanged
+from handrail.tools.notes import (
+    HeldOpen,
+    HiddenLeft,
+    IgnoredLeft,
+    KeptByCopying,
+    LinksSplit,
+    MergedFiles,
+    NoteFacts,
+    NotKept,
+    OwnerChanged,
+)
 
 TRY, DRAFT = "Try", "Draft"
 """The names of `handrail try` and `handrail draft keep` in the journal."""
@@ -51,6 +63,8 @@ MOST_COMPARED = 200
 MOST_RETAINED_BYTES = 1 << 30
 """The most bytes of old contents left on disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
+_MOST_TRIES = 5
+"""Merges after a comparison, if something else changes the same files again and again."""
 MOST_NAMED = 30
 """The most paths named in one line of an answer."""
 _MUCH_COPIED = 50 << 20
@@ -81,7 +95,7 @@ class DraftChanges:
     @classmethod
     def read(cls, draft: OpenDraft, comparison: Comparison) -> DraftChanges:
         """Read the changes of a comparison; raises `OSError`."""
-        with ChangeReader(draft.directory) as reader:
+        with ChangeReader(draft.directory, comparison.conflicts) as reader:
             changes = reader.list(comparison)
             # Files in `.git` come last: if there are many changes, only the first are shown.
             changes.sort(key=lambda change: (".git" in change.path.split("/"), change.path))
@@ -121,14 +135,14 @@ class DraftChanges:
         """The new contents of files of which the person wants only some hunks."""
         lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
         contents: dict[str, bytes] = {}
-        with ChangeReader(self.draft.directory) as reader:
+        with ChangeReader(self.draft.directory, self.comparison.conflicts) as reader:
             for change in chosen:
                 numbers = hunks.get(change.path)
                 if numbers is None or set(numbers) >= set(range(len(lines[change.path].hunks))):
                     continue
                 old, new = (
                     (read(change, MOST_COMPARED_BYTES) or b"").decode("utf-8")
-                    for read in (reader.read_before, reader.read_after)
+                    for read in (reader.read_base, reader.read_after)
                 )
                 text = apply_splices(old, keep_hunks(old, [Splice(0, len(old), new)], numbers))
                 contents[change.path] = text.encode("utf-8")
@@ -274,6 +288,16 @@ class DraftChanges:
                 room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
         return saved, missed
 
+    def merge(self) -> tuple[DraftChanges, Merged]:
+        """These changes on top of what else has changed in the workspace, and what was merged for that.
+
+        Raises `DraftConflict` if not everything can be merged, and `OSError`; then nothing has changed.
+        """
+        if not self.comparison.conflicts:
+            return self, Merged()
+        merged = merge_draft(self.draft.directory, self.comparison, self.changes)
+        return replace(DraftChanges.observe(self.draft), take_back=self.take_back), merged
+
     def keep(self) -> None:
         """Apply the changes to the workspace. If it raises `DraftConflict` or `OSError`, nothing has changed."""
         if self.comparison.conflicts:
@@ -315,6 +339,7 @@ class CallDraft:
         self.approved = replace(approved, accesses=tuple(accesses))
         self._services = services
         self._progress = progress
+        self._bases = BaseSaver(draft.directory)
         self._is_settled = False
         """Whether the changes were kept, dropped or left to the user: the draft is done."""
 
@@ -342,6 +367,7 @@ class CallDraft:
         says why in both cases. Raises `JournalFailed` if changes must be recorded and cannot be. After an error,
         `close` leaves the draft to the user.
         """
+        self._bases.stop()
         try:
             self.open_draft.directory.remove_temporaries()
             self._drop_own_caches()
@@ -349,7 +375,7 @@ class CallDraft:
             spared = spare_hidden(self.open_draft.directory, hidden)
             if spared:
                 self.notes += (HiddenLeft(paths=", ".join(map(escape, spared[:MOST_NAMED]))),)
-            changes = self._leave_held_files(DraftChanges.observe(self.open_draft))
+            changes = self._observe()
             shows = self._services.shows_contents
             self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)
             if not changes.changes:
@@ -364,6 +390,11 @@ class CallDraft:
                 changes = self._pick(changes, consent.answer.hunks)
                 self.notes += tuple(consent.notes())
             self._require_same_in_git(changes, hidden)
+            for _ in range(_MOST_TRIES):
+                with suppress(DraftConflict):  # with what was changed since the comparison
+                    self._keep(changes)
+                    return
+                changes = self._observe()
             self._keep(changes)
         except (Denied, NeedsApproval) as refused:
             self._is_settled = True
@@ -372,13 +403,21 @@ class CallDraft:
             if isinstance(refused, NeedsApproval):
                 self.not_kept = f"they need the user's approval: {refused.why}"
         except DraftConflict as conflict:
-            self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
+            workspace = self.open_draft.directory.info.workspace
+            lines = describe_conflicts(conflict, workspace, self._services.shows_contents)
+            self.not_kept = f"the workspace has changed meanwhile: {lines}"
             self._leave()
         except OSError as error:
             if self.open_draft.directory.state == "kept":
                 raise
             self.not_kept = describe_failure(error)
             self._leave()
+
+    def _observe(self) -> DraftChanges:
+        """The changes that can be kept, merged with what else has changed in the workspace."""
+        changes, merged = self._leave_held_files(DraftChanges.observe(self.open_draft)).merge()
+        self.notes += tuple(note_merged(merged))
+        return changes
 
     def _require_same_in_git(self, changes: DraftChanges, hidden: Sequence[str]) -> None:
         """Raise `Denied` if the index or new commits drop or change a path that was hidden from the command."""
@@ -548,6 +587,7 @@ class CallDraft:
 
     def close(self) -> None:
         """Drop the draft, unless it was left or retained. After any error, leave it to the user."""
+        self._bases.stop()
         if not self.open_draft.is_open:
             return
         if self._is_settled or not os.listdir(self.open_draft.directory.upper):
@@ -558,6 +598,14 @@ class CallDraft:
             self._leave()
             self._progress.left_in = self.left_in
             self.open_draft.close()
+
+
+def note_merged(merged: Merged) -> Iterator[NoteFacts]:
+    """Notes on a merge."""
+    if merged.paths:
+        yield MergedFiles(paths=", ".join(map(escape, merged.paths[:MOST_NAMED])))
+    if merged.dropped:
+        yield IgnoredLeft(paths=", ".join(map(escape, merged.dropped[:MOST_NAMED])))
 
 
 def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
@@ -573,14 +621,52 @@ def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
         yield LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED])))
 
 
-def keep_and_record(
-    journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int = 0
-) -> tuple[list[str], str]:
-    """Keep changes a person has seen, and record them as a call of their own.
+@frozen
+class KeptChanges:
+    """What was kept for a person, and recorded."""
 
-    Returns the paths that cannot be undone, and why the journal could not be written, if so. Raises what
-    `DraftChanges.keep` raises, and `JournalFailed` if a required journal cannot be written; then nothing is kept.
+    changes: DraftChanges
+    missed: list[str]
+    """Paths that cannot be undone."""
+    warning: str
+    """Why the journal could not be written, if so."""
+    merged: Merged
+
+    def describe_merge(self) -> Iterator[str]:
+        """What was merged, in lines for the person."""
+        for paths, what in (
+            (self.merged.paths, "merged with other changes"),
+            (self.merged.dropped, "changed meanwhile and ignored by git, so the draft's version was dropped"),
+        ):
+            if paths:
+                yield f"{what}: {', '.join(map(escape, paths[:MOST_NAMED]))}"
+
+
+def keep_and_record(journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int = 0) -> KeptChanges:
+    """Keep changes a person has seen, merged with others, and record them as a call of their own.
+
+    Raises what `DraftChanges.merge` and `DraftChanges.keep` raise, and `JournalFailed` if a required journal cannot be
+    written; then nothing is kept.
     """
+    paths, dropped = list[str](), list[str]()
+    for tries_left in reversed(range(_MOST_TRIES)):
+        changes, merged = changes.merge()
+        paths += merged.paths
+        dropped += merged.dropped
+        try:
+            missed, warning = _keep_and_record(journal, origin, changes, call, code)
+        except DraftConflict:  # with what was changed since the comparison
+            if not tries_left:
+                raise
+            changes = replace(DraftChanges.observe(changes.draft), take_back=changes.take_back)
+        else:
+            break
+    return KeptChanges(changes, missed, warning, Merged(tuple(dict.fromkeys(paths)), tuple(dropped)))
+
+
+def _keep_and_record(
+    journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int
+) -> tuple[list[str], str]:
     images, missed = changes.before_images()
     workspace = changes.draft.directory.info.workspace
     accesses = (
@@ -620,9 +706,19 @@ def unsaved_access(workspace: str, path: str) -> Access:
     return FileAccess("write", path, os.path.join(workspace, path), by_command=True, unsaved=True, why=why)
 
 
-def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
-    """One line per conflict."""
-    return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:MOST_NAMED]]
+def describe_conflicts(
+    conflict: DraftConflict, workspace: str = "", shows: Callable[[str], bool] = lambda _: True
+) -> str:
+    """A line for each conflict, and the lines of both sides where they overlap.
+
+    ``shows``: takes an absolute path; whether the file's contents may be shown.
+    """
+    rows: list[str] = []
+    for one in conflict.conflicts[:MOST_NAMED]:
+        has_sides = one.sides and shows(os.path.join(workspace, one.path))
+        rows.append(f"{escape(one.path)}: {one.reason}" + (f":\n{one.sides}\n" if has_sides else "; "))
+    left = len(conflict.conflicts) - len(rows)
+    return ("".join(rows) + (f"and {left} more" if left else "")).strip("; \n")
 
 
 def _raises_rights(change: DraftChange) -> bool:

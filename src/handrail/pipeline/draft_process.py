@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, OpenDraft, check_name
+from handrail.drafts.three_way import BaseSaver, save_bases
 from handrail.errors import SessionOver
 from handrail.model import Approve, Question, Result
 from handrail.pipeline.approve import resolve_answer
@@ -72,6 +73,7 @@ class DraftProcess:
             except OSError:
                 self._control.close()
                 raise
+        self._bases = BaseSaver(draft.directory)
         try:
             self._ask(Connection.send_bytes, start)
         except BaseException:
@@ -134,6 +136,8 @@ class DraftProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._bases.stop()
+        save_bases(self._draft.directory)
         if self._closes:
             with contextlib.suppress(OSError):
                 self._draft.close()

@@ -75,8 +75,8 @@ class SessionDraft(Generic[S_co]):
         """Carry the changes over into the workspace, all or those of some paths; returns them.
 
         They are one call in the journal of the session that the draft was created from, whose `undo` takes them back.
-        Raises `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing is kept. The
-        draft is over if all changes were kept.
+        Lines that something else has changed meanwhile in the same files are merged. Raises `DraftConflict` where they
+        overlap, and `OSError`; then nothing is kept. The draft is over if all changes were kept.
         """
         with self._observed() as changes, ExitStack() as stack:
             if paths:
@@ -85,10 +85,10 @@ class SessionDraft(Generic[S_co]):
                 if not chosen:
                     return []
                 changes = stack.enter_context(changes.split_off(chosen, self._store))
-            kept = list(changes.summaries())
-            if kept:
+            if changes.changes:
                 call = Call(DRAFT, {"keep": self.name})
-                keep_and_record(self._journal(), self._origin, changes, call)
+                changes = keep_and_record(self._journal(), self._origin, changes, call).changes
+            kept = list(changes.summaries())
             if not paths:
                 self._is_over = True
                 if changes.draft.is_open:

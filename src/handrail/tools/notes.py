@@ -204,6 +204,20 @@ class HeldOpen(NoteFacts):
     paths: str
 
 
+class MergedFiles(NoteFacts):
+    """Files that something else has changed during the command have the changes of both now."""
+
+    code = "merged_files"
+    paths: str
+
+
+class IgnoredLeft(NoteFacts):
+    """Something else has changed these files, which git ignores, so the command's versions were dropped."""
+
+    code = "ignored_left"
+    paths: str
+
+
 class OutsideHidden(NoteFacts):
     """A command failed, and could not see a path in ``tree`` because nobody was asked about it."""
 

@@ -172,19 +172,20 @@ def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:
         most_calls=site.settings.journal_calls,
     )
     try:
-        missed, warning = keep_and_record(journal, Origin("web", "", workspace), changes, Call(DRAFT, {"keep": name}))
+        kept = keep_and_record(journal, Origin("web", "", workspace), changes, Call(DRAFT, {"keep": name}))
     except DraftConflict as error:
-        lines = "; ".join(describe_conflicts(error))
+        lines = describe_conflicts(error)
         raise DraftProblem(f"Nothing was kept, because the workspace has changed meanwhile: {lines}") from None
     except JournalFailed as error:
         raise DraftProblem(f"Nothing was kept, because it cannot be recorded: {error.why}") from None
     finally:
         journal.close()
-    if changes.draft.is_open:
-        changes.draft.drop()
-    counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
-    left = f" {len(missed)} of these changes cannot be undone. {warning}" if missed or warning else ""
-    return f"Kept: {counts}. The call is in the timeline, and can be undone there.{left}"
+    if kept.changes.draft.is_open:
+        kept.changes.draft.drop()
+    counts = ", ".join(f"{count} {how}" for how, count in kept.changes.counts.items() if count)
+    left = f" {len(kept.missed)} of these changes cannot be undone. {kept.warning}" * bool(kept.missed or kept.warning)
+    merged = "".join(f" {line}." for line in kept.describe_merge())
+    return f"Kept: {counts}. The call is in the timeline, and can be undone there.{merged}{left}"
 
 
 def _describe(draft: DraftDirectory) -> DraftRow:
