@@ -9,6 +9,7 @@ import pytest
 from handrail.policy.check import find_ineffective_rules
 from handrail.policy.guards import BuiltInPaths, load_built_in_rules
 from handrail.policy.rules import parse_command
+from handrail.shell.git.tracked_files import TrackedFiles
 from tests.policy.tables import rules
 
 ROOT, HOME = "/the {a,b} [root]*", "/the/home"
@@ -75,7 +76,7 @@ def test_rules_that_do_not_count_are_named() -> None:
 
 
 def test_the_examples_of_the_built_in_rules_hold() -> None:
-    asked = BuiltInPaths([ROOT], HOME)
+    asked = BuiltInPaths([ROOT], HOME, TrackedFiles())
     seen = 0
     for guard in load_built_in_rules():
         for examples, wanted in ((guard.match, True), (guard.not_match, False)):

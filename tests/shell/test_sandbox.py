@@ -124,6 +124,17 @@ def test_no_descriptor_of_ours_is_left_open(make_boundary: MakeBoundary, world: 
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
+def test_a_command_that_is_known_to_read_alone_can_change_nothing(make_boundary: MakeBoundary, world: World) -> None:
+    boundary, file = make_boundary(), world.work / "file"
+    file.write_text("kept", encoding="utf-8")
+    script = "echo x > file; echo y > new; rm -f file; cat file; echo z > $TMPDIR/own && cat $TMPDIR/own"
+    words = {"cwd": str(world.work), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "start_new_session": True}
+    with boundary.spawn(["bash", "-c", script], protection="workspace", **words) as started:  # type: ignore[arg-type]
+        assert started.communicate(timeout=TIMEOUT)[0] == b"keptz\n"
+    assert os.listdir(world.work) == ["file"]
+    assert bash(boundary, "echo x > file", world.work) == (0, "")
+
+
 def test_exit_codes_come_through(make_boundary: MakeBoundary, world: World) -> None:
     assert bash(make_boundary(), "exit 37")[0] == 37
 

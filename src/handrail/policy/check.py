@@ -16,6 +16,7 @@ from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths
 from handrail.policy.paths import PathPattern, PathSet, escape_glob
 from handrail.policy.rules import FILE_ACTIONS, Rule
+from handrail.shell.git.tracked_files import TrackedFiles
 from handrail.text.globs import expand_braces
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
@@ -28,7 +29,7 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
     """Find the rules that never decide anything, each with the reason."""
     locked = any(file.locked for file in files)
     rules = [rule for file in files for rule in file.rules]
-    built_in = BuiltInPaths([root], home)
+    built_in = BuiltInPaths([root], home, TrackedFiles())
     ineffective: list[tuple[Rule, str]] = []
     for number, rule in enumerate(rules):
         why = (

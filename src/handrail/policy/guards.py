@@ -22,8 +22,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -83,7 +83,7 @@ class BuiltInPaths:
         self,
         roots: Sequence[str],
         home: str,
-        tracked: TrackedFiles | None = None,
+        tracked: TrackedFiles,
         ignores: FirstIgnores | None = None,
     ) -> None:
         """``tracked``: the files that git tracks, which are no secrets by their names.
@@ -92,7 +92,7 @@ class BuiltInPaths:
         """
         self._roots = roots
         self._home = home
-        self._tracked = tracked
+        self.tracked = tracked
         self._contents = SecretContents()
         self._named: set[str] = set()
         """Paths that have a secret's name: of many secrets each is asked about before every command."""
@@ -186,8 +186,7 @@ class BuiltInPaths:
         """Whether a file of the workspace holds a private key or an access token that the model does not know."""
         if not self._contents.has_secret(path) or not any(is_within(root, path) for root in self._roots):
             return False
-        known = self._tracked is not None and self._tracked.is_tracked(path)
-        return not known and not is_in_packages(path, self._roots)
+        return not self.tracked.is_tracked(path) and not is_in_packages(path, self._roots)
 
     def looks_secret(self, path: str, source: str | bytes) -> bool:
         """Whether a file would be a secret, if the model did not know it: by its name, or by its contents.
@@ -199,34 +198,12 @@ class BuiltInPaths:
         contents = self._contents
         return contents.has_secret(source) if isinstance(source, str) else contents.is_secret_text(source)
 
-    def list_trusted(self, tops: Iterable[str]) -> dict[str, str]:
-        """By repository, the commit whose files are no secrets. ``tops``: repositories that were known before."""
-        return self._tracked.list_trusted([*self._roots, *tops]) if self._tracked else {}
-
-    @property
-    def state(self) -> str:
-        """The state directory, for what later sessions can begin with; empty: nothing is kept."""
-        return self._tracked.state if self._tracked else ""
-
-    def list_untracked(self, directory: str, names: Sequence[str]) -> Sequence[str]:
-        """Those of the files in a directory that git does not track."""
-        return self._tracked.list_untracked(directory, names) if self._tracked else names
-
-    def load_tracked(self, directory: str) -> None:
-        """Read what git tracks below a directory at once, for many questions."""
-        if self._tracked:
-            self._tracked.load(directory)
-
-    def reading_git(self) -> AbstractContextManager[None]:
-        """For many questions one after the other: git is started once for them."""
-        return self._tracked.reading() if self._tracked else nullcontext()
-
     def list_tracked_names(self) -> list[str]:
         """The names of secrets that tracked files or directories have."""
         suspicious = self.suspect_secrets("")
-        if self._tracked is None or suspicious is None:
+        if suspicious is None:
             return []
-        every = {name for root in self._roots for name in self._tracked.list_names(root)}
+        every = {name for root in self._roots for name in self.tracked.list_names(root)}
         return [name for name in every if suspicious(name) and self.has_secret_name(f"/{name}")]
 
     def is_public(self, path: str) -> bool:
@@ -238,9 +215,9 @@ class BuiltInPaths:
         if self._contents.is_certificate(path):
             return True
         root = next((root for root in self._roots if is_within(root, path) and path != root), None)
-        if root is None or self._tracked is None:
+        if root is None:
             return False
-        if self._tracked.is_tracked(path) or self._tracked.has_tracked(path):
+        if self.tracked.is_tracked(path) or self.tracked.has_tracked(path):
             return True
         parts = path[len(root.rstrip("/")) + 1 :].split("/")
         if self.has_secret_name(f"{root}/{parts[-1]}"):
@@ -248,7 +225,7 @@ class BuiltInPaths:
         here = plain = root
         for name in parts[:-1]:
             here = f"{here}/{name}"
-            is_plain = self._file_names.find(f"{plain}/{name}") and self._tracked.is_published(here)
+            is_plain = self._file_names.find(f"{plain}/{name}") and self.tracked.is_published(here)
             plain = f"{plain}/{_PLAIN_NAME if is_plain else name}"
         return plain != os.path.dirname(path) and not self.has_secret_name(f"{plain}/{parts[-1]}")
 
@@ -307,7 +284,7 @@ class SecretFiles:
         self._linked: set[str] = set()
         """Directories with links: what these lead to may change elsewhere."""
         self._has_ignore_files = False
-        self._store = StoredSecrets(built_in.state, roots, key)
+        self._store = StoredSecrets(built_in.tracked.state, roots, key)
         self._is_restored = False
 
     @property
@@ -336,7 +313,7 @@ class SecretFiles:
 
     def find_contents(self) -> list[str]:
         """The files that hold secrets, as of the last `find_names`."""
-        trusted = self._built_in.list_trusted(self._trusted)
+        trusted = self._built_in.tracked.list_trusted([*self._roots, *self._trusted])
         key = self._index.changes, trusted
         if self._candidates[0] != key:
             self._candidates = key, self._list_candidates(trusted)
@@ -348,8 +325,8 @@ class SecretFiles:
         same = {here: known[here] for here, listing in listed.items() if here in known and known[here][0] is listing}
         is_large = len(listed) - len(same) > _MANY
         for root in self._roots if is_large else ():
-            self._built_in.load_tracked(root)
-        ask = self._built_in.list_untracked
+            self._built_in.tracked.load(root)
+        ask = self._built_in.tracked.list_untracked
         self._trusted, self._untracked = (
             trusted,
             {
@@ -727,7 +704,7 @@ class Sight:
         roots: Sequence[str],
         home: str,
         judge: Callable[[str], bool],
-        tracked: TrackedFiles | None = None,
+        tracked: TrackedFiles,
         ignores: FirstIgnores | None = None,
     ) -> None:
         """``judge``: whether the policy allows to read a path about which a rule speaks."""
@@ -770,7 +747,7 @@ class Sight:
 
     def asking(self) -> AbstractContextManager[None]:
         """For many questions one after the other: git is started once for them."""
-        return self.built_in.reading_git()
+        return self.built_in.tracked.reading()
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
@@ -814,7 +791,7 @@ class Sight:
 
     def _list_unreadable_names(self) -> list[str]:
         paths, hidden = self.denied_by_name(), dict[str, None]()
-        with self.built_in.reading_git():
+        with self.built_in.tracked.reading():
             for here, names in self.secret_files.find_names().items():
                 if not any(above in hidden for above in _list_parents(here)):
                     whole = (os.path.join(here, name) for name in names)

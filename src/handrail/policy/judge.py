@@ -538,6 +538,10 @@ class RulePolicy:
         paths = [os.path.realpath(root.path) for root in own]
         place = os.path.realpath(home or os.path.expanduser("~"))
         rules = SortedRules.sort(mode, files, paths, place)
+        if tracked is None:
+            from handrail.shell.git.tracked_files import TrackedFiles  # a session has its own
+
+            tracked = TrackedFiles()
         self._sight = Sight(rules, paths, place, self._may_read, tracked, ignores)
         writable = [os.path.realpath(root.path) for root in own if root.writable]
         output = [os.path.realpath(root.path) for root in roots if root.alias]

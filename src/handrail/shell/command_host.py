@@ -242,18 +242,16 @@ class ChangesInPlace:
 
         ``tops``: directories that it makes a repository of.
         """
-        if self._options.tracked:
-            self._options.tracked.begin_changes(self._sandbox.home, tops)
+        self._options.tracked.begin_changes(self._sandbox.home, tops)
 
     def end_in_repositories(self) -> None:
         """The command has changed the repositories."""
-        if self._options.tracked:
-            self._options.tracked.end_changes()
+        self._options.tracked.end_changes()
 
     def look_at_repositories(self) -> None:
         """See what commands in the background have done to repositories, before the next command starts."""
         tracked = self._options.tracked
-        if tracked is None or self._sandbox.closed:
+        if self._sandbox.closed:
             return
         for run in [run for run in self._changing if run.ended is not None]:
             self._changing.remove(run)
@@ -263,13 +261,12 @@ class ChangesInPlace:
 
     def note_start(self) -> None:
         """A command starts now."""
-        if self._options.tracked:
-            self._options.tracked.note_start()
+        self._options.tracked.note_start()
 
     def note_contents(self, files: Mapping[str, str]) -> None:
         """What a command leaves in files is no secret to the model: by path, where the contents can be read now."""
         looks_secret = self._options.looks_secret
-        if self._options.tracked and looks_secret:
+        if looks_secret:
             known = {path: source for path, source in files.items() if looks_secret(path, source)}
             self._options.tracked.note_contents(known)
 
@@ -559,8 +556,10 @@ def _works_in_place(given: CommandOptions) -> bool:
 
 def _choose_protection(given: CommandOptions, keep: bool) -> Protection:
     """Which protected files are read-only for a command. ``keep``: it may run on in the background."""
+    if given.reads:  # should the proof be wrong, nothing is changed
+        return "workspace"
     if given.approved or given.draft:  # in a draft every change is judged before it is kept
         return "nothing"
-    if keep and not given.reads:
+    if keep:
         return "everything"
     return "nothing" if given.git_settings else "usual"

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, NoDraft
@@ -44,7 +45,7 @@ class HostOptions:
     that mounts holds them; elsewhere only what a command names is judged, by policy."""
     searched_all: Callable[[], bool] = lambda: True
     """Whether all directories of the workspace were searched for them."""
-    tracked: TrackedFiles | None = None
+    tracked: TrackedFiles = field(default_factory=TrackedFiles)
     """Tells which files are tracked, and is told what commands do to repositories."""
     looks_secret: Callable[[str, str], bool] | None = None
     """Whether a path is hidden unless it is tracked, by its name or by its contents, which are at the second path."""
@@ -73,9 +74,7 @@ class HostOptions:
 class HiddenFiles:
     """What commands may not read, listed once for each command that starts, and which of it a mount can cover."""
 
-    def __init__(
-        self, find: Callable[[], Sequence[str]] | None, tracked: TrackedFiles | None, roots: Sequence[str]
-    ) -> None:
+    def __init__(self, find: Callable[[], Sequence[str]] | None, tracked: TrackedFiles, roots: Sequence[str]) -> None:
         self._find = find
         self._tracked = tracked
         self._roots = roots
@@ -114,7 +113,7 @@ class HiddenFiles:
 
     def _is_tracked_by_link(self, path: str) -> bool:
         """Whether a path is a link to a tracked file, which a mount would cover."""
-        return self._tracked is not None and os.path.islink(path) and self._tracked.is_tracked(os.path.realpath(path))
+        return os.path.islink(path) and self._tracked.is_tracked(os.path.realpath(path))
 
 
 class SessionSandbox:

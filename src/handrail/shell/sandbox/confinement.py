@@ -17,8 +17,8 @@ from handrail.shell.sandbox import Network
 from handrail.shell.sandbox.local_services import LocalServices
 from handrail.shell.sandbox.logins import Logins
 
-Protection = Literal["nothing", "usual", "everything"]
-"""Which protected files a command finds read-only: none, those by which git runs programs, or all that exist."""
+Protection = Literal["nothing", "usual", "everything", "workspace"]
+"""What a command finds read-only: nothing, the files by which git runs programs, all protected files, or all there is."""
 
 MOST_MASKED = 4_000
 """Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""
@@ -101,6 +101,8 @@ class Confinement:
 
     def list_protected(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""
+        if protection == "workspace":
+            return list(self.writable)
         paths = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
         if self.guarded and protection == "everything":
             paths += self.guarded()

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from concurrent.futures import Future
 from typing import TypeVar, Unpack
 
@@ -88,7 +89,7 @@ class LandlockBoundary:
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "usual",  # noqa: ARG002 - Landlock cannot take away a part of a tree
+        protection: Protection = "usual",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],
@@ -103,8 +104,11 @@ class LandlockBoundary:
         if level == "on" and logins.agent and self._listens:
             reach, given[AGENT] = "all", logins.agent
         aliases = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
+        confinement = self.confinement
+        if protection == "workspace":  # all of it: Landlock cannot take away a part of a tree
+            confinement = replace(confinement, writable=(), readable=(*confinement.readable, *confinement.writable))
         ruleset = create_ruleset(
-            self.confinement,
+            confinement,
             self.tmp,
             network=level == "on",
             hidden=self._list_denied(logins),
