@@ -142,7 +142,7 @@ def agent(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Monkey
 
 
 def _commit(session: Session, name: str) -> str:
-    return _run(session, f"echo {name} > a && git add a && git commit -qm {name}; git log -1 --format=%s")
+    return _run(session, f"git add -A && git commit --allow-empty -qm {name}; git log -1 --format=%s")
 
 
 def test_a_commit_is_signed_by_the_agent_after_a_yes(home: Path, agent: str) -> None:
@@ -150,18 +150,21 @@ def test_a_commit_is_signed_by_the_agent_after_a_yes(home: Path, agent: str) -> 
 
     def approve(question: Question) -> Answer:
         asked.append(question.verdict.why)
-        return Answer(True)
+        return Answer(True, lasting="session")
 
     subprocess.run(["git", "init", "-q"], cwd=home / "project", check=True)
     with _open(home, approve=approve) as session:
         _commit(session, "one")
-        assert asked == [f"`git commit -qm one` asks to sign with your key, through {agent}"]
+        assert asked == [f"`git commit` asks to sign with your key, through {agent}"]
         _run(session, "git status; git log; git stash")
+        _commit(session, "two")
         assert len(asked) == 1
+        _run(session, "./evil; git commit --allow-empty -qm three")  # a program beside git could use the agent, too
+        assert len(asked) == 2 and "./evil" in asked[1]
         look = "cat ~/.ssh/id_ed25519; ls ~/.gnupg; ssh-add -l; gpg-connect-agent /bye"
         assert "ED25519" not in _run(session, f"true; {look}")
     raw = subprocess.run(["git", "cat-file", "commit", "HEAD"], cwd=home / "project", check=True, capture_output=True)
-    assert b"\none\n" in raw.stdout and b"gpgsig " in raw.stdout
+    assert b"\nthree\n" in raw.stdout and b"gpgsig " in raw.stdout
 
 
 def test_a_commit_that_must_be_signed_is_never_made_unsigned(home: Path, agent: str) -> None:

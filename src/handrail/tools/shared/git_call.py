@@ -68,12 +68,13 @@ def seek(effects: Effects, where: str, session: Agents, place: str = "") -> list
 
     ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
-    signing = _list_signers(effects, where)
-    out: list[Access] = [
-        FileAccess("read", signer.agent, by_command=True, place=place, lent_to=run.text, why=_describe_signer(signer))
-        for run, signer in signing
-        if session.reaches_agents()
-    ]
+    out: list[Access] = []
+    for run, signer in _list_signers(effects, where):
+        if session.reaches_agents():
+            # The whole line could use the agent, so an answer holds for other lines only if git is alone in it.
+            whose = f"git {run.verb}" if _list_changing_verbs(effects) else effects.script.source
+            why = f"to sign with your key, through {escape(signer.agent)}"
+            out.append(FileAccess("read", signer.agent, by_command=True, place=place, lent_to=whose, why=why))
     writes = any(one.tier != "read_only" for one in effects.commands)
     for run in effects.git:
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
@@ -96,10 +97,6 @@ def _list_signers(effects: Effects, where: str) -> Iterator[tuple[GitRun, Logins
             yield run, signer
 
 
-def _describe_signer(signer: Logins) -> str:
-    return f"to sign with your key, through {escape(signer.agent)}"
-
-
 def runs_plain(effects: Effects) -> bool:
     """Whether git runs with settings that switch off programs of a repository: the line only looks with git."""
     return effects.only_looks_with_git and not all(run.verb in _TELLS_SETTINGS for run in effects.git)
@@ -107,12 +104,16 @@ def runs_plain(effects: Effects) -> bool:
 
 def writes_settings(effects: Effects) -> bool:
     """Whether git has to write its settings, and nothing else in the line may: the others only read, or are git."""
+    return not _WRITES_SETTINGS.isdisjoint(_list_changing_verbs(effects))
+
+
+def _list_changing_verbs(effects: Effects) -> set[str]:
+    """The verbs of the git commands in a line that change something; empty if anything else in it may."""
     if effects.unread or effects.doubts:
-        return False
+        return set()
     changing = [command.words for command in effects.commands if command.tier != "read_only"]
-    verbs = {words[1] for words in changing if words[:1] == ("git",) and len(words) > 1}
-    all_git = all(words[:1] == ("git",) and len(words) > 1 for words in changing)
-    return all_git and bool(verbs & _WRITES_SETTINGS) and verbs <= _WRITES_SETTINGS | _WRITES_OTHERS
+    verbs = {words[1] if words[:1] == ("git",) and len(words) > 1 else "" for words in changing}
+    return verbs if verbs <= _WRITES_SETTINGS | _WRITES_OTHERS else set()
 
 
 def _list_places(run: GitRun, where: str) -> list[str]:
