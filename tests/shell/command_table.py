@@ -276,7 +276,7 @@ DESTRUCTIVE: list[Row] = [
     ("env FOO=1 rm -rf .", "delete ./**", ""),
     ("FOO=1 rm -rf .", "delete ./**", ""),
     ("nice rm -rf .", "delete ./**", ""),
-    ("nohup rm -rf . &", "write nohup.out, delete ./**", ""),
+    ("nohup rm -rf . &", "delete ./**", ""),
     ("timeout 5 rm -rf .", "delete ./**", ""),
     ("time rm -rf .", "delete ./**", ""),
     ("exec rm -rf .", "delete ./**", ""),

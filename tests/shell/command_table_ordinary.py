@@ -109,7 +109,7 @@ ORDINARY: list[Row] = [
     ("scp a h:b", "read a", "network"),
     ("rsync -a src/ h:dst", "read src//**", "network"),
     ("rsync -a src/ dst", "read src//**, write dst/**", ""),
-    ("nohup python x.py &", "write nohup.out", ""),
+    ("nohup python x.py &", "", ""),
     ("python -c 'print(1)'", "", ""),
     ("cat < /dev/tcp/x/80", "", "network"),
     ("read PATH <<< x; ls", "read .", "doubt"),

@@ -82,9 +82,6 @@ class ParsedOptions:
     def has(self, *names: str) -> bool:
         return any(name in names for name, _ in self.options)
 
-    def value(self, *names: str) -> Arg | None:
-        return next((value for name, value in reversed(self.options) if name in names), None)
-
 
 def parse_options(row: Program, args: Sequence[Arg]) -> ParsedOptions:
     """Options and operands, in whatever order they stand."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
+from handrail.shell.effects.arguments import READ_ONLY, Arg, Ruling
 from handrail.shell.effects.rows import Program, parse_options
 from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, RUNS_A_FILE, SHELLS
@@ -57,11 +57,6 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         return READ_ONLY if alone else Ruling(why=f"unknown arguments of {base}")
     if base in _HARMLESS:
         return READ_ONLY
-    if base == "flock" and args:
-        lock = next((arg for arg in args if not (arg.text or "-").startswith("-")), None)
-        return Ruling(why="flock makes a file", files=tuple(lock.files("write")) if lock else ())
-    if base == "nohup":
-        return Ruling(why="it keeps running in the background", files=(FileEffect("write", "nohup.out"),))
     if base == "ssh":
         return READ_ONLY if [arg.text for arg in args] == ["-V"] else Ruling(why="it runs on another machine")
     return Ruling(why=f"{base} changes how a command runs")
