@@ -133,9 +133,9 @@ def _check_journal(reader: JournalReader, path: str) -> None:
         pass
     with contextlib.closing(sqlite3.connect(path)) as db:
         calls = db.execute("SELECT seq, tool, arguments, status, output FROM calls ORDER BY seq").fetchall()
-        names = [name for (name,) in db.execute("SELECT id FROM logs")]
     raw = b"".join(Path(log).read_bytes() for log in list_logs(get_logs_path(path)).values())
     lines = [line for line in map(parse_line, raw.splitlines()) if line]
+    names = [line.content[0][1] for line in lines if line.stage == "start"]
     entries = sorted((line.hash, line.n, line.seq, line.stage) for line in lines)
     digests = [file.parent.name + file.name for file in Path(get_logs_path(path), "contents").glob("*/*")]
     assert calls

@@ -17,8 +17,9 @@ from handrail.journal import JournalFailed, Origin, Record
 from handrail.journal.log_lines import GENESIS, ChainEntry, get_logs_path
 from handrail.journal.logs import OldContents
 from handrail.journal.postgres import escape_nul, restore_nul
+from handrail.journal.retention import ShippingState
 from handrail.journal.shipper import Shipper
-from handrail.journal.shipping import LocalJournal, ShippingState, note_failure, read_batch
+from handrail.journal.shipping import LocalJournal, note_failure, read_batch
 from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.model import Call
 from handrail.settings.journal_address import JournalAddress, hide_password

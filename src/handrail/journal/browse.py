@@ -18,6 +18,7 @@ _LOOKED_AT = 20_000
 """Rows that are looked at for one page."""
 _RECENT = 2_000
 """Rows that are looked at to offer filters."""
+_SESSIONS_OF_CLIENT = "SELECT substr(key, 8) FROM meta WHERE substr(key, 1, 7) = 'client:' AND value = ?"
 
 
 @frozen
@@ -39,29 +40,21 @@ class CallFilter:
 
     def conditions(self) -> tuple[list[str], list[object]]:
         """SQL conditions and their values."""
-        clauses: list[tuple[str, list[object]]] = []
-        if self.session:
-            clauses.append(("session = ?", [self.session]))
-        if self.workspace:
-            clauses.append(("workspace = ?", [os.fsencode(self.workspace)]))
-        if self.tool:
-            clauses.append(("tool = ?", [self.tool]))
-        if self.status:
-            clauses.append(("status IS NULL", []) if self.status == UNFINISHED else ("status = ?", [self.status]))
-        if self.client:
-            named = "session IN (SELECT substr(key, 8) FROM meta WHERE substr(key, 1, 7) = 'client:' AND value = ?)"
-            clauses.append((named, [self.client]))
-        if self.file:
-            path = os.fsencode(os.path.join(self.workspace, self.file))
-            clauses.append(("seq IN (SELECT seq FROM files WHERE path = ?)", [path]))
-        if self.since:
-            clauses.append(("time >= ?", [self.since]))
-        if self.text:
-            word = "%" + re.sub(r"([\\%_])", r"\\\1", self.text.lower()) + "%"
-            places = ("arguments", "touches", "coalesce(message, '')", "coalesce(diff, '')")
-            matches = " OR ".join(f"lower({place}) LIKE ? ESCAPE '\\'" for place in places)
-            clauses.append((f"({matches})", [word] * len(places)))
-        return [clause for clause, _ in clauses], [value for _, values in clauses for value in values]
+        word = "%" + re.sub(r"([\\%_])", r"\\\1", self.text.lower()) + "%"
+        texts = "arguments || '\n' || touches || '\n' || coalesce(message, '') || '\n' || coalesce(diff, '')"
+        path = os.fsencode(os.path.join(self.workspace, self.file))
+        conditions: list[tuple[str, object, object]] = [
+            ("session = ?", self.session, self.session),
+            ("workspace = ?", self.workspace, os.fsencode(self.workspace)),
+            ("tool = ?", self.tool, self.tool),
+            (f"coalesce(status, '{UNFINISHED}') = ?", self.status, self.status),
+            (f"session IN ({_SESSIONS_OF_CLIENT})", self.client, self.client),
+            ("seq IN (SELECT seq FROM files WHERE path = ?)", self.file, path),
+            ("time >= ?", self.since, self.since),
+            (f"lower({texts}) LIKE ? ESCAPE '\\'", self.text, word),
+        ]
+        wanted = [(condition, value) for condition, given, value in conditions if given]
+        return [condition for condition, _ in wanted], [value for _, value in wanted]
 
 
 @frozen

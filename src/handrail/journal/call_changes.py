@@ -121,6 +121,15 @@ def read_undos(
     return [_summarize(row) for row in reader.query(query, (first, bound(before), UNDO, REDO, *values))]
 
 
+def find_undone(reader: JournalReader, first: int, workspace: str = "") -> dict[int, int]:
+    """The calls from number ``first`` on that were undone and not redone, each with the number of its undo."""
+    undone: dict[int, int] = {}
+    for one in read_undos(reader, first, None, workspace=workspace):
+        if one.seq not in undone and one.status in ("ok", "partial"):
+            undone |= {seq: one.seq for seq in one.undone or () if seq not in undone}
+    return undone
+
+
 def list_half_undone(reader: JournalReader) -> set[int]:
     """The calls whose undo or redo began and has no end: it was killed, or is under way."""
     query = f"SELECT {_BRIEF} FROM calls WHERE tool IN (?, ?) AND status IS NULL"

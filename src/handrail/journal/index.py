@@ -252,8 +252,6 @@ class Index:
         else:
             if run("SELECT value FROM meta WHERE key = 'salt'").fetchone() != (_read_salt(self.directory),):
                 raise LostLogs("its logs are gone")
-            for table in ("logs", "removed", "broken", "calls", "files"):
-                run(f"SELECT 1 FROM {table} LIMIT 1")
         if path:
             status = os.stat(path)
             self._file = status.st_dev, status.st_ino

@@ -99,14 +99,14 @@ def read_heads(directory: str) -> dict[int, Head]:
     return {number: head for number, head in heads.items() if head.n}
 
 
-def read_start_time(path: str) -> int:
-    """When a log began, in nanoseconds since 1970; 0 if its first line is damaged."""
+def read_start(path: str) -> tuple[str, int]:
+    """The id of a log, and when it began, in nanoseconds since 1970; empty and 0 if its first line is damaged."""
     with open(path, "rb") as file:
         line = parse_line(file.readline()[:-1])
     try:
-        return int(line.content[0][2]) if line and line.stage == "start" else 0
-    except (IndexError, TypeError, ValueError):
-        return 0
+        return (str(line.content[0][1]), int(line.content[0][2])) if line and line.stage == "start" else ("", 0)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return "", 0
 
 
 def scan_head(path: str) -> Head:

@@ -38,7 +38,7 @@ from handrail.journal.log_lines import (
     list_logs,
     parse_head,
     parse_line,
-    read_start_time,
+    read_start,
     scan_head,
 )
 from handrail.secrets.masking import Mask
@@ -104,11 +104,11 @@ class OldContents:
     """The old contents stored beside the logs of a journal."""
 
     def __init__(self, logs: str) -> None:
-        self._directory = os.path.join(logs, "contents")
+        self.directory = os.path.join(logs, "contents")
 
     def get_path(self, digest: str) -> str:
         """Return the path for contents with this hash, whether or not they are stored."""
-        return os.path.join(self._directory, digest[:2], digest[2:])
+        return os.path.join(self.directory, digest[:2], digest[2:])
 
     def store(self, digest: str, raw: bytes) -> int:
         """Store contents and return the number of bytes added. Raises `OSError`."""
@@ -116,8 +116,7 @@ class OldContents:
         try:
             fd = os.open(path, _STORING | os.O_EXCL, 0o600)
         except FileNotFoundError:
-            for place in (self._directory, os.path.dirname(path)):
-                os.makedirs(place, mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             return self.store(digest, raw)
         except FileExistsError:
             if self._read(path) == raw:
@@ -178,7 +177,7 @@ class OldContents:
         """List the time of last use, the size and the path of each."""
         stored: list[tuple[float, int, str]] = []
         with contextlib.suppress(FileNotFoundError):
-            for shard in os.scandir(self._directory):
+            for shard in os.scandir(self.directory):
                 for one in os.scandir(shard.path):
                     with contextlib.suppress(FileNotFoundError):
                         status = one.stat(follow_symlinks=False)
@@ -317,10 +316,10 @@ class LogWriter:
     def __init__(self, path: str) -> None:
         require_possible(path)
         self.directory = get_logs_path(path)
-        for place in (os.path.dirname(path), self.directory):
-            os.makedirs(place, mode=0o700, exist_ok=True)
         self.numbers = Numbers(self.directory)
         self.contents = OldContents(self.directory)
+        for place in (os.path.dirname(path), self.directory, self.contents.directory):
+            os.makedirs(place, mode=0o700, exist_ok=True)
         self.counters = Counters()
         """The counters after the newest record of this process."""
         self.damaged = ""
@@ -453,7 +452,7 @@ class LogWriter:
     def _describe_start(self, number: int) -> list[Any]:
         """The first entry of a log: its start time, and the heads of logs changed since the previous log began."""
         paths, now = list_logs(self.directory), time.time_ns()
-        since = read_start_time(paths[number - 1]) - _LATE if number - 1 in paths else 0
+        since = read_start(paths[number - 1])[1] - _LATE if number - 1 in paths else 0
         changed = [log for log, path in paths.items() if log < number and os.stat(path).st_mtime_ns >= since]
         heads = [(log, *self.numbers.read_head(log)[:2]) for log in changed]
         return [[FORMAT, os.urandom(16).hex(), now], [head for head in heads if head[1]]]

@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from handrail import system_calls
 from handrail.drafts.layout import remove_tree
-from handrail.errors import ChangedSince, ToolError
+from handrail.errors import ToolError
 from handrail.files.overlay_renames import rename_entry
 from handrail.files.versions import Subtree, hash_bytes
 from handrail.journal.queries import FileRow
 from handrail.journal.records import ABSENT, read_state, state
+from handrail.journal.undo_directories import locate
 from handrail.journal.undo_drafts import How
 from handrail.policy.paths import is_within
-from handrail.workspace import WorkPath, Workspace
+from handrail.workspace import Workspace
 
 _MOST_RETAINED = 64
 
@@ -125,18 +127,8 @@ class MovedTree:
                 os.rmdir(name, dir_fd=above)
         return True
 
-    @contextlib.contextmanager
-    def _open(self, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-        with self.workspace.parent(self._locate(path), create) as (directory, name):
-            yield directory, name
-
-    def _locate(self, path: str) -> WorkPath:
-        """A path whose last part is no link to follow. Raises `ToolError` if the parts before have become one."""
-        name = os.path.basename(path)
-        above = self.workspace.resolve(os.path.dirname(path))
-        if above.real != os.path.dirname(path):
-            raise ChangedSince(path=path, moment="commit")
-        return WorkPath(path, path, name if above.inner == "." else f"{above.inner}/{name}", above.root)
+    def _open(self, path: str, *, create: bool = False) -> AbstractContextManager[tuple[int, str]]:
+        return self.workspace.parent(locate(self.workspace, path), create)
 
     @contextlib.contextmanager
     def _open_source(self) -> Iterator[tuple[int, str]]:

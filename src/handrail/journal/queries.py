@@ -216,8 +216,7 @@ class JournalReader:
         """The calls that a script made."""
         first = f"{IN_SCRIPT}{row.seq if row.number is None else row.number}/"
         query = f"{self._calls} WHERE session = ? AND call_id LIKE ? ORDER BY seq"
-        with self.errors():
-            return list(map(_call, self.db.execute(query, (row.session, f"{first}%")).fetchall()))
+        return list(map(_call, self.query(query, (row.session, f"{first}%"))))
 
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
+from dataclasses import field
 
-from handrail.journal.log_lines import Head, list_logs, read_start_time
+from handrail.frozen import frozen
+from handrail.journal.log_lines import Head, list_logs, read_start
 from handrail.journal.logs import LogWriter
 
 MOST_CALLS = 1_000_000
@@ -20,8 +21,36 @@ FEWEST_CALLS = 1_000
 """A journal is not made smaller than that: calls that are still running stay in it."""
 MOST_UNSHIPPED = 2
 """What is not in the shared journal yet is removed when it exceeds the limits of the journal by this factor."""
+SHIPPING = "ship-"
+"""Before the name of a shared journal, in the name of the file that says how far the logs were sent there."""
 _SPARE = 0.9
 """Contents are removed down to this part of their budget, so that not every call removes some."""
+
+
+@frozen
+class ShippingState:
+    """How far the logs have been shipped to one shared journal, as the local one knows it."""
+
+    logs: dict[str, int] = field(default_factory=dict)
+    """The newest entry of each log that arrived, by the number of the log."""
+    complete: float = 0.0
+    """All contents that were used before this time have arrived; seconds since 1970."""
+    shipped: float = 0.0
+    """When entries arrived last."""
+    failure: str = ""
+    """Why the last attempt failed; empty if it did not."""
+    failed: float = 0.0
+    retry: float = 0.0
+    """Not tried again before this time, by any process."""
+    failures: int = 0
+    """In a row."""
+    renamed: str = ""
+    """Behind the names of the logs, if this is a copy that goes on under names of its own."""
+
+    @property
+    def n(self) -> int:
+        """How many entries arrived, of all logs."""
+        return sum(self.logs.values())
 
 
 def remove_oldest(writer: LogWriter, most_calls: int, most_bytes: int) -> None:
@@ -58,7 +87,7 @@ def remove_oldest(writer: LogWriter, most_calls: int, most_bytes: int) -> None:
                     os.unlink(paths.pop(number))
                 writer.numbers.write_head(number, Head())
         writer.numbers.write(counters._replace(removed=removed))
-    if began := read_start_time(next(iter(paths.values()))):  # what was last used before that belongs to no call
+    if began := read_start(next(iter(paths.values())))[1]:  # what was last used before that belongs to no call
         _trim(writer, 0, since=min(began / 1e9, read_shipping_time(writer.directory)))
 
 
@@ -76,25 +105,29 @@ def _trim(writer: LogWriter, most: int, needed: Collection[str] = (), *, since: 
     return left
 
 
-def _list_shipping_states(directory: str) -> Iterator[dict[str, Any]]:
+def read_shipping_state(path: str) -> ShippingState:
+    """The state in a file; none, or one of another version, says nothing: the shared journal knows the position."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return ShippingState(**json.load(file))
+    except (OSError, ValueError, TypeError):
+        return ShippingState()
+
+
+def _list_shipping_states(directory: str) -> list[ShippingState]:
     """How far the logs were sent to each shared journal."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            if name.startswith("ship-"):
-                state = None
-                with contextlib.suppress(OSError, ValueError), open(os.path.join(directory, name), "rb") as file:
-                    state = json.load(file)
-                yield state if isinstance(state, dict) else {}
+    names = [name for name in os.listdir(directory) if name.startswith(SHIPPING)]
+    return [read_shipping_state(os.path.join(directory, name)) for name in names]
 
 
 def read_shipped(directory: str) -> dict[int, int] | None:
     """The newest entry of each log that is in every shared journal; None if there is no shared journal."""
-    states = [state.get("logs") or {} for state in _list_shipping_states(directory)]
+    states = [state.logs for state in _list_shipping_states(directory)]
     if not states:
         return None
-    return {int(number): min(int(one.get(number, 0)) for one in states) for number in states[0]}
+    return {int(number): min(one.get(number, 0) for one in states) for number in states[0]}
 
 
 def read_shipping_time(directory: str) -> float:
     """Contents used before this time are in every shared journal; endless if there is none."""
-    return min((float(state.get("complete") or 0) for state in _list_shipping_states(directory)), default=float("inf"))
+    return min((state.complete for state in _list_shipping_states(directory)), default=float("inf"))

@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from handrail.errors import MissingExtra
 from handrail.journal import JournalFailed
 from handrail.journal.postgres import PostgresDatabase
-from handrail.journal.shipping import LocalJournal, Shipment, ShippingState, note_failure
+from handrail.journal.retention import ShippingState
+from handrail.journal.shipping import LocalJournal, Shipment, note_failure
 from handrail.settings.journal_address import JournalAddress
 
 _PAUSE = 0.5
@@ -139,37 +140,25 @@ class Shipper:
         return self._ending.is_set() and time.monotonic() > self._until
 
 
-class _Shippers:
-    """The shippers of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], Shipper] = {}
-
-    def find(self, path: str, address: JournalAddress) -> Shipper:
-        with self._lock:
-            key = (path, address.key)
-            if key not in self._known:
-                self._known[key] = Shipper(path, address)
-            return self._known[key]
-
-    def finish(self) -> None:
-        until = time.monotonic() + _EXIT
-        for shipper in self._known.values():
-            shipper.finish(max(0.0, until - time.monotonic()))
-
-    def after_fork(self) -> None:
-        """In the child: another thread of the parent may have held a lock, and does not exist here."""
-        self._lock = threading.Lock()
-        for shipper in self._known.values():
-            shipper.after_fork()
-
-
-_shippers = _Shippers()
-atexit.register(_shippers.finish)
-os.register_at_fork(after_in_child=_shippers.after_fork)
+_shippers: dict[tuple[str, str], Shipper] = {}
 
 
 def find_shipper(path: str, address: JournalAddress) -> Shipper:
     """The shipper of this process for a journal; all sessions share it."""
-    return _shippers.find(path, address)
+    return _shippers.setdefault((path, address.key), Shipper(path, address))
+
+
+def _finish_all() -> None:
+    until = time.monotonic() + _EXIT
+    for shipper in _shippers.values():
+        shipper.finish(max(0.0, until - time.monotonic()))
+
+
+def _start_anew() -> None:
+    """In the child of a fork."""
+    for shipper in _shippers.values():
+        shipper.after_fork()
+
+
+atexit.register(_finish_all)
+os.register_at_fork(after_in_child=_start_anew)

@@ -35,11 +35,13 @@ from handrail.journal.log_lines import (
     list_logs,
     parse_line,
     read_heads,
+    read_start,
 )
 from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.queries import list_texts, parse_json
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
+from handrail.journal.retention import SHIPPING, ShippingState, read_shipping_state
 from handrail.journal.rows import LogRows
 from handrail.settings.journal_address import JournalAddress
 
@@ -76,32 +78,6 @@ _PUT_SOURCE = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET 
 _PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (hash, part) DO NOTHING"
 
 
-@frozen
-class ShippingState:
-    """How far the logs have been shipped to one shared journal, as the local one knows it."""
-
-    logs: dict[str, int] = field(default_factory=dict)
-    """The newest entry of each log that arrived, by the number of the log."""
-    complete: float = 0.0
-    """All contents that were used before this time have arrived; seconds since 1970."""
-    shipped: float = 0.0
-    """When entries arrived last."""
-    failure: str = ""
-    """Why the last attempt failed; empty if it did not."""
-    failed: float = 0.0
-    retry: float = 0.0
-    """Not tried again before this time, by any process."""
-    failures: int = 0
-    """In a row."""
-    renamed: str = ""
-    """Behind the names of the logs, if this is a copy that goes on under names of its own."""
-
-    @property
-    def n(self) -> int:
-        """How many entries arrived, of all logs."""
-        return sum(self.logs.values())
-
-
 class CopiedJournal(JournalFailed):
     """The shared journal continues in another way than the local one."""
 
@@ -113,7 +89,7 @@ class LocalJournal:
         self.path = path
         self.directory = get_logs_path(path)
         self.contents = OldContents(self.directory)
-        self._state = os.path.join(self.directory, f"ship-{address.key}")
+        self._state = os.path.join(self.directory, SHIPPING + address.key)
         with self.errors():
             import_old(path)
             if not os.path.isfile(os.path.join(self.directory, "numbers")):
@@ -131,11 +107,7 @@ class LocalJournal:
         self.write_state(ShippingState(renamed=uuid.uuid4().hex))
 
     def read_state(self) -> ShippingState:
-        try:
-            with open(self._state, encoding="ascii") as file:
-                return ShippingState(**json.load(file))
-        except (OSError, ValueError, TypeError):  # none, or of another version: the shared journal knows the position
-            return ShippingState()
+        return read_shipping_state(self._state)
 
     def write_state(self, state: ShippingState) -> None:
         with self.errors():
@@ -157,12 +129,9 @@ class LocalJournal:
 
     def read_id(self, log: int) -> str:
         """The name of a log among all that are shipped; empty if its beginning is damaged."""
-        with self.errors(), open(get_log_path(self.directory, log), "rb") as file:
-            line = parse_line(file.readline()[:-1])
-        try:
-            return f"{line.content[0][1]}{self.read_state().renamed}" if line and line.stage == "start" else ""
-        except (IndexError, TypeError, KeyError):
-            return ""
+        with self.errors():
+            name, _ = read_start(get_log_path(self.directory, log))
+        return name and f"{name}{self.read_state().renamed}"
 
 
 @frozen
@@ -232,10 +201,6 @@ class _ShippedLog:
     """The newest entry that the shared journal has."""
     offset: int = 0
     """Where that ends in the log, or less."""
-
-
-class _Removed(Exception):
-    """An image was removed from the local journal while it was sent."""
 
 
 class Shipment:
@@ -350,45 +315,25 @@ class Shipment:
         with self.database.transaction() as cursor:
             query = "SELECT hash FROM images WHERE part = 0 AND hash = ANY(%s)"
             stored = {row[0] for row in cursor.execute(query, (digests,))}
-        group, size, missing = list[ImagePart](), 0, 0
+        group, missing = list[ImagePart](), 0
         for digest in digests:
             if digest in stored:
                 continue
-            image = self._read_part(digest, 0)
-            if image is None:
+            try:
+                with open(self.local.contents.get_path(digest), "rb") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    for part in reversed(
+                        range(-(-size // _PART) or 1)
+                    ):  # the first part comes last: then all are there
+                        file.seek(part * _PART)
+                        group.append(ImagePart(digest, part, size, size, False, file.read(_PART)))
+                        if sum(len(one.data) for one in group) >= _MOST_BYTES:
+                            self._put_images(group)
+                            group = []
+            except FileNotFoundError:
                 missing += 1
-            elif image.stored > _PART:
-                missing += not self._send_large(image)
-            else:
-                group.append(image)
-                size += image.stored
-            if size > _MOST_BYTES:
-                self._put_images(group)
-                group, size = [], 0
         self._put_images(group)
         return missing
-
-    def _read_part(self, digest: str, part: int) -> ImagePart | None:
-        """A part of old contents; None if they are not kept, or no longer."""
-        try:
-            with open(self.local.contents.get_path(digest), "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                file.seek(part * _PART)
-                return ImagePart(digest, part, size, size, False, file.read(_PART))
-        except FileNotFoundError:
-            return None
-
-    def _send_large(self, first: ImagePart) -> bool:
-        """Send an image in parts; False if it was removed meanwhile, and nothing of it was sent."""
-        with contextlib.suppress(_Removed), self.database.transaction() as cursor:
-            cursor.execute(_PUT_IMAGE, first)
-            for number in range(1, -(-first.stored // _PART)):
-                part = self._read_part(first.hash, number)
-                if part is None:
-                    raise _Removed
-                cursor.execute(_PUT_IMAGE, part)
-            return True
-        return False
 
     def _put_images(self, group: list[ImagePart]) -> None:
         if group:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from handrail.frozen import frozen
 from handrail.journal.browse import read_source
-from handrail.journal.call_changes import find_prompt, read_undos
+from handrail.journal.call_changes import find_prompt, find_undone
 from handrail.journal.queries import REDO, UNDO, CallRow, FileRow, JournalReader
 from handrail.journal.records import PROMPT
 from handrail.journal.undo_plan import has_changed
@@ -136,15 +136,6 @@ def open_turn(reader: JournalReader, row: CallRow) -> TimelineTurn:
 def is_prompt(row: CallRow) -> bool:
     """Whether this is what a person said, and no call."""
     return row.tool == PROMPT and not row.accesses and row.rule in (None, "")
-
-
-def find_undone(reader: JournalReader, first: int) -> dict[int, int]:
-    """The calls from number ``first`` on that were undone and not redone, each with the number of its undo."""
-    undone: dict[int, int] = {}
-    for one in read_undos(reader, first, None):
-        if one.seq not in undone and one.status in ("ok", "partial"):
-            undone |= {seq: one.seq for seq in one.undone or () if seq not in undone}
-    return undone
 
 
 def count_lines(diff: str) -> tuple[int, int]:

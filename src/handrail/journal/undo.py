@@ -28,9 +28,9 @@ from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, Pen
 from handrail.journal.call_changes import (
     CallSummary,
     find_last_change,
+    find_undone,
     iterate_changing_calls,
     list_half_undone,
-    read_undos,
 )
 from handrail.journal.moved_trees import MovedTree, Trash
 from handrail.journal.queries import REDO, UNDO, FileRow, JournalReader, describe_undo
@@ -201,10 +201,7 @@ def _list_passed_over(reader: JournalReader, workspace: str, which: UndoSelectio
 
 def _list_jobs(reader: JournalReader, workspace: str, which: UndoSelection) -> dict[str, int]:
     """The commands of the newest background jobs, and the numbers by which they can be undone; 0 for one that is."""
-    undone: set[int] = set()
-    for one in read_undos(reader, 0, None, workspace=workspace):
-        if one.seq not in undone and one.status not in ("denied", "error"):
-            undone.update(one.undone or ())
+    undone = find_undone(reader, 0, workspace)
     rows = iterate_changing_calls(reader, session=which.only, workspace=workspace, jobs=True) if which.is_newest else ()
     newest = reversed(list(islice(rows, _MOST_PASSED)))
     return {row.command or "": 0 if row.seq in undone else row.seq for row in newest}

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from handrail.errors import ToolError
+from handrail.errors import ChangedSince, ToolError
 from handrail.files.versions import SubtreeEntry, hash_bytes
 from handrail.frozen import frozen
 from handrail.journal import MovedEntry
@@ -38,6 +38,14 @@ class StateChanges:
         return state.is_file or state.digest == ABSENT
 
 
+def locate(workspace: Workspace, path: str) -> WorkPath:
+    """A path whose last part is no link to follow. Raises `ToolError` if the parts before have become one."""
+    name, above = os.path.basename(path), workspace.resolve(os.path.dirname(path))
+    if above.real != os.path.dirname(path):
+        raise ChangedSince(path=path, moment="commit")
+    return WorkPath(path, path, name if above.inner == "." else f"{above.inner}/{name}", above.root)
+
+
 @dataclass(slots=True)
 class DirectoryChanges:
     """Directories and links below a workspace."""
@@ -49,13 +57,8 @@ class DirectoryChanges:
 
     def link_at(self, path: str) -> tuple[WorkPath, State] | None:
         """The link at a path, which nobody follows; None if there is none."""
-        above = self.workspace.resolve(os.path.dirname(path))
-        name = os.path.basename(path)
-        if above.real != os.path.dirname(path):
-            return None
-        inner = name if above.inner == "." else f"{above.inner}/{name}"
-        link = WorkPath(path, path, inner, above.root)
         try:
+            link = locate(self.workspace, path)
             with self.workspace.parent(link) as (directory, last):
                 standing = os.stat(last, dir_fd=directory, follow_symlinks=False)
                 if not stat.S_ISLNK(standing.st_mode):
