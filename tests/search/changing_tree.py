@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,7 +318,8 @@ def write_through_link(world: World) -> None:
         outside.unlink(missing_ok=True)
         os.link(path, outside)
         for index in world.indexes._open.values():
-            index._compared = float("-inf")
+            if index._state:
+                index._state = replace(index._state, compared=float("-inf"))
         world.ask(world.on, "Grep", {"pattern": "absent"})
         outside.write_bytes(world.text())
 

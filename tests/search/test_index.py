@@ -31,7 +31,7 @@ from handrail.search.index import candidates, fresh, limits, store, use
 from handrail.search.index.contents import ContentTest
 from handrail.search.index.literals import find_literals
 from handrail.search.index.read import IndexFile
-from handrail.search.query import Query
+from handrail.search.query import NameFilter, Query
 from handrail.search.receipt import Budget
 from handrail.search.ripgrep import find_program
 from tests import sizes
@@ -337,6 +337,32 @@ def test_changes_known_to_another_search_at_the_same_time(world: Callable[[int],
     assert second and second.changed > first.changed
     assert second.is_current()
     assert not first.is_current()
+
+
+def test_a_directory_that_comes_while_the_tree_is_listed(
+    world: Callable[[int], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(3)
+    query = {"pattern": "absent"}
+    for _ in range(2):
+        here.ask(here.on, "Grep", query)
+    program, tree, new = find_program(), here.on.search_tree("src"), here.outside / "brand"
+    assert program
+    new.mkdir()
+    (new / "new.py").write_text("absent\n", encoding="utf-8")
+    count_links = type(tree).count_links
+
+    def count_and_move(*args: Any) -> int:
+        """Another program moves a directory into one that has been listed already."""
+        if new.exists():
+            new.rename(here.root / "src/brand")
+        return count_links(*args)
+
+    monkeypatch.setattr(type(tree), "count_links", count_and_move)
+    engine = ripgrep.Ripgrep(program, Query("absent"), tree, NameFilter(Query("absent")))
+    view = here.indexes.view(program, Query("absent"), tree, engine, Budget(10))
+    assert view and b"src/brand/new.py" not in view.list.unknown
+    assert not view.is_current()
 
 
 def test_a_file_that_comes_or_goes_is_no_reason_to_list_the_whole_tree(

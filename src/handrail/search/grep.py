@@ -32,7 +32,7 @@ from handrail.search.query import FileMatches, Hit, Mode, NameFilter, Query, Res
 from handrail.search.receipt import Budget, Receipt, Stop
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import SearchTree
-from handrail.text.document import SNIFFED, Codec, detect_encoding
+from handrail.text.document import SNIFFED, detect_encoding
 
 _MOST_BYTES = 2 << 20
 _MOST_RECORDS = 10_000
@@ -360,7 +360,8 @@ def _search_file(
     fd = tree.workspace.open_file(tree.path)
     try:
         try:
-            codec = _detect_encoding(fd)
+            head = os.pread(fd, SNIFFED * 32, 0)
+            codec = detect_encoding(head, whole=len(head) >= os.fstat(fd).st_size)
         except BinaryFile:
             receipt.binary = 1
             return ResultPage((), False, receipt)
@@ -374,12 +375,6 @@ def _search_file(
     finally:
         os.close(fd)
     return _cut_page(query, files, receipt)
-
-
-def _detect_encoding(fd: int) -> Codec:
-    size = os.fstat(fd).st_size
-    head = os.pread(fd, SNIFFED * 32, 0)
-    return detect_encoding(head, whole=len(head) >= size)
 
 
 def _collect(run: Iterator[FileMatches]) -> tuple[list[FileMatches], bool]:

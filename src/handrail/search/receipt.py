@@ -26,6 +26,8 @@ class Receipt:
     binary: int = 0
     large: int = 0
     links: int = 0
+    linked_directories: int | None = None
+    """Links to directories, which count as links if nothing is found. None: they were not counted."""
     withheld: int = 0
     """Entries that rules keep from the model, whatever is in them, a directory counted once. A search with ripgrep does
     not count files that no glob describes: it opens them, and a count would depend on their contents."""

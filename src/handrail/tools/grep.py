@@ -132,7 +132,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     query, budget = replace(_query(args, limits), glob=glob), Budget(limits.seconds, cancel=ctx.cancel)
     page = search(query, tree, budget)
     if not (page.files or tree.is_file or tree.is_large):
-        page.receipt.links += _count_linked_directories(query, tree, budget)
+        linked = page.receipt.linked_directories
+        page.receipt.links += _count_linked_directories(query, tree, budget) if linked is None else linked
     rows, complete = _fit_rows(page, args, tree, limits)
     more = page.more or not complete
     results = sum(row.is_result for row in rows)
@@ -171,7 +172,7 @@ def accesses(args: Args) -> list[Access]:
 
 def _count_linked_directories(query: Query, tree: SearchTree, budget: Budget) -> int:
     """The links to directories that a search without a result has passed over."""
-    look = tree.look(hidden=query.hidden, ignored=query.ignored)
+    look = tree.look(hidden=query.hidden, ignored=query.ignored, skip=query.skip)
 
     def count(here: VisitedDirectory) -> int:
         return sum(here.listing.is_directory(here.path, name) for name in here.links)

@@ -13,12 +13,12 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from handrail import system_calls
-from handrail.search.index.layout import NEVER, Stamp, make_stamp
+from handrail.search.index.layout import make_stamp
 from handrail.search.index.read import BadIndex, IndexFile
 from handrail.search.index.structure import Structure
 from handrail.search.listing import TRUSTED_FOR, Listing
@@ -58,11 +58,33 @@ class View:
 class _NumberedDirectory(NamedTuple):
     """The files of one directory, as the index numbers them."""
 
-    files: int
     numbers: tuple[int, ...]
     unknown: tuple[bytes, ...]
     links: int
     """Links that lead to no directory."""
+    linked_directories: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is known of changes since the files were indexed."""
+
+    listing: Listing
+    epoch: object
+    renewed: int
+    """How many of the directories that the listing reports as changed are taken into account."""
+    touched: int = 0
+    """The same for files."""
+    entered: int = 0
+    """How many of the directories whose watches have begun were compared since."""
+    compared: float = float("-inf")
+    """When all files were compared with their stamps."""
+    changed: frozenset[int] = frozenset()
+
+    @property
+    def moment(self) -> tuple[object, ...]:
+        """Equal as long as no change becomes known."""
+        return self.epoch, self.renewed, self.touched, self.changed
 
 
 class FreshIndex:
@@ -71,29 +93,19 @@ class FreshIndex:
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._index: IndexFile | None = None
-        self._listing: Listing | None = None
-        self._uses = 0
         self._forget()
 
     def _forget(self) -> None:
-        """Know nothing about changes."""
-        self._epoch: object = None
-        self._version = 0
-        """Grows with every change that becomes known."""
-        self._changed: set[int] = set()
-        self._noted = 0
-        """How many of the files that the listing reports are in `_changed`."""
-        self._entered = 0
-        """How many of the directories whose watches have begun were compared since."""
-        self._compared = float("-inf")
+        self._index: IndexFile | None = None
+        self._state: _State | None = None
         self._lists: dict[tuple[str, Scope], tuple[object, FileList]] = {}
         """The files that searches in one scope look at, and when they were listed."""
 
     @property
     def changes(self) -> int:
         """How many files have changed since they were indexed, as far as it is known."""
-        return len(self._changed) + max((len(files.unknown) for _, files in self._lists.values()), default=0)
+        changed = self._state.changed if self._state else ()
+        return len(changed) + max((len(files.unknown) for _, files in self._lists.values()), default=0)
 
     def view(self, base: Ripgrep, engine: Ripgrep, budget: Budget) -> View | None:
         """The state of the files for a search; None: the index cannot be used.
@@ -105,25 +117,13 @@ class FreshIndex:
             index = self._load(listing)
             if index is None:
                 return None
-            self._uses += 1
-            self._take_changes(index, listing)
-            files = self._list_files(index, listing, base, engine, budget)
+            listing.refresh(watch=self._state is not None)
+            state = self._state = self._read_reports(index, listing)  # before the files are listed
+            files = self._list_files(index, state, base, engine, budget)
             if files is None:
                 return None
-            entered = listing.entered[self._entered :]
-            self._entered += len(entered)
-            if (
-                not listing.is_watched
-                or not index.directories.keys().isdisjoint(map(os.fsencode, entered))
-                or time.monotonic() - self._compared > TRUSTED_FOR
-            ):
-                self._compare(index, listing.root)
-            for number in index.linked - self._changed:
-                if _read_stamp(listing.root, index.name(number)) != index.stamp(number):
-                    self._changed.add(number)
-                    self._version += 1
-            state = listing.epoch, len(listing.renewed), self._version
-            return View(index, files, frozenset(self._changed), lambda: self._is_current(index, listing, state))
+            state = self._state = _compare_unwatched(index, state)
+            return View(index, files, state.changed, lambda: self._is_current(index, state))
 
     def _load(self, listing: Listing) -> IndexFile | None:
         try:
@@ -135,64 +135,39 @@ class FreshIndex:
             self._index = None
             return None
         top = os.fstat(listing.root)
-        if system_calls.is_remote(listing.root):  # other machines may change files unnoticed
-            return None
-        if tuple(self._index.description["identity"]) != (top.st_dev, top.st_ino):
-            return None
-        return self._index
+        is_same = tuple(self._index.description["identity"]) == (top.st_dev, top.st_ino)
+        # On a remote file system other machines may change files unnoticed.
+        return self._index if is_same and not system_calls.is_remote(listing.root) else None
 
-    def _take_changes(self, index: IndexFile, listing: Listing) -> None:
-        """Note the files that were reported as changed."""
-        listing.refresh(watch=self._uses > 1)
-        if self._listing is not listing or self._epoch is not listing.epoch:
-            self._forget()
-            self._listing, self._epoch, self._noted = listing, listing.epoch, len(listing.touched)
-        reported = listing.touched[self._noted :]
-        self._noted += len(reported)  # another search may add to them at any time
-        self._version += len(reported)
-        for path in reported:
-            number = index.find(path)
-            if number is not None:
-                self._changed.add(number)
-            status = system_calls.stat_at(os.fsdecode(path), listing.root)
-            if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                self._compared = float("-inf")  # changed under its other names too, without a report
-
-    def _compare(self, index: IndexFile, root: int) -> None:
-        """Compare each file with its stamp: in one loop, because there are many."""
-        self._compared = time.monotonic()
-        changed: set[int] = set()
-        stat = os.stat
-        for number, (name, (mtime, ctime, size, inode)) in enumerate(zip(index.files, index.stamps(), strict=True)):
-            try:
-                status = stat(name, dir_fd=root, follow_symlinks=False)
-            except OSError:
-                changed.add(number)
-                continue
-            if (
-                status.st_ctime_ns != ctime
-                or status.st_mtime_ns != mtime
-                or status.st_ino != inode
-                or status.st_size != size
-            ):
-                changed.add(number)
-        self._version += changed != self._changed
-        self._changed = changed
+    def _read_reports(self, index: IndexFile, listing: Listing) -> _State:
+        """The state with all changes that the listing has reported by now."""
+        state, epoch, renewed = self._state, listing.epoch, len(listing.renewed)
+        if state is None or state.listing is not listing or state.epoch is not epoch:
+            self._lists.clear()
+            return _State(listing, epoch, renewed, len(listing.touched))
+        reported = listing.touched[state.touched :]  # another search may add to them at any time
+        if not reported and renewed == state.renewed:
+            return state
+        numbers = [number for path in reported if (number := index.find(path)) is not None]
+        # A file with several names has changed under all of them, without a report.
+        compared = float("-inf") if any(_has_other_names(listing, path) for path in reported) else state.compared
+        touched, changed = state.touched + len(reported), state.changed.union(numbers)
+        return replace(state, renewed=renewed, touched=touched, compared=compared, changed=changed)
 
     def _list_files(
-        self, index: IndexFile, listing: Listing, base: Ripgrep, engine: Ripgrep, budget: Budget
+        self, index: IndexFile, state: _State, base: Ripgrep, engine: Ripgrep, budget: Budget
     ) -> FileList | None:
         """The files in the scope of a search; None: the index cannot be used for it."""
-        scope, description = engine.scope, index.description
+        scope, description, listing = engine.scope, index.description, state.listing
         is_whole = engine.tree.path.inner == "." and scope == base.scope
-        key, moment = (engine.tree.path.inner, scope), (listing.epoch, len(listing.renewed))
+        key, moment = (engine.tree.path.inner, scope), (state.epoch, state.renewed)
         files = None
         if key in self._lists and self._lists[key][0] == moment:
             return self._lists[key][1]
         if listing.is_watched:
             files = self._walk(index, engine, budget)
         elif is_whole and description["complete"] and Structure(index.directories, index.rules).holds(listing.root):
-            return FileList(None, (), Receipt(**description["receipt"]))
+            return FileList(None, (), _count_links(listing, description))
         if not listing.is_watched or (files and engine.narrows):
             receipt = Receipt()
             files = _number_all(index, engine, engine.list_files(budget, receipt), receipt)
@@ -210,38 +185,85 @@ class FreshIndex:
         walk = tree.walk(budget)
         numbers: set[int] = set()
         unknown: list[bytes] = []
-        count = links = 0
+        links = linked = 0
         for row in iterate_rows(
             tree, walk, ("index", index.identity, engine.scope), engine.look, lambda here: _number(index, tree, here)
         ):
             numbers.update(row.numbers)
             unknown += row.unknown
-            count += row.files
             links += row.links
+            linked += row.linked_directories
         receipt = walk.receipt
         if receipt.stopped or not tree.listing.covers(walk.paths):
             return None
-        receipt.searched, receipt.links = count, receipt.links + links
+        receipt.searched, receipt.linked_directories = len(numbers) + len(unknown), linked
+        receipt.links += links
         return FileList(frozenset(numbers), tuple(unknown), receipt)
 
-    def _is_current(self, index: IndexFile, listing: Listing, state: tuple[object, int, int]) -> bool:
+    def _is_current(self, index: IndexFile, state: _State) -> bool:
         with self._lock:
-            if self._listing is listing and listing.is_watched and state[0] is listing.epoch:
-                self._take_changes(index, listing)
-            return (listing.epoch, len(listing.renewed), self._version) == state
+            if state.listing.is_watched:
+                state.listing.refresh()
+            if index is self._index:
+                self._state = self._read_reports(index, state.listing)
+            return index is self._index and self._state is not None and self._state.moment == state.moment
 
 
-def _read_stamp(root: int, name: bytes) -> Stamp:
-    try:
-        return make_stamp(os.stat(name, dir_fd=root, follow_symlinks=False))
-    except OSError:
-        return NEVER
+def _compare_unwatched(index: IndexFile, state: _State) -> _State:
+    """The state with the changes that nobody reports."""
+    listing, root = state.listing, state.listing.root
+    entered = listing.entered[state.entered :]
+    state = replace(state, entered=state.entered + len(entered))
+    if (
+        not listing.is_watched
+        or not index.directories.keys().isdisjoint(map(os.fsencode, entered))
+        or time.monotonic() - state.compared > TRUSTED_FOR
+    ):
+        state = replace(state, compared=time.monotonic(), changed=frozenset(_find_changed(index, root)))
+    linked = [number for number in index.linked - state.changed if _has_changed(index, root, number)]
+    return replace(state, changed=state.changed.union(linked)) if linked else state
+
+
+def _count_links(listing: Listing, description: Mapping[str, Any]) -> Receipt:
+    """The receipt of a search of all files, with the links as they are now."""
+    links: list[str] = description["links"]
+    linked = sum(listing.is_directory("", name) for name in links)
+    return replace(Receipt(**description["receipt"]), links=len(links) - linked, linked_directories=linked)
+
+
+def _find_changed(index: IndexFile, root: int) -> Iterator[int]:
+    """Compare each file with its stamp: in one loop, because there are many."""
+    stat = os.stat
+    for number, (name, (mtime, ctime, size, inode)) in enumerate(zip(index.files, index.stamps(), strict=True)):
+        try:
+            status = stat(name, dir_fd=root, follow_symlinks=False)
+        except OSError:
+            yield number
+            continue
+        if (
+            status.st_ctime_ns != ctime
+            or status.st_mtime_ns != mtime
+            or status.st_ino != inode
+            or status.st_size != size
+        ):
+            yield number
+
+
+def _has_other_names(listing: Listing, path: bytes) -> bool:
+    status = system_calls.stat_at(os.fsdecode(path), listing.root)
+    return status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def _has_changed(index: IndexFile, root: int, number: int) -> bool:
+    status = system_calls.stat_at(os.fsdecode(index.name(number)), root)
+    return status is None or make_stamp(status) != index.stamp(number)
 
 
 def _number(index: IndexFile, tree: SearchTree, here: VisitedDirectory) -> _NumberedDirectory:
     above = b"" if here.path == "." else os.fsencode(here.path) + b"/"
     names = [above + os.fsencode(name) for name in here.files]
-    return _NumberedDirectory(len(names), *_look_up(index, names), tree.count_links(here))
+    links = tree.count_links(here)
+    return _NumberedDirectory(*_look_up(index, names), links, len(here.links) - links)
 
 
 def _number_all(index: IndexFile, engine: Ripgrep, names: Iterable[bytes], receipt: Receipt) -> FileList:

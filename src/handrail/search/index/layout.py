@@ -15,7 +15,7 @@ import os
 import struct
 from bisect import bisect_left
 
-MAGIC = b"HRINDEX3"
+MAGIC = b"HRINDEX4"
 HEAD = struct.Struct("<8sQQ")
 """Magic bytes; offset and length of the description."""
 BLOCK = struct.Struct("<IIQQ")

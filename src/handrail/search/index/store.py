@@ -135,12 +135,13 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
     """List the files to index, and the directories, when nothing has just changed."""
     tree = SearchTree(tree.workspace, tree.path, Listings(sys.maxsize), tree.sight)
     names: list[bytes] = []
+    links: list[str] = []
     for _ in range(_TRIES):
         walk = tree.walk(Budget(_LIST_SECONDS))
-        names = []
+        names, links = [], []
         for here in walk.directories(base.look):
             names += [os.fsencode(here.prefix + name) for name in here.files]
-            walk.receipt.links += tree.count_links(here)
+            links += [here.prefix + name for name in here.links]
         if walk.receipt.stopped:
             raise IoError(path=tree.path.named, why="it has too many files")
         marks = tree.listing.list_marks(walk.paths)
@@ -155,6 +156,7 @@ def _prepare(tree: SearchTree, base: Ripgrep, path: str) -> tuple[Task, list[byt
         "built": time.time(),
         "complete": len(shown) == len(names) and not walk.receipt.unreadable,
         "receipt": asdict(walk.receipt),
+        "links": links,
     }
     task = Task(
         root=tree.path.real,

@@ -64,10 +64,7 @@ class SessionIndexes:
 
     def _get(self, path: str) -> FreshIndex:
         with self._lock:
-            index = self._open.get(path)
-            if index is None:
-                index = self._open[path] = FreshIndex(path)
-            return index
+            return self._open.setdefault(path, FreshIndex(path))
 
     def note_search(self, program: str, tree: SearchTree, receipt: Receipt) -> None:
         """Build an index in the background after a search of much without one."""
