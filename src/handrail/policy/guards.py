@@ -203,8 +203,15 @@ class BuiltInPaths:
         suspicious = self.suspect_secrets("")
         if suspicious is None:
             return []
-        every = {name for root in self._roots for name in self.tracked.list_names(root)}
-        return [name for name in every if suspicious(name) and self.has_secret_name(f"/{name}")]
+        commits = {commit: root for root in self._roots for commit in self.tracked.list_commits(root)}
+        patterns = [path.text for rule in load_built_in_rules() for path in rule.paths]
+        store = StoredSecrets(self.tracked.state, "names", self._roots, "\n".join([*sorted(commits), *patterns]))
+        if (stored := store.load()) is None:
+            every = {name for commit, root in commits.items() for name in self.tracked.list_names(root, commit)}
+            stored = {"names": [name for name in every if suspicious(name) and self.has_secret_name(f"/{name}")]}
+            if every:  # else git has failed
+                store.save(stored)
+        return list(stored["names"])
 
     def is_public(self, path: str) -> bool:
         """Whether a path with a secret's name is no secret, because it is tracked or has tracked files below it.
@@ -284,7 +291,7 @@ class SecretFiles:
         self._linked: set[str] = set()
         """Directories with links: what these lead to may change elsewhere."""
         self._has_ignore_files = False
-        self._store = StoredSecrets(built_in.tracked.state, roots, key)
+        self._store = StoredSecrets(built_in.tracked.state, "listings", roots, key)
         self._is_restored = False
 
     @property
@@ -390,9 +397,9 @@ class SecretFiles:
 class StoredSecrets:
     """What one session has found of secrets, for the next one with the same rules: a file in the state directory."""
 
-    def __init__(self, state: str, roots: Sequence[str], key: str) -> None:
+    def __init__(self, state: str, kind: str, roots: Sequence[str], key: str) -> None:
         """``key``: stands for all that the results depend on, besides the tree."""
-        self._path = locate(state, "listings", "\n".join(roots)) if state else ""
+        self._path = locate(state, kind, "\n".join(roots)) if state else ""
         self._key = hashlib.sha256(f"{__version__}\n{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def load(self) -> dict[str, Any] | None:

@@ -215,16 +215,16 @@ class TrackedFiles:
                 path.startswith(f"{directory}/") for path in place.record.contents
             )
 
-    def list_names(self, root: str) -> set[str]:
-        """The base names of all files and directories in HEAD and in the trusted commit."""
+    def list_commits(self, root: str) -> set[str]:
+        """HEAD and the trusted commit."""
         with self._lock:
             place = self._find_place(os.path.join(root, "."))
-            commits = {commit for commit in (place.record.trusted, place.head) if commit}
-            names = set[str]()
-            for commit in commits:
-                _, listed = ask_git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], place.top)
-                names.update(os.fsdecode(listed).replace("\0", "/").split("/"))
-            return names
+            return {commit for commit in (place.record.trusted, place.head) if commit}
+
+    def list_names(self, root: str, commit: str) -> set[str]:
+        """The base names of all files and directories in a commit."""
+        code, listed = ask_git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], root)
+        return set() if code else set(os.fsdecode(listed).replace("\0", "/").split("/"))
 
     # What commands do
 
