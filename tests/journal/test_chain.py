@@ -6,12 +6,15 @@ import os
 import random
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from handrail.journal import store
 from handrail.journal.index import BrokenEntry
 from handrail.journal.log_lines import get_logs_path, parse_line
 from handrail.journal.logs import LogWriter
@@ -162,9 +165,12 @@ def test_random_tamperings_are_all_found(path: str) -> None:
         assert reader.list_broken() == []
 
 
-def test_a_clock_that_goes_back_changes_nothing_about_the_order(project: Path, tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_changes_nothing_about_the_order(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times = iter(range(10**18, 0, -(10**15)))
-    journal = SqliteJournal(str(tmp_path / "back.db"), clock=lambda: next(times))
+    monkeypatch.setattr(store, "time", SimpleNamespace(time_ns=lambda: next(times), monotonic=time.monotonic))
+    journal = SqliteJournal(str(tmp_path / "back.db"))
     with Wired(project, journal) as session:
         session.call("Write", {"file_path": "f", "content": "a"})
         session.call("Edit", {"file_path": "f", "old_string": "a", "new_string": "b"})

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -283,7 +284,8 @@ def test_a_failure_that_takes_long_is_not_waited_for_by_every_call(
         raise TimeoutError(110, "it is locked")
 
     monkeypatch.setattr(writing, "LogWriter", slow)
-    writer = Writer(str(tmp_path / "journal.db"), lambda: clock[0])
+    monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    writer = Writer(str(tmp_path / "journal.db"))
     for _ in range(100):
         with pytest.raises(OSError, match="it is locked"):
             writer.use(lambda _: None)

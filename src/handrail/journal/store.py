@@ -74,7 +74,6 @@ class SqliteJournal:
         budget: int = BUDGET,
         most_calls: int = MOST_CALLS,
         ship_to: str = "",
-        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.path = _resolve_path(path)
         self.required = required
@@ -82,7 +81,6 @@ class SqliteJournal:
         self.budget = budget
         """How many bytes the contents that were replaced may take, and the records as well."""
         self._most_calls = most_calls
-        self._clock = clock
         self._shipper = None
         if ship_to:
             from handrail.journal.shipper import find_shipper
@@ -121,7 +119,7 @@ class SqliteJournal:
         def write(log: LogWriter) -> Token:
             again = token if token and token.seq and log.holds(token.log) else None
             attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
-            row = again.row if again else begin_row(pending, self._clock(), log.mask)
+            row = again.row if again else begin_row(pending, time.time_ns(), log.mask)
             seq = self._append(log, f"begin {attempt}", (row, files), seq, contents, pending.origin)
             return Token(seq, attempt, tuple(changes), unkept=unkept, log=log.identity, row=row, files=files)
 
@@ -167,7 +165,7 @@ class SqliteJournal:
             number = token.seq if log.has_log(token.log) else 0
             self._record_whole(log, record, list(token.changes), token, number)
         else:
-            end = end_row(record, self._clock(), log.mask)
+            end = end_row(record, time.time_ns(), log.mask)
             afters = [
                 (place, *make_after_row(change, row[3], row[5], bool(record.changes), token.withdrawn))
                 for place, (change, row) in enumerate(zip(token.changes, token.files, strict=True))
@@ -183,8 +181,8 @@ class SqliteJournal:
         seq: int = 0,
     ) -> None:
         """A call that changed nothing, or whose beginning could not be written down."""
-        end = end_row(record, self._clock(), log.mask)
-        begun = self._clock() - int(record.result.time_ms * 1e6)
+        end = end_row(record, time.time_ns(), log.mask)
+        begun = time.time_ns() - int(record.result.time_ms * 1e6)
         row = token.row if token and token.row else begin_row(record, begun, log.mask)
         rows = token.files if token and token.row else make_file_rows(changes)
         # The change is made already: the mode that stands there now is the one that it kept.
@@ -241,13 +239,12 @@ class Writer:
     joining = threading.Lock()
     """Held while users come and go."""
 
-    def __init__(self, path: str, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
         self.failure = ""
         """Why the journal could not be used the last time; empty if it could."""
         self.users = 0
         """How many journals keep it open."""
-        self._now = now
         self._lock = threading.Lock()
         self._log: LogWriter | None = None
         self._retry_at = 0.0
@@ -257,7 +254,7 @@ class Writer:
     def use(self, work: Callable[[LogWriter], T]) -> T:
         """Do ``work`` with the logs, one thread at a time. Raises `OSError` if that fails."""
         with self._lock:
-            begun = self._now()
+            begun = time.monotonic()
             if begun < self._retry_at:
                 raise OSError(errno.EAGAIN, self.failure)
             try:
@@ -269,8 +266,8 @@ class Writer:
                 self._log.damaged = ""
             except OSError as error:
                 self.failure = get_reason(error)
-                if self._now() - begun >= _SLOW:
-                    self._retry_at = self._now() + min(10 * (self._now() - begun), _LONGEST_PAUSE)
+                if time.monotonic() - begun >= _SLOW:
+                    self._retry_at = time.monotonic() + min(10 * (time.monotonic() - begun), _LONGEST_PAUSE)
                 if error.errno not in _FULL:
                     self._drop()
                 raise
