@@ -426,6 +426,24 @@ def test_decoys_open_no_secret(project: _Project, count: int) -> None:
         assert "DECOY" not in result.text
 
 
+def test_searches_of_later_sessions_find_what_was_tracked_meanwhile(project: _Project) -> None:
+    project.write("README", "needle\n")
+    project.commit()
+    project.secrets = {"prod.env": "needle\n"}
+    project.open()
+    tracked = ["README"]
+    for name in ("one/id_rsa", "two/server.pem"):
+        project.write(name, "needle\n")
+        project.git("add", name)
+        project.git("commit", "-qm", "commit")
+        tracked.append(name)
+        for _ in range(2):
+            project.restart()
+            assert project.session
+            found = project.session.call("Grep", {"pattern": "needle", "sort": "path"})
+            assert found.data["files"] == tracked
+
+
 def test_a_workspace_inside_a_repository_has_its_tracked_files(project: _Project) -> None:
     project.write("part/certs/test.key", "tracked\n")
     project.commit()
