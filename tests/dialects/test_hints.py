@@ -53,9 +53,9 @@ def _look(session: Session, tool: str, path: str) -> dict[str, Any]:
 
 
 def _check_names(session: Session, tool: str, answer: str) -> None:
-    """Every tool and switch that an answer names is one of the dialect."""
+    """Every tool that an answer names is offered, and every switch is one of the tool."""
     for name in _TOOL.findall(answer):
-        assert name not in TOOLS or name in session.dialect.entries, (name, answer[-300:])
+        assert name not in TOOLS or name in (*session.dialect.core, tool), (name, answer[-300:])
     for switch in _SWITCH.findall(answer):
         name = next(filter(None, switch))
         assert name not in ARGUMENTS or name in _schema(session, tool), (name, answer[-300:])
@@ -197,6 +197,33 @@ def test_a_refusal_names_only_what_the_dialect_has(make_session: Make, tmp_path:
         for arguments in tries:
             result = session.call(name, {key: value for key, value in arguments.items() if key in fields})
             _check_names(session, name, _say(result)[-600:])
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_sentences_name_only_tools_that_are_offered(dialect: str) -> None:
+    whole = dialects.load(dialect)
+    used = set(re.findall(r"\{(tool_\w+)", "\n".join(map(str, whole.templates.messages.values()))))
+    for offered in (whole.core, *([name] for name in whole.entries), ["all"]):
+        narrowed = whole if offered is whole.core else whole.offering(offered)
+        named = {narrowed.find_name(fact) for fact in used} - {None}
+        assert named <= set(whole.entries if offered == ["all"] else offered)
+        for key, text in narrowed.templates.messages.items():  # the others are in passages that can be left out
+            bare = re.sub(r"\[\[.*?\]\]", "", str(text), flags=re.DOTALL)
+            assert not re.search(r"\{tool_", bare), key
+
+
+@pytest.mark.parametrize("offered", [(), ("Trash",), ("Trash", "Undo"), ("all",)])
+def test_a_deletion_names_undo_if_it_is_offered(make_session: Make, tmp_path: Path, offered: tuple[str, ...]) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    native = dialects.load("native")
+    session = make_session(
+        dialect=native.offering(offered) if offered else native,
+        durable=False,
+        journal="auto",
+        state=str(tmp_path.parent / "state"),
+    )
+    assert ("Undo takes it back" in session.call("Trash", {"path": "a.txt"}).text) is bool({"Undo", "all"} & {*offered})
+    assert session.call("Undo", {}).ok and (tmp_path / "a.txt").exists()
 
 
 def test_a_replace_without_a_number_is_the_dry_run_and_names_the_call_that_replaces(

@@ -195,7 +195,7 @@ def test_a_delete_comes_back_by_undo(root: Path, kept: Callable[..., Session]) -
     was, session = tree(root), kept()
     for path in ("b.bin", "d/a.txt", "d"):
         result = session.call("Trash", {"path": path})
-        assert result.status == "ok" and "Undo takes it back" in result.text
+        assert result.status == "ok" and "Deleted" in result.text
         assert not os.path.lexists(root / path)
     assert os.listdir(root) == []
     session.undo(session=session.origin.session)

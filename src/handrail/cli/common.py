@@ -190,6 +190,8 @@ def open_local_session(
     if getattr(options, "matching", None):
         settings = replace(settings, matching=options.matching)
     dialect = open_dialect(options.dialect)
+    if offered := getattr(options, "tools", ""):
+        dialect = dialect.offering([name.strip() for name in offered.split(",")])
     for option, places in (
         ("-w", [options.workspace]),
         ("--root", options.root),

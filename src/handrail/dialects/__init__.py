@@ -271,10 +271,10 @@ class Dialect:
         return entry
 
     def find_name(self, fact: str) -> str | None:
-        """What the dialect calls a tool (`tool_ID`) or an argument (`arg_ID_NAME`); None if it has none."""
+        """What the dialect calls an offered tool (`tool_ID`) or an argument (`arg_ID_NAME`); None if it has none."""
         kind, _, wanted = fact.partition("_")
         for name, entry in self.entries.items():
-            if kind == "tool" and entry.id == wanted:
+            if kind == "tool" and entry.id == wanted and name in self.core:
                 return str(name)
             if kind == "arg" and wanted.startswith(f"{entry.id}_"):
                 ours = wanted.removeprefix(f"{entry.id}_")
@@ -282,6 +282,13 @@ class Dialect:
                 if theirs in self.spec(name).schema["properties"]:
                     return theirs
         return None
+
+    def offering(self, names: Sequence[str]) -> Dialect:
+        """This dialect for a model that is offered these tools only, or `all`: answers name no others."""
+        narrowed = copy(self)
+        narrowed.core = list(self.entries) if "all" in names else list(names)
+        narrowed.templates = self.templates.naming(narrowed.find_name)
+        return narrowed
 
     def with_tools(self, own: Sequence[AnyTool]) -> Dialect:
         """This dialect with further tools of the host's own; raises `ValueError` for a name that is taken."""

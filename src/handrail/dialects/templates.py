@@ -59,6 +59,10 @@ class DialectTemplates:
         self._add = add or {}
         """Added to a fact that is a number before it is printed: `next = -1` if the dialect counts from 0."""
 
+    def naming(self, find_name: Callable[[str], str | None]) -> DialectTemplates:
+        """The same templates with other names of tools and arguments."""
+        return DialectTemplates(self.messages, self._gutter, self._add, find_name, self.notes)
+
     def with_notes(self, notes: str) -> DialectTemplates:
         """The same templates for one answer with these notes."""
         return DialectTemplates(self.messages, self._gutter, self._add, self._find_name, notes)

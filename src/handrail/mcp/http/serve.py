@@ -209,6 +209,8 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Ses
 
     def opened() -> Session:
         dialect = dialects.load(principal.dialect)
+        if principal.tools:
+            dialect = dialect.offering(principal.tools)
         try:
             session = Session(
                 principal.root,
