@@ -25,13 +25,14 @@ def with_token(app: ASGIApp) -> ASGIApp:
     return wrapped
 
 
+FAILS = "test_error_handling"
 ASKED = (
     "test_input_required_result_request_state",
     "test_input_required_result_tampered_state",
     "test_streaming_elicitation",
     "test_logging_tool",
 )
-DIALECT = '[tools.test_error_handling]\nid = "read"\n' + "".join(f'[tools.{name}]\nid = "ls"\n' for name in ASKED)
+DIALECT = f'[tools.{FAILS}]\nid = "read"\n' + "".join(f'[tools.{name}]\nid = "ls"\n' for name in ASKED)
 
 
 def main() -> int:

@@ -63,6 +63,7 @@ class PrincipalService:
         self.running: set[HttpCall] = set()
         self._most_calls = most_calls
         self._ending = False
+        self._is_opened = False
         self.limiter = anyio.CapacityLimiter(_THREADS)
 
     @property
@@ -81,6 +82,16 @@ class PrincipalService:
         call = StreamedCall(self, ctx)
         with self.track(call):
             return await call.perform()
+
+    def open_early(self) -> None:
+        """Open a session on a thread, once: the first call is the slowest, and a client may not wait long for it."""
+        if not self._is_opened:
+            self._is_opened = True
+            threading.Thread(target=self._open, name="handrail-open", daemon=True).start()
+
+    def _open(self) -> None:
+        with suppress(CannotOpen), self.sessions.use("") as session:  # the first call says why it cannot
+            session.specs()  # imports every tool
 
     @property
     def accepts(self) -> bool:

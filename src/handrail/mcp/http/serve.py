@@ -257,7 +257,9 @@ def _build_server(services: dict[str, PrincipalService], apps: dict[str, DirectC
         return name
 
     async def listed(ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult.model_validate({"tools": services[name_of(ctx)].tools, **mcp.FRESHNESS})
+        service = services[name_of(ctx)]
+        service.open_early()  # who asks for the tools is about to call them
+        return ListToolsResult.model_validate({"tools": service.tools, **mcp.FRESHNESS})
 
     async def called(
         ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
