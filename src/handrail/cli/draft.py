@@ -30,6 +30,7 @@ ways on one project, each in its own draft; you compare them and keep one.
   diff NAME                the changes of a draft as a diff
   run NAME -- COMMAND      run a program that sees the draft instead of the workspace
   keep NAME [PATH ...]     apply its changes to the workspace, all or those of some paths
+  resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs or --merge
   drop NAME                delete it
 
 `handrail chat`, `run`, `call`, `batch` and `mcp` take --draft NAME: all tools of that session see the draft. Its calls
@@ -66,9 +67,17 @@ class _DraftParser(CommandParser):
 
 def parser() -> argparse.ArgumentParser:
     parser = _DraftParser("draft", _ABOUT, _EXAMPLES)
-    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep or drop")
+    parser.add_argument(
+        "what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep, resolve or drop"
+    )
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
-    parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="keep: only the changes of these paths")
+    parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="keep, resolve: only these paths")
+    for side, what in (
+        ("ours", "the draft wins"),
+        ("theirs", "the workspace wins: the draft's changes are dropped"),
+        ("merge", "both, with markers around lines that overlap"),
+    ):
+        parser.add_argument(f"--{side}", dest="sides", action="append_const", const=side, help=f"resolve: {what}")
     parser.add_argument("--count", metavar="N", type=int, help="new: how many")
     parser.add_argument("--json", action="store_true", help="list and diff: print JSON")
     add_workspace(parser, roots=False)
@@ -80,12 +89,13 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.name) == (options.what == "list"):
         raise UsageError("draft list takes no name" if options.name else f"draft {options.what} needs the NAME")
     for given, allowed, what in (
-        (options.paths, "keep", "paths"),
-        (options.command, "run", "a command after --"),
-        (options.count is not None, "new", "--count"),
+        (options.paths, ("keep", "resolve"), "paths"),
+        (options.command, ("run",), "a command after --"),
+        (options.count is not None, ("new",), "--count"),
+        (options.sides, ("resolve",), "a side"),
     ):
-        if given and options.what != allowed:
-            raise UsageError(f"draft {options.what} does not take {what}; only {allowed} does")
+        if given and options.what not in allowed:
+            raise UsageError(f"draft {options.what} does not take {what}, as draft {' or '.join(allowed)} does")
     if os.environ.get(IN_DRAFT):
         raise Stop("this is inside of a draft already; drafts are managed outside of it")
     return _ACTIONS[options.what](options)
@@ -267,7 +277,7 @@ def _keep(options: argparse.Namespace) -> int:
     draft = _open_draft(store, options.name)
     try:
         changes = DraftChanges.observe(draft)
-        if not changes.changes:
+        if not (changes.changes or changes.comparison.conflicts):
             write("nothing was changed\n")
             return 0
         if options.paths:
@@ -311,8 +321,8 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
             lines = describe_conflicts(error)
             raise Stop(
                 f"nothing was kept, because the workspace has changed meanwhile: {lines}\n"
-                f"the draft is as before: `handrail draft diff {options.name}` shows it, and "
-                f"`handrail draft keep {options.name} PATH` keeps other paths of it"
+                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge; "
+                f"`handrail draft keep {options.name} PATH` keeps other paths"
             ) from None
         except JournalFailed as error:
             raise Stop(f"nothing was kept, because it cannot be recorded: {error.why}") from None
@@ -330,6 +340,36 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
         changes.draft.drop()
 
 
+def _resolve(options: argparse.Namespace) -> int:
+    """Resolve conflicts of a draft with the workspace, for all paths or some."""
+    from handrail.drafts.changes import describe_failure
+    from handrail.drafts.keep import DraftConflict
+    from handrail.pipeline.draft_changes import describe_conflicts
+    from handrail.pipeline.merging import resolve_conflicts
+
+    if len(options.sides or ()) != 1:
+        raise UsageError("choose one of --ours, --theirs and --merge")
+    store = _open_store(options.workspace)
+    tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
+    draft = _open_draft(store, options.name)
+    try:
+        resolved, marked = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
+    except DraftConflict as error:
+        raise Stop(f"nothing was resolved: {describe_conflicts(error)}") from None
+    except OSError as error:
+        raise Stop(f"nothing was resolved: {describe_failure(error)}") from None
+    finally:
+        draft.close()
+    for path in resolved:
+        write(f"{escape(path)}{': has markers around both sides' if path in marked else ''}\n")
+    if marked:
+        editor = f"`handrail draft run {options.name} -- EDITOR PATH`"
+        warn(f"remove the markers with {editor}; then keep the draft")
+    if not resolved:
+        write("there is no conflict\n")
+    return 0
+
+
 def _drop(options: argparse.Namespace) -> int:
     draft = _open_draft(_open_store(options.workspace), options.name)
     draft.drop()
@@ -337,4 +377,12 @@ def _drop(options: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS = {"new": _create, "list": _list, "diff": _show, "run": _run, "keep": _keep, "drop": _drop}
+_ACTIONS = {
+    "new": _create,
+    "list": _list,
+    "diff": _show,
+    "run": _run,
+    "keep": _keep,
+    "resolve": _resolve,
+    "drop": _drop,
+}

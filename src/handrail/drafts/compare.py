@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
-from handrail.drafts.layout import DraftDirectory, Version
+from handrail.drafts.layout import DraftDirectory, Version, get_start
 from handrail.system_calls import READABLE_DIRECTORY, find_data, lease, open_beneath, stat_at, walk_beneath
 
 MARKS = "user.overlay."
@@ -112,7 +112,9 @@ def compare(draft: DraftDirectory) -> Comparison:
     """Compare a draft with its workspace; raises `OSError` if either cannot be read."""
     root = draft.open_workspace()
     try:
-        return _Comparer(draft, draft.upper, root, draft.info.start, read_foreign_copies(draft)).compare()
+        return _Comparer(
+            draft, draft.upper, root, draft.info.start, read_foreign_copies(draft), draft.read_resolved()
+        ).compare()
     finally:
         os.close(root)
 
@@ -124,6 +126,7 @@ class _Comparer:
     root: int
     start: int
     foreign: Mapping[int, ForeignCopy]
+    resolved: Mapping[str, int]
     result: Comparison = field(default_factory=Comparison)
 
     def compare(self) -> Comparison:
@@ -174,7 +177,8 @@ class _Comparer:
             elif lower is None:
                 moved_or_gone = "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode))
                 was_there = os.path.lexists(os.path.join(self.draft.bases, inner))
-                if moved_or_gone or was_there or (foreign and foreign.path == inner):
+                gone = moved_or_gone or was_there or (foreign and foreign.path == inner)
+                if gone and get_start(self.resolved, inner, 0) == 0:
                     self._conflict(inner, "deleted outside the draft")
                 else:
                     self._add("create", inner, None, upper)
@@ -198,7 +202,11 @@ class _Comparer:
             # Its other names stay as they are, and only its owner can set its mode and times.
             if lower.st_nlink > 1 or not is_mine:
                 self._replace(directory, name, path, upper, lower)
-            elif self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
+            elif (
+                self._is_late(lower, path)
+                and upper.st_mode != lower.st_mode
+                and not self.draft.is_accepted(path, lower)
+            ):
                 self._conflict(path, "changed outside the draft")
             else:
                 self._add("set", path, lower, upper)
@@ -238,12 +246,13 @@ class _Comparer:
             self.draft.is_refreshed_index(path, directory, name) or self.draft.is_accepted(path, lower)
         ):
             return
-        for late in find_late(directory, name, path, lower, self.start, on_overlay=self.draft.copies):
+        start = get_start(self.resolved, path, self.start)
+        for late in find_late(directory, name, path, lower, start, on_overlay=self.draft.copies):
             self._conflict(late, "changed outside the draft")
             return
 
-    def _is_late(self, status: os.stat_result) -> bool:
-        return status.st_ctime_ns >= self.start
+    def _is_late(self, status: os.stat_result, path: str = "") -> bool:
+        return status.st_ctime_ns >= get_start(self.resolved, path, self.start)
 
     def _get_owner(self, path: str, upper: os.stat_result) -> tuple[int, int]:
         """The owner of an entry of the upper layer, or of the file of another user that it is a copy of."""

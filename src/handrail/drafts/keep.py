@@ -20,7 +20,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from handrail.drafts.compare import (
     is_being_written,
     walk_tree,
 )
-from handrail.drafts.layout import DraftDirectory, read_clock, save_index
+from handrail.drafts.layout import DraftDirectory, get_start, read_clock, save_index
 from handrail.drafts.marks import remove_marks
 from handrail.drafts.moves import exchange, make_writable, rename, restore_directory, set_attributes
 from handrail.drafts.staging import stage_changes
@@ -303,6 +303,10 @@ class _Keeper:
     """The directories in the directories that were taken away, by the number of the step."""
     _own: Sequence[tuple[int, int]] = ()
     """When other drafts were taken back."""
+    _resolved: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._resolved = self.draft.read_resolved()
 
     def carry_out(self, recovering: bool) -> None:
         try:
@@ -314,7 +318,7 @@ class _Keeper:
                         self._do(number, step)
                     if step.before:
                         self._moved.add(step.before.inode)
-            self._look_again(self.draft.info.start)
+            self._look_again(self._get_start)
             for step in self.steps:
                 if step.action in ("create", "replace"):
                     self._clean(step)
@@ -355,7 +359,7 @@ class _Keeper:
             for number, step in reversed([*enumerate(self.steps)]):
                 if step.action != "set":
                     self._undo_kept(number, step)
-            self._look_again(self._clock)
+            self._look_again(lambda _: self._clock)
         except BaseException as error:
             self.carry_out_again()
             if self._further:
@@ -539,7 +543,7 @@ class _Keeper:
             return True
         if not stat.S_ISDIR(status.st_mode):
             return self._differs(step.before, status)
-        return self._is_late_taken(number, step, self.draft.info.start)
+        return self._is_late_taken(number, step, self._get_start(step))
 
     def _differs(self, entry: Entry, status: os.stat_result) -> bool:
         """Whether an entry that is no directory was written to since it was ``entry``."""
@@ -561,12 +565,12 @@ class _Keeper:
         inner = self._taken.setdefault(number, [])
         return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved, inner))
 
-    def _look_again(self, start: int) -> None:
+    def _look_again(self, get_start: Callable[[Step], int]) -> None:
         """Look once more at the directories that were taken away; raises `DraftConflict` if there is anything new."""
         for number, inner in self._taken.items():
             step = self.steps[number]
             directory, name = self._find_taken(number, step)
-            for path in find_created_in_moved(directory, name, step.path, start, self._moved, inner):
+            for path in find_created_in_moved(directory, name, step.path, get_start(step), self._moved, inner):
                 raise DraftConflict([ChangedOutside(path, "created while it was kept")])
 
     def _is_foreign(self, step: Step, directory: int, name: str, status: os.stat_result) -> bool:
@@ -578,7 +582,7 @@ class _Keeper:
         if status.st_ino != step.before.inode:
             return True
         return (
-            self._is_late(status)
+            self._is_late(step, status)
             and not self.draft.is_refreshed_index(step.path, directory, name)
             and not self.draft.is_accepted(step.path, status)
         )
@@ -591,8 +595,12 @@ class _Keeper:
         now = status.st_mode, status.st_size, status.st_mtime_ns
         return self.draft.copies and before.links > 1 and now == (before.mode, before.size, before.mtime)
 
-    def _is_late(self, status: os.stat_result) -> bool:
-        return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved
+    def _is_late(self, step: Step, status: os.stat_result) -> bool:
+        return status.st_ctime_ns >= self._get_start(step) and status.st_ino not in self._moved
+
+    def _get_start(self, step: Step) -> int:
+        """From which time on a change outside the draft is a conflict."""
+        return get_start(self._resolved, step.path, self.draft.info.start)
 
     def _undo(self, number: int, step: Step) -> bool:
         """Take a step back, if it was carried out; returns whether it took a new entry out of the workspace."""

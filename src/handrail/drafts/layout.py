@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
@@ -42,6 +42,10 @@ OWN_PERIODS = "own-periods"
 """A file beside the drafts of a user."""
 _ACCEPTED = "accepted.json"
 """Versions of files in the workspace that a draft takes for its base besides those of its start."""
+_RESOLVED = "resolved.json"
+"""Paths at which the draft's side was chosen, with the time until which changes outside of it count for nothing."""
+_MARKED = "marked.json"
+"""Paths of files into which a merge has written markers around lines that overlap."""
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
@@ -122,7 +126,7 @@ class DraftDirectory:
         """This draft as if it had been created together with ``other``, of which it takes over changes."""
         info = replace(self.info, start=other.info.start)
         self.write(_INFO, asdict(info))
-        for name in (INDEX, _ACCEPTED):
+        for name in (INDEX, _ACCEPTED, _RESOLVED, _MARKED):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
         if os.path.isdir(other.bases):
@@ -295,12 +299,31 @@ class DraftDirectory:
         version = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
         return list(version) in self._read_accepted().get(path, [])
 
+    def resolve(self, paths: Iterable[str], time: int) -> None:
+        """Let the draft win at these paths, and below them, over what was changed before ``time``."""
+        self.write(_RESOLVED, {**self.read_resolved(), **dict.fromkeys(paths, time)})
+
+    def read_resolved(self) -> dict[str, int]:
+        resolved: dict[str, int] = self._read_or(_RESOLVED, {})
+        return resolved
+
+    def mark(self, paths: Iterable[str]) -> None:
+        """Remember that these files have markers around lines that overlap."""
+        self.write(_MARKED, sorted({*self.read_marked(), *paths}))
+
+    def read_marked(self) -> list[str]:
+        marked: list[str] = self._read_or(_MARKED, [])
+        return marked
+
     def _read_accepted(self) -> dict[str, list[list[int]]]:
-        try:
-            accepted: dict[str, list[list[int]]] = self.read(_ACCEPTED)
-        except FileNotFoundError:
-            return {}
+        accepted: dict[str, list[list[int]]] = self._read_or(_ACCEPTED, {})
         return accepted
+
+    def _read_or(self, name: str, default: Any) -> Any:
+        try:
+            return self.read(name)
+        except FileNotFoundError:
+            return default
 
     @property
     def _periods(self) -> str:
@@ -343,6 +366,14 @@ class DraftDirectory:
         if self.copies:
             with contextlib.suppress(FileNotFoundError):
                 remove_tree(self.info.layers)
+
+
+def get_start(resolved: Mapping[str, int], path: str, start: int) -> int:
+    """From which time on a change outside a draft is a conflict. ``start``: of the draft."""
+    while resolved and path:
+        start = max(start, resolved.get(path, 0))
+        path = path.rpartition("/")[0]
+    return start
 
 
 def _read_state(path: str) -> State:

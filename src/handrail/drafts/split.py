@@ -16,7 +16,7 @@ from handrail.drafts.changes import DraftChange
 from handrail.drafts.compare import MARKS, is_being_written
 from handrail.drafts.layout import DraftDirectory, copy_owner
 
-_DATABASE_PARTS = ("-wal", "-shm", "-journal")
+DATABASE_PARTS = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database."""
 
 
@@ -25,7 +25,7 @@ def find_unit(path: str) -> str:
     parts = path.split("/")
     if ".git" in parts:
         return "/".join(parts[: parts.index(".git") + 1])
-    for ending in _DATABASE_PARTS:
+    for ending in DATABASE_PARTS:
         path = path.removesuffix(ending)
     return path
 
@@ -44,7 +44,7 @@ def find_held_units(changes: Sequence[DraftChange], workspace: str) -> set[str]:
     held = set[str]()
     for change in changes:
         unit = find_unit(change.path)
-        names = {change.path, unit, *(unit + ending for ending in _DATABASE_PARTS)}
+        names = {change.path, unit, *(unit + ending for ending in DATABASE_PARTS)}
         if unit not in held and any(_is_being_written(os.path.join(workspace, name)) for name in names):
             held.add(unit)
     return held

@@ -35,7 +35,7 @@ from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileAccess, Result, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
-from handrail.pipeline.merging import Merged, merge_draft
+from handrail.pipeline.merging import Merged, find_markers, merge_draft
 from handrail.pipeline.services import Services
 from handrail.shell.git.internals import ChangedContents, judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
@@ -293,6 +293,8 @@ class DraftChanges:
 
         Raises `DraftConflict` if not everything can be merged, and `OSError`; then nothing has changed.
         """
+        if marked := find_markers(self.draft.directory):
+            raise DraftConflict(marked)
         if not self.comparison.conflicts:
             return self, Merged()
         merged = merge_draft(self.draft.directory, self.comparison, self.changes)

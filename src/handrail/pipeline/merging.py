@@ -6,17 +6,19 @@ merged, the draft gives its version up.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from handrail.drafts.changes import DraftChange
-from handrail.drafts.compare import ChangedOutside, Comparison
+from handrail.drafts.compare import ChangedOutside, Comparison, compare
 from handrail.drafts.keep import DraftConflict
-from handrail.drafts.layout import DraftDirectory
-from handrail.drafts.split import find_unit
+from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
+from handrail.drafts.split import DATABASE_PARTS, find_unit, is_below
 from handrail.drafts.three_way import Sides, read_sides, write_merged
 from handrail.frozen import frozen
-from handrail.shell.git.merging import MergeRule, find_rules, merge_text
+from handrail.shell.git.merging import MergedText, MergeRule, find_rules, merge_text
 from handrail.text.display import escape
 
 _MOST_MERGED = 200
@@ -26,6 +28,9 @@ _MOST_SHOWN = 12
 _MOST_CHARS = 200
 """Of one such line."""
 _START, _END = b"<<<<<<< ", b">>>>>>> "
+
+
+Side = Literal["ours", "theirs", "merge"]
 
 
 @frozen
@@ -47,16 +52,12 @@ def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence
     if len(conflicts) > _MOST_MERGED:
         raise DraftConflict(conflicts)
     rules = find_rules(draft.info.workspace, [conflict.path for conflict in conflicts])
-    replaced = {
-        step.path for step in comparison.steps if step.action == "replace" and find_unit(step.path) == step.path
-    }
     merged: list[tuple[Sides, bytes]] = []
     dropped: list[str] = []
     failed: list[ChangedOutside] = []
     for conflict in conflicts:
         rule = rules[conflict.path]
-        is_whole = conflict.path in replaced and find_unit(conflict.path) == conflict.path
-        sides = read_sides(draft, conflict.path) if is_whole else None
+        sides = _read_whole(draft, conflict.path, comparison)
         result = merge_sides(sides, rule) if sides else conflict
         if sides and isinstance(result, bytes):
             merged.append((sides, result))
@@ -71,6 +72,80 @@ def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence
     for path in dropped:
         os.unlink(os.path.join(draft.upper, path))
     return Merged(tuple(sides.path for sides, _ in merged), tuple(dropped))
+
+
+def _read_whole(draft: DraftDirectory, path: str, comparison: Comparison) -> Sides | None:
+    """The sides of a file that can be merged by itself."""
+    is_replaced = any(step.path == path and step.action == "replace" for step in comparison.steps)
+    return read_sides(draft, path) if is_replaced and find_unit(path) == path else None
+
+
+def resolve_conflicts(draft: DraftDirectory, side: Side, tops: Sequence[str] = (".",)) -> tuple[list[str], list[str]]:
+    """Resolve the conflicts of a draft at and below some paths.
+
+    Returns their paths, and the files in which lines overlap and have markers now. Raises `DraftConflict` for those
+    that cannot be merged, and `OSError`; then the draft is as before.
+    """
+    time = read_clock(draft.path)
+    comparison = compare(draft)
+    conflicts = [one.path for one in comparison.conflicts if is_below(tops, one.path)]
+    if side == "merge":
+        return conflicts, _merge_with_markers(draft, comparison, conflicts)
+    places = sorted({_find_top(path, comparison) for path in conflicts})
+    if side == "ours":
+        draft.resolve(places, time)
+    else:
+        for path in places:
+            _give_up(draft, path)
+    return conflicts, []
+
+
+def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts: Sequence[str]) -> list[str]:
+    rules = find_rules(draft.info.workspace, conflicts)
+    results: list[tuple[Sides, MergedText]] = []
+    failed: list[ChangedOutside] = []
+    for path in conflicts:
+        sides = _read_whole(draft, path, comparison)
+        text = merge_text(sides.base or b"", sides.ours, sides.theirs) if sides and rules[path].by_lines else None
+        if sides and text:
+            results.append((sides, text))
+        else:
+            failed.append(ChangedOutside(path, "not merged line by line: choose a side"))
+    if failed:
+        raise DraftConflict(failed)
+    marked = [sides.path for sides, text in results if text.overlaps]
+    draft.mark(marked)
+    for sides, text in results:
+        write_merged(draft, sides, text.raw)
+    return marked
+
+
+def find_markers(draft: DraftDirectory) -> list[ChangedOutside]:
+    """The files of a draft that still have markers of a merge."""
+    left: list[ChangedOutside] = []
+    for path in draft.read_marked():
+        with contextlib.suppress(OSError), open(os.path.join(draft.upper, path), "rb") as file:
+            if any(line.startswith((_START + b"draft", _END + b"workspace")) for line in file):
+                left.append(ChangedOutside(path, "it still has the markers of a merge"))
+    return left
+
+
+def _find_top(path: str, comparison: Comparison) -> str:
+    """The path that a conflict is about: a directory above it that was replaced, or the repository it is in."""
+    steps = (step.path for step in comparison.steps if step.action != "set")
+    return find_unit(next((top for top in steps if is_below([top], path)), path))
+
+
+def _give_up(draft: DraftDirectory, path: str) -> None:
+    """Take a path, and everything below it, out of a draft."""
+    place = os.path.join(draft.upper, path)
+    if os.path.isdir(place) and not os.path.islink(place):
+        remove_tree(place)
+    else:
+        os.unlink(place)
+    for ending in DATABASE_PARTS:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place + ending)
 
 
 def merge_sides(sides: Sides, rule: MergeRule) -> bytes | ChangedOutside:

@@ -85,7 +85,7 @@ class SessionDraft(Generic[S_co]):
                 if not chosen:
                     return []
                 changes = stack.enter_context(changes.split_off(chosen, self._store))
-            if changes.changes:
+            if changes.changes or changes.comparison.conflicts:
                 call = Call(DRAFT, {"keep": self.name})
                 changes = keep_and_record(self._journal(), self._origin, changes, call).changes
             kept = list(changes.summaries())

@@ -162,7 +162,7 @@ def _view(changes: DraftChanges, number: int, summary: FileSummary) -> ChangeVie
 
 
 def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:
-    if not changes.changes:
+    if not (changes.changes or changes.comparison.conflicts):
         raise DraftProblem("There is nothing to keep: the draft has no changes.")
     required = site.settings.journaling == "require"
     journal = SqliteJournal(
