@@ -26,9 +26,11 @@ Named drafts: copy-on-write views of the workspace that stay until you keep or d
 ways on one project, each in its own draft; you compare them and keep one.
 
   new NAME [--count N]     create a draft, or N of them: NAME-1, NAME-2 and so on
-  list                     the drafts of this workspace, with the number of their changes
-  diff NAME                the changes of a draft as a diff
+  list                     the drafts of this workspace: what was changed in each, and who worked there last
+  diff NAME [OTHER]        the changes of a draft as a diff, or how another draft differs from it
   run NAME -- COMMAND      run a program that sees the draft instead of the workspace
+  shell NAME               a shell that sees the draft; it is created if there is none
+  rebase NAME              merge what has changed in the workspace into the draft
   keep NAME [PATH ...]     apply its changes to the workspace, all or those of some paths
   resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs or --merge
   drop NAME                delete it
@@ -49,6 +51,8 @@ examples:
 exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 
 _MOST_COUNT = 100
+_MOST_LISTED = 5
+"""Paths of one draft in the list."""
 _SERVER_PATIENCE = 20.0
 """Seconds: longer than a server needs to end its commands and itself when its client has gone."""
 _LOOK = 0.05
@@ -71,7 +75,9 @@ def parser() -> argparse.ArgumentParser:
         "what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep, resolve or drop"
     )
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
-    parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="keep, resolve: only these paths")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", default=[], help="keep, resolve: only these paths; diff: the other draft"
+    )
     for side, what in (
         ("ours", "the draft wins"),
         ("theirs", "the workspace wins: the draft's changes are dropped"),
@@ -89,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.name) == (options.what == "list"):
         raise UsageError("draft list takes no name" if options.name else f"draft {options.what} needs the NAME")
     for given, allowed, what in (
-        (options.paths, ("keep", "resolve"), "paths"),
+        (options.paths, ("keep", "resolve", "diff"), "paths"),
         (options.command, ("run",), "a command after --"),
         (options.count is not None, ("new",), "--count"),
         (options.sides, ("resolve",), "a side"),
@@ -164,8 +170,9 @@ def _list(options: argparse.Namespace) -> int:
         try:
             comparison = compare(draft)
             with ChangeReader(draft) as reader:
-                counts = count_changes(reader.list(comparison))
-            row.update({"conflicts": len(comparison.conflicts), **dict[str, int](counts.items())})
+                changes = reader.list(comparison)
+            row.update({"conflicts": len(comparison.conflicts), **dict[str, int](count_changes(changes).items())})
+            row.update({"paths": [change.path for change in changes], "worker": draft.read_worker()})
         except OSError as error:  # something is being changed in it just now, or may not be read
             row["error"] = describe_failure(error)
     if options.json:
@@ -174,8 +181,18 @@ def _list(options: argparse.Namespace) -> int:
     for row in rows:
         parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted", "conflicts") if row.get(how)]
         problem = f"cannot be read: {row['error']}" if "error" in row else ""
-        write(f"{row['name']}  {problem or ', '.join(parts) or 'no changes'}\n")
+        worker = f" by {escape(str(row['worker']))}" if row.get("worker") else ""
+        write(
+            f"{row['name']}  {problem or (', '.join(parts) or 'no changes') + worker}{_name_some(row.get('paths'))}\n"
+        )
     return 0
+
+
+def _name_some(paths: object) -> str:
+    """The first changed paths, behind a colon."""
+    names = [escape(path) for path in paths] if isinstance(paths, list) else []
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f": {', '.join(names[:_MOST_LISTED])}{more}" if names else ""
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -184,14 +201,15 @@ def _show(options: argparse.Namespace) -> int:
     from handrail.drafts.changes import describe_failure
     from handrail.pipeline.draft_changes import DraftChanges
 
+    if options.paths:
+        return _compare(options)
     draft = _open_draft(_open_store(options.workspace), options.name)
     try:
         changes = DraftChanges.observe(draft)
         if options.json:
             write(as_document({"changes": [asdict(one) for one in changes.summaries()], "diff": changes.unified()}))
             return 0
-        diff = changes.unified()
-        write(Screen(sys.stdout).render(*paint_diff(diff)) if diff and on_terminal(sys.stdout) else diff)
+        _print_diff(changes.unified())
         for conflict in changes.comparison.conflicts:
             warn(f"conflict: {escape(conflict.path)}: {conflict.reason}")
     except OSError as error:
@@ -199,6 +217,68 @@ def _show(options: argparse.Namespace) -> int:
     finally:
         draft.close()
     return 0
+
+
+def _print_diff(diff: str) -> None:
+    write(Screen(sys.stdout).render(*paint_diff(diff)) if diff and on_terminal(sys.stdout) else diff)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """How another draft differs from this one."""
+    from contextlib import closing
+
+    from handrail.drafts.changes import describe_failure, diff_drafts
+    from handrail.text.diff import format_unified
+    from handrail.text.display import replace_surrogates
+
+    if len(options.paths) != 1 or options.paths[0] == options.name or options.json:
+        raise UsageError("give two different drafts to compare, without --json")
+    store = _open_store(options.workspace)
+    with closing(_open_draft(store, options.name)) as one, closing(_open_draft(store, options.paths[0])) as other:
+        try:
+            parts = []
+            for change, line in diff_drafts(one.directory, other.directory):
+                header = {"created": change.before is None, "deleted": change.after is None}
+                lines = format_unified(escape(change.path), line.hunks, **header)
+                parts.append(lines or f"{escape(change.path)}: {line.description or 'differs'}\n")
+        except OSError as error:
+            raise Stop(f"the drafts cannot be read: {describe_failure(error)}") from None
+    _print_diff(replace_surrogates("".join(parts)))
+    return 0
+
+
+def _rebase(options: argparse.Namespace) -> int:
+    """Merge what has changed in the workspace into the draft."""
+    from handrail.drafts.changes import describe_failure
+    from handrail.drafts.keep import DraftConflict
+    from handrail.pipeline.draft_changes import DraftChanges, describe_conflicts
+
+    draft = _open_draft(_open_store(options.workspace), options.name)
+    try:
+        _, merged = DraftChanges.observe(draft).merge()
+    except DraftConflict as error:
+        raise Stop(
+            f"nothing was merged: {describe_conflicts(error)}\n"
+            f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge"
+        ) from None
+    except OSError as error:
+        raise Stop(f"nothing was merged: {describe_failure(error)}") from None
+    finally:
+        draft.close()
+    rows = [
+        f"{escape(path)}: {what}\n"
+        for paths, what in ((merged.paths, "merged"), (merged.dropped, "dropped"))
+        for path in paths
+    ]
+    write("".join(rows) or f"{options.name} is up to date\n")
+    return 0
+
+
+def _shell(options: argparse.Namespace) -> int:
+    from handrail.shell.runner.run import find_shell
+
+    _create_missing(_open_store(options.workspace), options.name)
+    return run_in_draft(options.name, options.workspace, [os.environ.get("SHELL") or find_shell()])
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -232,11 +312,11 @@ def run_again(name: str, workspace: str, words: Sequence[str], *, serves: bool =
     """
     _create_missing(_open_store(workspace), name)
     command = [sys.executable, "-P", "-m", "handrail.cli", *words]
-    return run_in_draft(name, workspace, command, _SERVER_PATIENCE if serves else 0.0)
+    return run_in_draft(name, workspace, command, _SERVER_PATIENCE if serves else 0.0, f"handrail {words[0]}")
 
 
-def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: float = 0.0) -> int:
-    """Run a program in a named draft; returns its exit code."""
+def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: float = 0.0, worker: str = "") -> int:
+    """Run a program in a named draft; returns its exit code. ``worker``: its name for people."""
     import subprocess
 
     from handrail.drafts.three_way import saving_bases
@@ -252,6 +332,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
         os.chdir(inside)
 
     try:
+        draft.directory.note_worker(worker or os.path.basename(command[0]))
         environment = {**os.environ, IN_DRAFT: draft.name}
         process = subprocess.Popen(command, preexec_fn=enter, env=environment)  # noqa: S603 - one thread
     except (OSError, subprocess.SubprocessError) as error:
@@ -382,6 +463,8 @@ _ACTIONS = {
     "list": _list,
     "diff": _show,
     "run": _run,
+    "shell": _shell,
+    "rebase": _rebase,
     "keep": _keep,
     "resolve": _resolve,
     "drop": _drop,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.drafts.compare import ChangedOutside, Comparison, Entry, Step, is_whiteout, walk_tree
+from handrail.drafts.compare import ChangedOutside, Comparison, Entry, Step, compare, is_whiteout, walk_tree
 from handrail.drafts.layout import DraftDirectory
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 from handrail.text.diff import Hunk, compute_hunks
@@ -78,13 +78,14 @@ class ChangeReader:
 
     def __init__(self, draft: DraftDirectory, conflicts: Sequence[ChangedOutside] = ()) -> None:
         """``conflicts``: files that are compared with their base, as far as it is known, and not with the workspace."""
+        self.draft = draft
         self._based = {conflict.path for conflict in conflicts}
         self._bases = draft.bases
         with contextlib.ExitStack() as stack:
-            self._root = draft.open_workspace()
-            stack.callback(os.close, self._root)
-            self._upper = os.open(draft.upper, READABLE_DIRECTORY)
-            stack.callback(os.close, self._upper)
+            self.root = draft.open_workspace()
+            stack.callback(os.close, self.root)
+            self.upper = os.open(draft.upper, READABLE_DIRECTORY)
+            stack.callback(os.close, self.upper)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> ChangeReader:
@@ -110,8 +111,8 @@ class ChangeReader:
         if not step.whole:
             yield DraftChange(step.path, step.before, None)
             return
-        before = dict(self._walk(self._root, step.path, step.before))
-        after = dict(self._walk(self._upper, step.path, step.after))
+        before = dict(self._walk(self.root, step.path, step.before))
+        after = dict(self._walk(self.upper, step.path, step.after))
         for path in before.keys() | after.keys():
             old, new = before.get(path), after.get(path)
             change = DraftChange(path, old, new)
@@ -140,7 +141,7 @@ class ChangeReader:
 
     def read_before(self, change: DraftChange, most: int) -> bytes | None:
         """The old contents of a file, or the target of a link; None if it is larger, or of another kind."""
-        return read_entry(self._root, change.path, change.before, most)
+        return read_entry(self.root, change.path, change.before, most)
 
     def read_base(self, change: DraftChange, most: int) -> bytes | None:
         """What the draft has changed: the old contents, and of a file with a conflict those of its base."""
@@ -151,7 +152,7 @@ class ChangeReader:
 
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
         """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
-        return read_entry(self._upper, change.path, change.after, most)
+        return read_entry(self.upper, change.path, change.after, most)
 
     def diff(self, change: DraftChange, most_rows: int = 2_000) -> LineDiff:
         """The lines in which a file differs."""
@@ -164,14 +165,40 @@ class ChangeReader:
         if change.before and change.after and old == new and change.before.type == change.after.type:
             modes = [f"{entry.mode & 0o7777:04o}" for entry in (change.before, change.after)]
             return LineDiff(description="another owner" if modes[0] == modes[1] else "mode " + " -> ".join(modes))
-        try:
-            texts = [(raw or b"").decode("utf-8") for raw in (old, new)]
-        except UnicodeDecodeError:
+        line = _diff_texts(old or b"", new or b"", most_rows)
+        if line is None:
             return LineDiff(description=_describe_sizes(change))
-        if any("\0" in text[:_SAMPLE] for text in texts):
-            return LineDiff(description=_describe_sizes(change))
-        hunks = compute_hunks(texts[0], [Splice(0, len(texts[0]), texts[1])] if any(texts) else [], most_rows)
-        return LineDiff(tuple(hunks), *_count(hunks), "" if hunks else f"empty file {change.how}")
+        return line if line.hunks else LineDiff(description=f"empty file {change.how}")
+
+
+def diff_drafts(first: DraftDirectory, second: DraftDirectory) -> Iterator[tuple[DraftChange, LineDiff]]:
+    """The files that two drafts of a workspace show with other contents, as changes from the first to the second."""
+    with ChangeReader(first) as one, ChangeReader(second) as other:
+        mine, theirs = ({each.path: each for each in reader.list(compare(reader.draft))} for reader in (one, other))
+        for path in sorted(mine.keys() | theirs.keys()):
+            left, right = mine.get(path), theirs.get(path)
+            lower = next(each.before for each in (left, right) if each)
+            before, after = left.after if left else lower, right.after if right else lower
+            change = DraftChange(path, before, after)
+            if change.is_directory:
+                continue
+            old = read_entry(one.upper if left else one.root, path, before, MOST_COMPARED_BYTES)
+            new = read_entry(other.upper if right else other.root, path, after, MOST_COMPARED_BYTES)
+            if old == new and (old is not None or (before is None and after is None)):
+                continue
+            yield change, _diff_texts(old or b"", new or b"", 2_000) or LineDiff(description=_describe_sizes(change))
+
+
+def _diff_texts(old: bytes, new: bytes, most_rows: int) -> LineDiff | None:
+    """The lines in which two texts differ; None if one is no text."""
+    try:
+        texts = [raw.decode("utf-8") for raw in (old, new)]
+    except UnicodeDecodeError:
+        return None
+    if any("\0" in text[:_SAMPLE] for text in texts):
+        return None
+    hunks = compute_hunks(texts[0], [Splice(0, len(texts[0]), texts[1])] if any(texts) else [], most_rows)
+    return LineDiff(tuple(hunks), *_count(hunks))
 
 
 def describe_failure(error: OSError) -> str:

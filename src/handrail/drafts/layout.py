@@ -46,6 +46,8 @@ _RESOLVED = "resolved.json"
 """Paths at which the draft's side was chosen, with the time until which changes outside of it count for nothing."""
 _MARKED = "marked.json"
 """Paths of files into which a merge has written markers around lines that overlap."""
+_WORKER = "worker.json"
+"""The name of the program that has worked in a named draft last."""
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
@@ -306,6 +308,13 @@ class DraftDirectory:
     def read_resolved(self) -> dict[str, int]:
         resolved: dict[str, int] = self._read_or(_RESOLVED, {})
         return resolved
+
+    def note_worker(self, name: str) -> None:
+        """Remember which program works in the draft, for people."""
+        self.write(_WORKER, name, sync=False)
+
+    def read_worker(self) -> str:
+        return str(self._read_or(_WORKER, ""))
 
     def mark(self, paths: Iterable[str]) -> None:
         """Remember that these files have markers around lines that overlap."""
