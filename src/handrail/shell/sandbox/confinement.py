@@ -18,7 +18,7 @@ from handrail.shell.sandbox.local_services import LocalServices
 from handrail.shell.sandbox.logins import Logins
 
 Protection = Literal["nothing", "usual", "everything", "workspace"]
-"""What a command finds read-only: nothing, the files by which git runs programs, all protected files, or all there is."""
+"""What a command finds read-only: nothing, the files by which git runs programs, all protected files, or everything."""
 
 MOST_MASKED = 4_000
 """Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""

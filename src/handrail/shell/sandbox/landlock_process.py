@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from handrail.programs import find_program
