@@ -158,6 +158,13 @@ def test_a_pattern_that_deletes_minds_what_it_matches(judge: Callable[..., Any])
     assert verdict.decision == "ask" and "keys/server.pem" in verdict.why
 
 
+def test_a_path_outside_that_leads_nowhere_needs_no_answer(tmp_path: Path, judge: Callable[..., Any]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").write_text("", encoding="utf-8")
+    for name, wanted in (("file", "ask"), ("missing", "allow"), ("f*", "ask")):
+        assert judge(f"cat {tmp_path}/elsewhere/{name}").decision == wanted, name
+
+
 def test_a_link_to_a_secret_is_one(tmp_path: Path, judge: Callable[..., Any]) -> None:
     (tmp_path / "project" / "clean" / "notes.txt").symlink_to("../.env")
     assert judge("cat clean/*").decision == "deny"

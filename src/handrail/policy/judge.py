@@ -346,7 +346,8 @@ def _name_place(basis: Basis, access: FileAccess) -> str:
         return access.action
     if access.action == "read":
         # A relative path counts from every directory that a script may be in: from most of them it leads nowhere.
-        nowhere = not access.target.startswith(("/", "~")) and not os.path.lexists(path)
+        is_place = access.glob and access.target.startswith(("/", "~"))
+        nowhere = not is_place and not os.path.lexists(path)
         usual = access.sees == "names" or nowhere or _is_usual_read(basis, path)
         return "read" if usual else "outside_read"
     if any(is_within(root, path) for root in basis.writable):
