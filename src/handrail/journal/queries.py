@@ -19,6 +19,7 @@ from handrail.journal.index import BrokenEntry, Index
 from handrail.journal.log_lines import get_logs_path, list_logs, read_heads
 from handrail.journal.logs import OldContents
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, IN_SCRIPT, Queries
+from handrail.journal.rows import fits
 from handrail.policy.paths import is_within
 
 UNDO, REDO = "Undo", "Redo"
@@ -332,12 +333,7 @@ def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
     return [*map(os.fsencode, above)], os.fsencode(below), os.fsencode(below[:-1] + "0")  # 0 follows the slash
 
 
-_REQUIRED: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect": "", "tool": "", "call_id": ""}
-_OPTIONAL = (
-    *("decision", "rule", "why", "source", "status", "error", "message", "duration", "diff", "exit_code", "output"),
-    "traceback",
-)
-_NUMBERS = {"duration": (int, float), "exit_code": (int,)}
+_EMPTY: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect": "", "tool": "", "call_id": ""}
 
 
 def _call(row: Sequence[Any]) -> CallRow:
@@ -345,12 +341,9 @@ def _call(row: Sequence[Any]) -> CallRow:
     named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
     for name in ("pid", "given", "said", "answer_bytes", "ended"):
         del named[name]
-    for name, empty in _REQUIRED.items():
-        if not isinstance(named[name], type(empty)):
-            named[name] = empty
-    for name in _OPTIONAL:
-        if not isinstance(named[name], _NUMBERS.get(name, (str,))):
-            named[name] = None
+    for name, value in named.items():
+        if value is None or not fits(name, value):
+            named[name] = _EMPTY.get(name)
     named["accesses"] = list_texts(parse_json(named.pop("touches")))  # the column's name in older versions
     named["notes"] = list_texts(parse_json(named["notes"]))
     named["arguments"] = parse_json(named["arguments"])
@@ -390,9 +383,7 @@ def _parse_file_row(row: Sequence[Any], unended: bool) -> FileRow | None:
     path, source, before = named["path"], named["moved_from"], named["before"]
     after = named["planned"] if unended else named["after"]
     modes = named["before_mode"], named["after_mode"]
-    if not (isinstance(path, bytes) and isinstance(before, str) and isinstance(after, str | None)):
-        return None
-    if not (isinstance(source, bytes | None) and all(isinstance(mode, int | None) for mode in modes)):
+    if None in (path, before) or not all(fits(name, value) for name, value in named.items()):
         return None
     directories = parse_json(named["made"])
     return FileRow(

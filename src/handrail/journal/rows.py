@@ -11,11 +11,21 @@ from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMN
 
 _INTEGERS = frozenset(
     [
-        *("time", "pid", "given", "ended", "exit_code", "said", "answer_bytes"),
+        *("seq", "number", "time", "pid", "given", "ended", "exit_code", "said", "answer_bytes"),
         *("place", "kept", "before_mode", "after_mode"),
     ]
 )
 _BYTES = ("workspace", "path", "moved_from")
+
+
+def _get_kind(name: str) -> type | tuple[type, ...]:
+    """The type of the values of a column, as they are in a log."""
+    return int if name in _INTEGERS else (int, float) if name == "duration" else str
+
+
+def fits(name: str, value: Any) -> bool:
+    """Whether a value that was read from a database can stand in this column."""
+    return value is None or isinstance(value, bytes if name in _BYTES else _get_kind(name))
 
 
 class _RowKind:
@@ -23,7 +33,7 @@ class _RowKind:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.length = len(names)
-        self._kinds = [int if name in _INTEGERS else (int, float) if name == "duration" else str for name in names]
+        self._kinds = list(map(_get_kind, names))
         self._integers = [place for place, name in enumerate(names) if name in _INTEGERS]
         self._bytes = [place for place, name in enumerate(names) if name in _BYTES]
         self._fits = lru_cache(64)(self._compare)
