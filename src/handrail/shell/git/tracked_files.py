@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 from handrail.shell.git.objects import CommitTrees, hash_blob
 from handrail.shell.git.settings import ask_git, make_git_environment
@@ -71,7 +72,7 @@ class _Place:
 
     top: str
     record: _Record
-    stamp: object = None
+    stamp: _HeadStamp | None = None
     head: str = ""
     looked: float = -_FRESH_SECONDS
 
@@ -315,7 +316,7 @@ class TrackedFiles:
             return
         place.stamp = stamp
         head = place.head
-        place.head = _read_head(place.top) if os.path.lexists(f"{place.top}/.git") else ""
+        place.head = _read_head(place.top, stamp) if os.path.lexists(f"{place.top}/.git") else ""
         if place.head == head and not by_command and not first:
             return
         record = place.record = self._records.read(place.top, place.record)
@@ -411,7 +412,10 @@ def _list_parents(name: str) -> Iterator[str]:
             yield name
 
 
-def _read_head(top: str) -> str:
+def _read_head(top: str, stamp: _HeadStamp | None) -> str:
+    for text in (stamp.head, stamp.branch) if stamp else ():
+        if _ID.fullmatch(text.strip()):
+            return text.strip()
     code, output = ask_git(["rev-parse", "--verify", "-q", "HEAD^{commit}"], top)
     return os.fsdecode(output).strip() if code == 0 else ""
 
@@ -445,21 +449,32 @@ def _read_text(path: str) -> str:
         return ""
 
 
-def _stamp_head(top: str) -> object:
-    """A value that changes whenever HEAD may have moved; None if it cannot be told."""
+class _HeadStamp(NamedTuple):
+    """Changes whenever HEAD may have moved."""
+
+    head: str
+    """The file HEAD."""
+    branch: str = ""
+    """The file of the branch that it names, if there is one."""
+    others: tuple[tuple[int, ...], ...] = ()
+    """The stamps of the files with the other branches."""
+
+
+def _stamp_head(top: str) -> _HeadStamp | None:
+    """None if it cannot be told whether HEAD has moved."""
     git = os.path.join(top, ".git")
     common = git
     if not os.path.isdir(git):
         text = _read_text(git)
         if not text.startswith("gitdir:"):
-            return ("", _stamp(git)) if not os.path.lexists(git) else None
+            return _HeadStamp("") if not os.path.lexists(git) else None
         git = os.path.join(top, text[7:].strip())
         common = os.path.join(git, _read_text(os.path.join(git, "commondir")).strip())
     head = _read_text(os.path.join(git, "HEAD"))
     name = head[5:].strip() if head.startswith("ref: ") else ""
     loose = _read_text(os.path.join(common, name)) if name and ".." not in name else ""
     others = [os.path.join(common, one) for one in ("packed-refs", "reftable/tables.list")]
-    return head, loose, *map(_stamp, others)
+    return _HeadStamp(head, loose, tuple(map(_stamp, others)))
 
 
 def _stamp(path: str) -> tuple[int, ...]:
