@@ -17,9 +17,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
-
-from handrail.frozen import frozen
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Entry = tuple[str, bool, bool]
@@ -42,8 +40,7 @@ _MOST_READS = 256
 """Blocks of reports: more than the kernel holds at once."""
 
 
-@frozen
-class DirectoryStamp:
+class DirectoryStamp(NamedTuple):
     """By which a change of a directory is noticed."""
 
     identity: tuple[int, int, int, int]
@@ -66,11 +63,9 @@ def read_entries(directory: str) -> list[Entry]:
         return [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
 
 
-@frozen
-class _Node:
+class _Node(NamedTuple):
     stamp: DirectoryStamp
     folders: tuple[str, ...]
-    watch: int = -1
 
 
 StoredDirectory = tuple[str, tuple[int, int, int, int], Sequence[str], T | None]
@@ -186,7 +181,7 @@ class DirectoryIndex(Generic[T]):
                 continue
             try:
                 # Watched first, so that nothing is missed that is created meanwhile.
-                watch = known.watch if known else self._watch(directory)
+                self._watch(directory)
                 stamp, entries = DirectoryStamp.read(directory), read_entries(directory)
             except OSError:
                 self._drop(directory)
@@ -197,7 +192,7 @@ class DirectoryIndex(Generic[T]):
             else:
                 self._kept[directory] = kept
             paths = tuple(os.path.join(directory, name) for name in folders)
-            self._nodes[directory] = _Node(stamp, paths, watch)
+            self._nodes[directory] = _Node(stamp, paths)
             if known:
                 for gone in set(known.folders).difference(paths):
                     self._drop(gone)
@@ -210,20 +205,18 @@ class DirectoryIndex(Generic[T]):
             node = self._nodes.pop(here, None)
             self.changes += 1
             self._kept.pop(here, None)
-            if node:
-                waiting += node.folders
-                if self._watches:
-                    self._watches.remove(node.watch)
+            waiting += node.folders if node else ()
+            if self._watches:
+                self._watches.remove(here)
 
-    def _watch(self, directory: str) -> int:
-        if self._watches is None:
-            return -1
+    def _watch(self, directory: str) -> None:
         try:
-            return self._watches.add(directory)
+            if self._watches:
+                self._watches.add(directory)
         except _NoMoreWatches:  # the tree is compared from now on
+            assert self._watches
             self._watches.close()
             self._watches, self._can_watch = None, False
-            return -1
 
     def _watch_large(self) -> bool:
         """Compare a large tree, and be told of its changes from now on: if the kernel can, and allows that many."""
@@ -231,15 +224,13 @@ class DirectoryIndex(Generic[T]):
             return False
         self._watches = _Watches.open(2 * len(self._nodes))
         self._can_watch = self._watches is not None
-        for directory, node in list(self._nodes.items()):
+        for directory in list(self._nodes):
             if directory not in self._nodes:
                 continue
             try:
-                watch = self._watch(directory)
+                self._watch(directory)
             except OSError:
                 self._drop(directory)
-                continue
-            self._nodes[directory] = _Node(node.stamp, node.folders, watch)
         self._compare()  # whatever changed before its watch was there
         return True
 
@@ -255,6 +246,7 @@ class _Watches:
         self._fd = fd
         self._libc = libc
         self._paths: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
         self.close = weakref.finalize(self, os.close, fd)
 
     @classmethod
@@ -271,18 +263,21 @@ class _Watches:
             return cls(fd, libc) if fd >= 0 else None
         return None
 
-    def add(self, directory: str) -> int:
+    def add(self, directory: str) -> None:
+        """Watch a directory, unless it is watched already."""
+        if directory in self._numbers:
+            return
         watch: int = self._libc.inotify_add_watch(self._fd, os.fsencode(directory), ctypes.c_uint32(_MASK))
         if watch < 0:
             number = ctypes.get_errno()
             if number in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
                 raise OSError(number, os.strerror(number), directory)
             raise _NoMoreWatches
-        self._paths[watch] = directory
-        return watch
+        self._paths[watch], self._numbers[directory] = directory, watch
 
-    def remove(self, watch: int) -> None:
-        if self._paths.pop(watch, None) is not None:
+    def remove(self, directory: str) -> None:
+        watch = self._numbers.pop(directory, None)
+        if watch is not None and self._paths.pop(watch, None) is not None:
             self._libc.inotify_rm_watch(self._fd, watch)
 
     def changed(self) -> tuple[set[str], set[str]] | None:
