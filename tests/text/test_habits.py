@@ -11,7 +11,7 @@ from handrail.text.matching.habits import HABITS, Habit, list_variants
 
 
 def meant(old: str, new: str, name: str) -> set[tuple[str, str]]:
-    return {(one.old, one.new) for one in list_variants(old, new) if one.name == name}
+    return {(one.old, one.new) for one in list_variants(old, new) if one.names == (name,)}
 
 
 def test_a_text_without_a_habit_has_no_variant() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch, ToolError
 from handrail.text.document import Splice, apply_splices
-from handrail.text.matching.occurrences import Occurrence, compile_search, shorten, show_window
+from handrail.text.occurrences import Occurrence, compile_search, shorten, show_window
 
 
 def find(text: str, pattern: str, replacement: str = "", **options: Any) -> list[Occurrence]:

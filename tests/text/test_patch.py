@@ -263,21 +263,6 @@ def test_frames_that_models_add_are_undone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "header", "name"),
-    [
-        ("a/x.py", "diff --git a/x.py b/x.py\nindex 12..34 100644\n", "x.py"),
-        ("b/x.py", "--- a/x.py\n+++ b/x.py\n", "x.py"),
-        ("a/x.py", "diff --git a/a/x.py b/a/x.py\n", "a/x.py"),
-        ("a/x.py", "--- a/x.py\n+++ a/x.py\n", "a/x.py"),
-        ("a/x.py", "", "a/x.py"),
-    ],
-)
-def test_a_prefix_of_git_goes_where_a_header_of_git_shows_it(path: str, header: str, name: str) -> None:
-    (op,) = parse_patch(f"*** Begin Patch\n*** Update File: {path}\n{header}@@\n-a\n+b\n*** End Patch\n")
-    assert op.path == name
-
-
-@pytest.mark.parametrize(
     "text",
     [
         BLOCK,  # of which file?

@@ -60,6 +60,19 @@ def count_ends(text: AnyStr, start: int = 0, stop: int | None = None) -> int:
     return feeds if text.find(b"\r", *span) < 0 else feeds + text.count(b"\r", *span) - text.count(b"\r\n", *span)
 
 
+def find_pairs(text: str) -> list[int]:
+    """Where the line feeds are that stand for two characters, in the text with every ending written as one."""
+    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", text))]
+
+
+def find_all(text: str, part: str) -> Iterator[int]:
+    """Where ``part`` begins, without overlap; nowhere if it is empty."""
+    start = text.find(part) if part else -1
+    while start >= 0:
+        yield start
+        start = text.find(part, start + len(part))
+
+
 def count(text: str) -> int:
     """How many lines ``text`` has; text after the last ending is a line too."""
     return count_ends(text) + (1 if text and text[-1] not in "\r\n" else 0)

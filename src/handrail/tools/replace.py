@@ -32,12 +32,12 @@ from handrail.frozen import frozen
 from handrail.model import Access, FileAccess
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
+from handrail.text import occurrences
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import decode_document, minimize
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.text.lines import strip_ending
-from handrail.text.matching import occurrences
-from handrail.text.matching.occurrences import Occurrence
+from handrail.text.occurrences import Occurrence
 from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.notes import MoreOccurrences, NoteFacts, Unreadable
 from handrail.tools.shared.coverage import describe_skipped

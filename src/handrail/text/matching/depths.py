@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from handrail.text.matching.budget import spend
-from handrail.text.matching.indentation import Unsure, get_filled, indent_of, measure
+from handrail.text.matching.indentation import Unsure, indent_of, measure
 
 _STEPS = 4
 """Steps for a character of the new lines."""
@@ -32,7 +31,6 @@ _MAY_OPEN = re.compile(
     rf"|.*(?:[:,+*/|&?\\-]|\|[\w, ]*\|){_NOTE}"
 )
 _CONTINUES = re.compile(r"\s*(?:\.\w|\?\.|&&|\|\||[?:|+] )")
-_MARK = re.compile(r"\s*(?:@\w|#\[)")
 _CLOSES = re.compile(r"\s*(?:[)}\]]|(?:end|fi|done|esac|else|elif|elsif|except|finally|rescue|ensure)\b)")
 _ITEM = re.compile(r"\s*(?:[-*+] |-$|case\b|default\b|when\b|public:|private:|protected:)")
 _KEYED_ITEM = re.compile(r"\s*- [\"']?[\w.-]+[\"']?:(?:\s|$)")
@@ -43,30 +41,20 @@ _NO_QUOTE = re.compile(r"""\\.|'"'|"'"|\w'\w|\s(?:#|//)\s.*""")
 """Marks that begin and end no string: escaped, quoted themselves, inside of a word, or in a comment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """Lines of the file of which the first was quoted without its full indentation, and those near them."""
-
-    above: Sequence[str]
-    rows: Sequence[str]
-    below: Sequence[str]
-
-    @property
-    def indent(self) -> str:
-        return indent_of(self.rows[0])
-
-
-def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
-    """The rows of ``new`` as they belong in the file, the first one whole; raises `Unsure`.
+def choose_rows(
+    above: Sequence[str], ours: Sequence[str], below: Sequence[str], quoted: str, new: Sequence[str]
+) -> list[str]:
+    """The rows of ``new`` as they belong in the file in place of ``ours``, the first one whole; raises `Unsure`.
 
     ``quoted`` is the indentation that the model gave the first line: the end of that of the file.
     """
     spend(_STEPS * sum(map(len, new)))
-    missing = around.indent.removesuffix(quoted)
-    first, further = new[0], [row for row in around.rows[1:] if row.strip()]
-    if any(row.strip() == first.strip() and indent_of(row) != around.indent for row in further):
+    indent = indent_of(ours[0])
+    missing = indent.removesuffix(quoted)
+    first, further = new[0], [row for row in ours[1:] if row.strip()]
+    if any(row.strip() == first.strip() and indent_of(row) != indent for row in further):
         raise Unsure  # has that line lost its indentation too, or does it move?
-    as_file = indent_of(first) == around.indent
+    as_file = indent_of(first) == indent
     literal = [*new] if as_file or not first.strip() else [missing + first, *new[1:]]
     filled = [row for row in new[1:] if row.strip()]
     if as_file or not filled or further:
@@ -76,22 +64,22 @@ def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
             raise Unsure
         return literal
     shifted = [missing + row if row.strip() else row for row in new]
-    next_row = get_filled(around.below)
-    below = [next_row] if next_row and not find_misfits(around.above, [around.rows[0], next_row]) else []
-    misfits = [find_misfits(around.above, [*rows, *below]) for rows in (literal, shifted)]
+    next_row = next((row for row in below if row.strip()), "")
+    below = [next_row] if next_row and not find_misfits(above, [ours[0], next_row]) else []
+    misfits = [find_misfits(above, [*rows, *below]) for rows in (literal, shifted)]
     sound = [rows for rows, odd in zip((literal, shifted), misfits, strict=True) if odd <= misfits[0] & misfits[1]]
     if not sound:
         raise Unsure
-    rows = sound[0] if len(sound) == 1 or _is_literal(around, new) else shifted
+    rows = sound[0] if len(sound) == 1 or _is_literal(ours[0], next_row, new) else shifted
     if find_misfits((), rows) and not (rows is literal and any(map(indent_of, new))):
         raise Unsure  # a block that is opened has no lines, however its lines are indented
     return rows
 
 
-def _is_literal(around: Around, new: Sequence[str]) -> bool:
+def _is_literal(first: str, next_row: str, new: Sequence[str]) -> bool:
     """Whether to keep further lines as they are, where the shifted ones fit as well; raises `Unsure`."""
     least = min((indent_of(row) for row in new[1:] if row.strip()), key=len)
-    if not least and measure(get_filled(around.below)) >= measure(around.rows[0]):
+    if not least and measure(next_row) >= measure(first):
         return False
     start = next(at for at, row in enumerate(new) if at and row.strip() and indent_of(row) == least)
     if not least and new[start - 1].strip():
@@ -143,8 +131,6 @@ def _fits(above: str, row: str, depths: Sequence[int]) -> bool:
     must = bool(_MUST_OPEN.match(above)) or (above.rstrip().endswith(",") and _count_open(above) > 0)
     if _CLOSES.match(row):
         return here < last or (here == last and must)
-    if _MARK.match(above) and not must:
-        return here == last
     if here > last:
         return must or bool(_MAY_OPEN.match(above)) or bool(_CONTINUES.match(row))
     if must:

@@ -34,11 +34,11 @@ from __future__ import annotations
 
 import re
 import threading
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Literal
 
 from handrail.errors import (
@@ -55,7 +55,7 @@ from handrail.errors import (
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
 from handrail.text.matching.budget import limit_work
-from handrail.text.matching.depths import Around, choose_rows
+from handrail.text.matching.depths import choose_rows
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest, number_rows
@@ -91,7 +91,9 @@ def find_spans(text: str, old: str) -> LiteralMatch:
             return LiteralMatch("exact", spans)
     # An `old` that does not spell out "\r" is what a model was shown, where all line endings look alike: it is not
     # unique if it is elsewhere with other endings.
-    spans = _find_any_ending(text, lines.to_feeds(old))
+    pairs = lines.find_pairs(text)
+    folded = _find_exact(lines.to_feeds(text), lines.to_feeds(old))
+    spans = tuple((start + bisect_left(pairs, start), end + bisect_left(pairs, end)) for start, end in folded)
     return LiteralMatch("exact" if all(text[start:end] == old for start, end in spans) else "line_endings", spans)
 
 
@@ -113,27 +115,7 @@ def quotes_lines(text: str, old: str) -> bool:
 
 
 def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
-    spans: list[tuple[int, int]] = []
-    start = text.find(old) if old else -1
-    while start >= 0 and len(spans) <= MOST_PLACES:
-        spans.append((start, start + len(old)))
-        start = text.find(old, start + len(old))
-    return tuple(spans)
-
-
-def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
-    """Search with every line ending taken as one character, and map the spans back."""
-    pairs: list[int] = []
-    start = text.find("\r\n")
-    while start >= 0:
-        pairs.append(start - len(pairs))  # where this pair's single character stands in the folded text
-        start = text.find("\r\n", start + 2)
-
-    def back(position: int) -> int:
-        # Pairs that lie before the position have one character more in the real text.
-        return position + bisect_right(pairs, position - 1)
-
-    return tuple((back(start), back(end)) for start, end in _find_exact(lines.to_feeds(text), old))
+    return tuple((start, start + len(old)) for start in islice(lines.find_all(text, old), MOST_PLACES + 1))
 
 
 def find_literal(text: str, old: str, replace_all: bool, whole_words: bool = False) -> LiteralMatch | None:
@@ -180,15 +162,15 @@ def plan_literal(
             if not replace_all:
                 raise InsideWord(old=old, line=_count_line(text, start), word=_get_word(text, start, end))
             inside += 1
-        place = _LiteralPlace.at(text, start, end, old, new, _NEAR // len(match.spans))
+        place = _LiteralPlace(text, (start, end), old, new, _NEAR // len(match.spans))
         if place.is_cut and (replace_all or "\n" not in old.rstrip()):
             return None
         try:
-            one = place.read(prose)
+            change, remark = place.read(prose)
         except Unsure:
             raise UnsureIndent(old=old, line=_count_line(text, start), indent=True, cut=True) from None
-        splices.append(one.splice)
-        remarks += [one.remark] if one.remark and one.remark not in remarks else []
+        splices.append(change)
+        remarks += [remark] if remark and remark not in remarks else []
     if inside:
         remarks.append(f"{inside} inside longer words")
     level = "indentation" if remarks == [_CUT] else match.level
@@ -200,39 +182,19 @@ def plan_literal(
 _CUT = "cut"
 
 
-@dataclass(frozen=True, slots=True)
-class _LiteralEdit:
-    splice: Splice | None
-    remark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class _LiteralPlace:
     """One literal match and the texts of the edit."""
 
-    text: str
-    start: int
-    end: int
-    old: str
-    new: str
-    begin: int
-    """Where the line begins that the place begins in, if only blanks are between."""
-    inside: bool
-    """Whether there is text of the line right before the place."""
-    near: int
-    """How many characters on either side may be looked at."""
-
-    @classmethod
-    def at(cls, text: str, start: int, end: int, old: str, new: str, near: int) -> _LiteralPlace:
-        # What has text right before it is no beginning of a line: then nobody asks where that is.
-        inside = start > 0 and not text[start - 1].isspace()
-        return cls(text, start, end, old, new, start if inside else lines.start_of_line(text, start), inside, near)
-
-    @property
-    def missing(self) -> str:
-        """The part of the indentation above the place that is not in it; empty if there is more than indentation."""
-        lead = self.text[self.begin : self.start]
-        return lead if not lead.strip() else ""
+    def __init__(self, text: str, span: tuple[int, int], old: str, new: str, near: int) -> None:
+        """``near``: how many characters on either side may be looked at."""
+        self.text, self.old, self.new, self.near = text, old, new, near
+        self.start, self.end = span
+        self.inside = self.start > 0 and not text[self.start - 1].isspace()
+        """Whether there is text right before the place; then nobody asks where the line begins."""
+        self.begin = self.start if self.inside else lines.start_of_line(text, self.start)
+        lead = text[self.begin : self.start]
+        self.missing = "" if lead.strip() else lead
+        """The indentation above the place that is not in it; empty if there is more than indentation."""
 
     @property
     def is_cut(self) -> bool:
@@ -240,20 +202,26 @@ class _LiteralPlace:
         first = lines.to_feeds(self.old).partition("\n")[0]
         return bool(self.missing) and indent_of(first) != "" and bool(first.strip())
 
-    def read(self, prose: bool) -> _LiteralEdit:
+    def read(self, prose: bool) -> tuple[Splice | None, str]:
+        """The change, and what to say about it; raises `Unsure`."""
         if not self.new and self._deletes_lines():
             return self._delete_lines()
-        old, new = self._strip_ends()
-        is_line = self.missing and old.strip() and (self.is_cut or "\n" in old + new)
+        old, new = (lines.to_feeds(text).split("\n") for text in (self.old, self.new))
+        while min(len(old), len(new)) > 1 and old[-1] == new[-1] and not old[-1].strip():
+            old.pop()
+            new.pop()
+        has_lines = len(old) + len(new) > 2
+        is_line = self.missing and any(map(str.strip, old)) and (self.is_cut or has_lines)
         if not is_line or (prose and self.new and not self.is_cut):
-            return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
-        rows = self._place_rows(old, new)
+            return splice(self.text, self.start, self.end, self.old, self.new), ""
+        *above, last = lines.split(self.text[self.start : self.end])[: len(old)]
+        end = self.start + sum(map(len, above)) + len(lines.strip_ending(last))
+        placed = "\n".join(self._place_rows(old, new, end))
         line = _count_line(self.text, self.start)
         remark = _CUT if self.is_cut else f"new lines indented like line {line}"
-        is_literal = "\n".join(rows)[len(self.missing) :] == new
-        end = self._find_body_end(old)
-        whole = keep_endings(self.text, self.begin, end, "\n".join(rows))
-        return _LiteralEdit(minimize(self.text, self.begin, end, whole), "" if is_literal else remark)
+        is_literal = placed[len(self.missing) :] == "\n".join(new)
+        change = minimize(self.text, self.begin, end, keep_endings(self.text, self.begin, end, placed))
+        return change, "" if is_literal else remark
 
     def _deletes_lines(self) -> bool:
         """Whether whole lines go, and more of them than the place covers: their last end, or their indentation."""
@@ -264,38 +232,21 @@ class _LiteralPlace:
         whole = bool(self.missing) or (self.start == self.begin and not self.inside)
         return whole and self.text[self.end : self.end + 1] in ("\r", "\n")
 
-    def _delete_lines(self) -> _LiteralEdit:
+    def _delete_lines(self) -> tuple[Splice, str]:
         end = self.end if self.text[self.end - 1] in "\r\n" else lines.end_of_line(self.text, self.end)
         remark = _CUT if self.is_cut else "indentation removed as well" if self.missing else "line end removed as well"
-        return _LiteralEdit(Splice(self.begin, end, ""), remark)
+        return Splice(self.begin, end, ""), remark
 
-    def _strip_ends(self) -> tuple[str, str]:
-        """Both texts without the blank lines that both end in."""
-        old, new = lines.to_feeds(self.old).split("\n"), lines.to_feeds(self.new).split("\n")
-        while len(old) > 1 and len(new) > 1 and old[-1] == new[-1] and not old[-1].strip():
-            old.pop()
-            new.pop()
-        return "\n".join(old), "\n".join(new)
-
-    def _find_body_end(self, old: str) -> int:
-        """Where the place ends without the blank lines that were taken off."""
-        *above, last = lines.split(self.text[self.start : self.end])[: old.count("\n") + 1]
-        return self.start + sum(map(len, above)) + len(lines.strip_ending(last))
-
-    def _place_rows(self, old: str, new: str) -> list[str]:
-        """The new rows as they belong in the file, the first one whole."""
-        end = self._find_body_end(old)
+    def _place_rows(self, old: Sequence[str], new: Sequence[str], end: int) -> list[str]:
+        """The new rows as they belong in the file, the first one whole; the place ends at ``end``."""
         stop = lines.end_of_line(self.text, end)
         tail = lines.strip_ending(self.text[end:stop])
         above = lines.to_feeds(self.text[max(0, self.begin - self.near) : self.begin]).split("\n")
         below = lines.to_feeds(self.text[stop : stop + self.near]).split("\n")
-        ours = (self.missing + old + tail).split("\n")
-        around = Around(above[1 if self.begin > self.near else 0 : -1], ours, below)
-        rows = new.split("\n")
-        rows[-1] += tail
-        placed = choose_rows(around, indent_of(old), rows)
-        placed[-1] = placed[-1][: len(placed[-1]) - len(tail)]
-        return placed
+        ours = (self.missing + "\n".join(old) + tail).split("\n")
+        above = above[1 if self.begin > self.near else 0 : -1]
+        placed = choose_rows(above, ours, below, indent_of(old[0]), [*new[:-1], new[-1] + tail])
+        return [*placed[:-1], placed[-1][: len(placed[-1]) - len(tail)]]
 
 
 def _cuts_word(text: str, span: tuple[int, int]) -> bool:
@@ -336,8 +287,6 @@ def plan_edit(
     ``cancel`` is set. Several edits of one file share ``known``, an empty dictionary at first: see `FileLines`.
     ``omits``: lines that look like placeholders for code are meant as they are.
     """
-    if old == new:
-        raise NothingToChange(old=old)
     matching = FORGIVING if matching == LADDER else matching
     if not omits and OMISSION_WORDS.search(new):  # few texts
         refuse_omissions(text, old, new)
@@ -357,7 +306,7 @@ def plan_edit(
         if matching == FORGIVING and (applied := find_applied_instead(text, old, new)):
             raise AlreadyApplied(line=applied)
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
-        nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file and matching == FORGIVING else {}
+        nearest: NearestFacts = find_nearest(file, old) if file and matching == FORGIVING else {}
         raise NoMatch(old=old, longer=longer, **nearest)
     if not plan.splices:
         raise NothingToChange(old=old)
@@ -440,16 +389,12 @@ def find_applied_around(text: str, old: str, new: str) -> int | None:
     if not _has_word(head + tail):
         return None
     text = lines.to_feeds(text)
-    places = _find_whole(text, new, head="\n" in head, tail="\n" in tail)
-    first = place = next(places, None)
-    start = text.find(old) if first is not None else -1
-    while start >= 0:
-        while place is not None and place + len(new) < start + len(old):
-            place = next(places, None)
-        if place is None or place > start:
-            return None
-        start = text.find(old, start + len(old))
-    return None if first is None else text.count("\n", 0, first) + 1
+    places = list(_find_whole(text, new, head="\n" in head, tail="\n" in tail))
+    last = len(new) - len(old)  # where the old text may begin in the new one
+    around = pairwise([-last - 1, *places, len(text)])
+    if not places or any(text.find(old, start + last + 1, end + len(old) - 1) >= 0 for start, end in around):
+        return None
+    return text.count("\n", 0, places[0]) + 1
 
 
 def find_applied_instead(text: str, old: str, new: str) -> int | None:

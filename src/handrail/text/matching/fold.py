@@ -74,7 +74,10 @@ def drop_edges_of_no_width(text: str) -> str:
 
 def squeeze(text: str) -> str:
     """Folded, without blanks at the ends, and with every run of blanks as one space; a line separator is no blank."""
-    return " ".join((text if text.isascii() else fold(text).translate(_NO_BLANK)).split())
+    bare = text.strip()
+    if not text.isascii():
+        return " ".join(fold(text).translate(_NO_BLANK).split())
+    return bare if "  " not in bare and bare.isprintable() else " ".join(bare.split())
 
 
 def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
@@ -102,8 +105,6 @@ def _is_blank(char: str) -> bool:
 
 def compare_typography(theirs: str, ours: str) -> tuple[set[str], set[str]]:
     """The plain forms of what is typographic in ``theirs`` alone, and of what is so in ``ours`` too."""
-    if theirs.isascii():
-        return set(), set()
     odd = set(theirs) & _TABLE.keys()
     return (
         {_TABLE[char] for char in odd if theirs.count(char) > ours.count(char)},

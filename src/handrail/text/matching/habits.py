@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from handrail.text.matching.budget import spend
+from handrail.text.matching.fold import ODD_BLANKS
 
 _LINE = 12
 """Steps for a line that is looked at by itself."""
@@ -23,9 +24,9 @@ Pattern = re.Pattern[str]
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A pair of texts, and the habit that was undone."""
+    """A pair of texts, and the habit that was undone, if any."""
 
-    name: str
+    names: tuple[str, ...]
     old: str
     new: str
 
@@ -88,7 +89,7 @@ def _sign(pattern: Pattern, bare: str, sent: str) -> str:
     return _prefix(pattern, bare, sent) if len(signs) == 1 else ""
 
 
-_BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(r"→ *|⇥|»|␉|\\t|\^I|<TAB>")
+_BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(rf"→[ {ODD_BLANKS}]*|⇥|»|␉|\\t|\^I|<TAB>")
 
 
 def _read_blanks(pattern: Pattern, text: str) -> str:
@@ -196,7 +197,7 @@ _GUTTERS = (
 )
 _SIDE = r"(?:old|new|search|replace|original|updated|parameter)(?:_str|_string|_text|_code)?"
 
-_TAGS = (rf"\s*<{_SIDE}>[ \t]*\n(.*?\n)[ \t]*</{_SIDE}>\s*$", rf"<{_SIDE}>([^\n]*)</{_SIDE}>\n?$")
+_TAGS = (rf"\s*<{_SIDE}>[ \t]*\n(.*?\n)[ \t]*</{_SIDE}>\s*$", rf"<{_SIDE}>(.*)</{_SIDE}>\n?$")
 _ENTITIES = r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});", r"&amp;(?:#\d{1,7}|[A-Za-z]\w{1,30});"
 _POINT = r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
 
@@ -218,9 +219,7 @@ HABITS = (
     Habit("escaped quotes", _rows(r"\\([\"'`])"), _unescape, _escape),
 )  # fmt: skip
 
-OF_PARTS = frozenset(
-    ["", *(habit.name for habit in HABITS if habit.undo not in (_remove, _unwrap, _read_blanks, _read_ends))]
-)
+OF_PARTS = {habit.name for habit in HABITS if habit.undo not in (_remove, _unwrap, _read_blanks, _read_ends)}
 """The habits that a part of a line may have; all others go with whole lines."""
 
 
@@ -239,7 +238,7 @@ def list_variants(old: str, new: str) -> Iterator[Variant]:
             for fresh in _choose_new(habit, pattern, (old, bare), new):
                 if bare != fresh and (bare, fresh) not in seen:
                     seen.add((bare, fresh))
-                    yield Variant(habit.name, bare, fresh)
+                    yield Variant((habit.name,), bare, fresh)
 
 
 def _choose_new(habit: Habit, pattern: Pattern, olds: tuple[str, str], new: str) -> list[str]:

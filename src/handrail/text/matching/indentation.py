@@ -41,11 +41,6 @@ def get_plain_indent(line: str) -> str:
     return fold(indent_of(line))
 
 
-def get_filled(rows: Sequence[str]) -> str:
-    """The first line that is not blank; empty if there is none."""
-    return next((row for row in rows if row.strip()), "")
-
-
 def measure(line: str) -> int:
     """How many columns a line is indented by."""
     return len(indent_of(line).expandtabs(8))

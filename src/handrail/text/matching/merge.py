@@ -85,16 +85,24 @@ def _list_texts(rows: Sequence[MergedRow], ours: Sequence[str]) -> list[str]:
 def _is_implausible(
     rows: Sequence[MergedRow], ours: Sequence[str], pairs: Sequence[tuple[str, str]], above: Sequence[str]
 ) -> bool:
-    """Whether a line is at a depth its neighbours rule out, and no shift of several lines shows that it is right."""
+    """Whether a line is at a depth its neighbours rule out, and no line that stays shows that it is right."""
     indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
-    is_shown = len(indents) > 1 and any(a for a, _ in indents)
+    is_shown = len(indents) > 1 and any(a for a, _ in indents) and any(row.text is None for row in rows)
+    replaced = [row for row in rows if row.text is not None]
+    moved = {
+        (indent_of(ours[row.at]), indent_of(row.text or ""))
+        for row in replaced
+        if (row.text or "").strip() == ours[row.at].strip()
+    }
+    if len({before for before, _ in moved}) > len({after for _, after in moved}):
+        return True  # lines of several depths are not moved to one
     if all(a == b for a, b in indents) or (is_shown and is_explained(indents)):
         return False
-    replaced = [row for row in rows if row.text is not None]
     if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
         return False  # each line is as deep as the one that it replaces
-    misfits = find_misfits(above, _list_texts(rows, ours))
-    return any(rows[number].text is not None for pair in misfits for number in pair)
+    misfits = find_misfits((), [*above, *_list_texts(rows, ours)])
+    changed = {number for number, row in enumerate(rows, len(above)) if row.text is not None}
+    return any(not changed.isdisjoint(pair) for pair in misfits)
 
 
 def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:
@@ -168,7 +176,9 @@ class _Merge:
         indents = [(get_plain_indent(a), indent_of(b)) for a, b in pairs if b.strip()]
         self._same = all(a == b for a, b in indents)
         kept = [(i, j) for i, j in _pair_kept(codes) if new[j].strip()]
-        if self._same and kept and all(indent_of(new[j]) != indent_of(ours[i]) for i, j in kept):
+        if kept and all(
+            get_plain_indent(new[j]) not in (get_plain_indent(old[i]), indent_of(ours[i])) for i, j in kept
+        ):
             raise Unsure  # every kept line is at another depth, which may be a slip
         self._as_file = self._same or self._is_indented_as_file(indents, kept)
         self._rows = list(self._pair_rows(codes))

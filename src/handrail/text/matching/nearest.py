@@ -15,6 +15,7 @@ from rapidfuzz import fuzz, process
 
 from handrail.text import lines
 from handrail.text.matching.fold import squeeze
+from handrail.text.matching.places import FileLines
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
 _FREQUENT = 20
@@ -38,14 +39,15 @@ class NearestFacts(TypedDict, total=False):
     current: str
 
 
-def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> NearestFacts:
+def find_nearest(file: FileLines, old: str) -> NearestFacts:
     """Facts for `NoMatch`: the place most like ``old``, the first line that differs there, and other such places.
 
-    ``keys`` are the squeezed ``bodies``. Empty if nothing is alike.
+    Empty if nothing is alike.
     """
+    bodies, keys = file.bodies, file.keys
     rows = lines.to_feeds(old).strip("\n").split("\n")
     squeezed = [squeeze(row) for row in rows]
-    starts = [max(0, start) for start in _find_by_vote(keys, squeezed) or _find_alike(keys, squeezed)]
+    starts = [max(0, start) for start in _find_by_vote(file, squeezed) or _find_alike(keys, squeezed)]
     if not starts:
         return {}
     at = starts[0]
@@ -77,14 +79,15 @@ def name_characters(theirs: str, ours: str) -> NearestFacts:
     return {"sent": f"U+{ord(sent):04X}", "there": f"U+{ord(there):04X}"}
 
 
-def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
+def _find_by_vote(file: FileLines, squeezed: Sequence[str]) -> list[int]:
     """Where most lines of the text stand, the best first."""
-    places: dict[str, list[int]] = {key: [] for key in squeezed if len(key) > 3}
-    for at, key in enumerate(keys):
+    places: dict[str, list[int]] = {
+        key: [] for key in squeezed if 0 < file.key_counts[key] <= _FREQUENT and len(key) > 3
+    }
+    for at, key in enumerate(file.keys) if places else ():
         if key in places:
             places[key].append(at)
-    rare = {key: rows for key, rows in places.items() if len(rows) <= _FREQUENT}
-    votes = Counter(at - number for number, key in enumerate(squeezed) for at in rare.get(key, ()))
+    votes = Counter(at - number for number, key in enumerate(squeezed) for at in places.get(key, ()))
     most = max(votes.values(), default=0)
     best = [start for start, count in votes.items() if 2 * count >= most]
     return sorted(best, key=lambda start: (-votes[start], start))[:_PLACES]
@@ -92,14 +95,9 @@ def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
 
 def _find_alike(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     """Where the longest line of the text is nearly."""
-    number = max(range(len(squeezed)), key=lambda one: len(squeezed[one]))
-    line = squeezed[number][:_WIDTH]
-    if len(line) < 4:
-        return []
-    most = 2 * len(line)
-    near = [key if len(key) <= most else "" for key in keys]
-    similar = process.extract(line, near, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
-    return [at - number for _, _, at in similar]
+    longest = max(squeezed, key=len)
+    similar = process.extract(longest[:_WIDTH], keys, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
+    return [at - squeezed.index(longest) for _, _, at in similar if len(longest) > 3]
 
 
 def show_difference(theirs: str, ours: str) -> tuple[str, str]:

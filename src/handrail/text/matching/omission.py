@@ -139,9 +139,7 @@ def _says_nothing_else(text: str) -> bool:
 def _list_beside_vanished(before: Sequence[str], after: Sequence[str]) -> Iterator[int]:
     """Yield the numbers of the new lines in whose place lines of code are deleted and not written in another way."""
     kept = {row.strip() for row in after}
-    for code, i1, i2, j1, j2 in lines.get_opcodes(before, after):
-        if code != "replace":
-            continue
+    for _, i1, i2, j1, j2 in lines.get_opcodes(before, after):
         added = [row.strip() for row in after[j1:j2] if not _may_stand_for_others(row)]
         gone = [
             row.strip()

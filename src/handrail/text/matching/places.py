@@ -58,8 +58,8 @@ class FileLines:
         """``known`` are the keys of lines that are known already; those of other lines are added."""
         spend(len(text) // _FAST)
         self.text = text
-        self.rows = lines.split(text)
-        self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
+        bodies = lines.to_feeds(text).split("\n")
+        self.bodies = bodies if bodies[-1] else bodies[:-1]
         self.key, self._known = key, known
 
     @cached_property
@@ -67,10 +67,10 @@ class FileLines:
         """What is compared of each line, in loose matching."""
         known = self._known
         if known is None:
-            spend(len(self.rows))
-            return [self.key(body) for body in self.bodies]
+            spend(len(self.bodies))
+            return list(map(self.key, self.bodies))
         fresh = {body for body in self.bodies if body not in known}
-        spend(len(fresh) + len(self.rows) // _FAST)
+        spend(len(fresh) + len(self.bodies) // _FAST)
         known.update(zip(fresh, map(self.key, fresh), strict=True))
         return [known[body] for body in self.bodies]
 
@@ -80,8 +80,13 @@ class FileLines:
         return "\n".join(["", *self.bodies, ""])
 
     @cached_property
+    def _rows(self) -> list[str]:
+        """The lines with their endings."""
+        return lines.split(self.text)
+
+    @cached_property
     def _begins(self) -> list[int]:
-        return [0, *accumulate(map(len, self.rows))]
+        return [0, *accumulate(map(len, self._rows))]
 
     def find_exact(self, window: Sequence[str]) -> list[int]:
         """Return the line numbers at which ``window`` stands by the letter."""
@@ -110,15 +115,12 @@ class FileLines:
         """How many lines have each key."""
         return Counter(self.keys)
 
-    def find_equal(self, key: str) -> list[int]:
-        """The numbers of the lines that have this key."""
-        return [at for at, other in enumerate(self.keys) if other == key] if key in self.key_counts else []
-
     def find_rarest(self, keys: Sequence[str]) -> tuple[int, list[int]]:
         """Which of the keys the fewest lines have, blank ones aside, and the numbers of these lines."""
         filled = [number for number, key in enumerate(keys) if key]
         rarest = min(filled, key=lambda number: self.key_counts[keys[number]], default=0)
-        places = self.find_equal(keys[rarest]) if filled else []
+        is_there = bool(filled) and keys[rarest] in self.key_counts
+        places = [at for at, key in enumerate(self.keys) if key == keys[rarest]] if is_there else []
         spend(len(places) * (1 + len(keys) // _COMPARED))
         return rarest, places
 
@@ -150,13 +152,13 @@ class FileLines:
         above, below = self.bodies[max(0, at - _AROUND) : at], self.bodies[end : end + _AROUND]
         merged = merge(self.bodies[at:end], place.old, place.new, above, below, place.evidence)
         start, stop = self._begins[at], self._begins[end]
-        if not merged and at and not lines.get_ending(self.rows[end - 1]):
-            start -= len(lines.get_ending(self.rows[at - 1]))  # a file without a final line ending stays so
+        if not merged and at and not lines.get_ending(self._rows[end - 1]):
+            start -= len(lines.get_ending(self._rows[at - 1]))  # a file without a final line ending stays so
         return minimize(self.text, start, stop, self._join_rows(merged, at, end))
 
     def _join_rows(self, merged: Sequence[MergedRow], at: int, end: int) -> str:
         """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""
-        endings = [lines.get_ending(row) for row in self.rows[max(0, at - 1) : end]]
+        endings = [lines.get_ending(row) for row in self._rows[max(0, at - 1) : end]]
         before = endings.pop(0) if at else ""
         neighbour = next((ending for ending in (*endings, before) if ending), "\n")
         parts = []

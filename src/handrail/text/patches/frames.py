@@ -120,8 +120,7 @@ def _repair_envelope(rows: list[str]) -> list[str]:
         repaired.append(body[number])
         number += 1
         if repaired[-1].startswith(_UPDATE):
-            start, number = number, _skip_git_header(body, number)
-            repaired[-1] = _remove_git_prefix(repaired[-1], body[start:number])
+            number = _skip_git_header(body, number)
     return ["*** Begin Patch", *_convert_blocks(repaired), "*** End Patch"]
 
 
@@ -155,15 +154,6 @@ def _skip_git_header(rows: list[str], start: int) -> int:
     return number if number < len(rows) and rows[number].startswith("@@") else start
 
 
-def _remove_git_prefix(mark: str, header: list[str]) -> str:
-    """The marker with the name of the file alone, if the header of git below it shows that `a/` or `b/` is a prefix."""
-    path = mark.removeprefix(_UPDATE).strip()
-    name = path[2:] if path.startswith(("a/", "b/")) else ""
-    names = [row[4:].split("\t")[0].rstrip() for row in header if row.startswith(("--- ", "+++ "))]
-    shows = f"diff --git a/{name} b/{name}" in header or names == [f"a/{name}", f"b/{name}"]
-    return f"{_UPDATE} {name}" if name and shows else mark
-
-
 def _convert_blocks(rows: list[str]) -> list[str]:
     """The same rows, with each complete SEARCH/REPLACE block as a hunk."""
     converted, number = list[str](), 0
@@ -184,8 +174,7 @@ def _find_divider(rows: list[str], start: int, end: int) -> int:
     dividers = [at for at in range(start + 1, end) if _MIDDLE.fullmatch(rows[at])]
     if len(dividers) == 1 and not any(map(_SEARCH.fullmatch, rows[start + 1 : end])):
         return dividers[0]
-    count = f"{len(dividers)} lines" if dividers else "no line"
-    why = f"a block has one line of exactly seven '=' between its two texts, and this block has {count} of them"
+    why = f"a block has one line of exactly seven '=' between its two texts, and this block has {len(dividers)} of them"
     raise BadPatch(line=start + 1, why=why)
 
 

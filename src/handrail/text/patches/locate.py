@@ -23,7 +23,7 @@ from handrail.text.matching.budget import spend
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
 from handrail.text.matching.fold import squeeze
 from handrail.text.matching.habits import list_variants
-from handrail.text.matching.indentation import indent_of, measure
+from handrail.text.matching.indentation import measure
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import find_nearest
 from handrail.text.matching.omission import refuse_omissions
@@ -186,25 +186,11 @@ class _PatchedFile:
         if plan is None:
             raise self._explain_missing(hunk, number)
         # Beside numbered lines, new ones without a number may have a blank too many behind their signs.
-        added = [text for sign, text in hunk.rows if sign == "+"]
-        is_spoilt = "line numbers" in plan.variants and any(map(_has_odd_indent, added))
-        if is_spoilt or ("blank edges" in plan.variants and self._may_lack_line(hunk, search.span)):
+        bare = [text for sign, text in hunk.rows if sign == "+" and not _NUMBERED.match(text)]
+        if "line numbers" in plan.variants and any(measure(text) % 2 for text in bare):
             raise BadHunk(number=number, unsure=True, at=search.span[0] + 1, old="\n".join(hunk.old))
         start, end = search.span
         return _Fit(hunk, [start], end - start, plan.level, plan.splices)
-
-    def _may_lack_line(self, hunk: PatchHunk, span: tuple[int, int]) -> bool:
-        """Whether a blank line beside a change, which was taken off the hunk, is in the file behind a line or two that
-        the hunk lacks: then the change may belong there."""
-        above, below = self._file.bodies[max(0, span[0] - 3) : span[0]][::-1], self._file.bodies[span[1] : span[1] + 3]
-        return any(
-            rows[0][0] == " " != rows[1][0]
-            and not rows[0][1].strip()
-            and near[0].strip()
-            and "" in map(str.strip, near)
-            for rows, near in ((hunk.rows, above), (hunk.rows[::-1], below))
-            if near
-        )
 
     def _explain_missing(self, hunk: PatchHunk, number: int) -> BadHunk:
         """Explain why the hunk fits nowhere, with the text where it comes nearest."""
@@ -212,24 +198,22 @@ class _PatchedFile:
         places = self._file.find_windows(hunk.old)
         if places:  # but not where it should
             return BadHunk(number=number, old=old, elsewhere=places[0] + 1, not_last=hunk.at_end, above=not hunk.at_end)
-        near = find_nearest(self._file.bodies, self._file.keys, old)
-        if "line" not in near:
-            return BadHunk(number=number, old=old, missing=True)
+        near = find_nearest(self._file, old)
         return BadHunk(
             number=number,
             old=old,
             missing=True,
-            near=near["line"],
-            wanted=near["theirs"],
-            actual=near["ours"],
+            near=near.get("line"),
+            wanted=near.get("theirs"),
+            actual=near.get("ours"),
             sent=near.get("sent"),
             there=near.get("there"),
-            current=near["current"],
+            current=near.get("current"),
         )
 
     def _find_insertion(self, hunk: PatchHunk, scopes: Scopes, number: int) -> list[int]:
         """Where lines without any context go: behind a line by its number, below the header, or to the end."""
-        count = len(self._file.rows)
+        count = len(self._file.bodies)
         if hunk.insert_at is not None and hunk.insert_at <= count:
             return [hunk.insert_at]
         if hunk.line is not None and count:  # numbers that contradict each other prove nothing
@@ -242,7 +226,7 @@ class _PatchedFile:
         """Which of several places the end of the file, a line number or a header means."""
         places = [at for at in places if at >= scopes[0][0]]
         if hunk.at_end:
-            places = [at for at in places if at + len(hunk.old) == len(self._file.rows)]
+            places = [at for at in places if at + len(hunk.old) == len(self._file.bodies)]
         if hunk.line is not None and hunk.line - 1 in places:
             return [hunk.line - 1]
         return (_keep_inside(places, scopes) if hunk.headers else []) or places
@@ -251,7 +235,7 @@ class _PatchedFile:
         """The blocks that the hunk's headers open, the header's own line included; without any the whole file."""
         if hunk.headers in self._scopes:
             return self._scopes[hunk.headers]
-        scopes: Scopes = [(0, len(self._file.rows) + 1)]
+        scopes: Scopes = [(0, len(self._file.bodies) + 1)]
         for header in hunk.headers:
             floor = scopes[0][0] + (header is not hunk.headers[0])
             heads = [at for at in self._find_headers(header) if at >= floor]
@@ -301,13 +285,6 @@ def _restore_signs(hunk: PatchHunk) -> PatchHunk:
     """The hunk with the blank that marks context, if that was left out and a blank of each line's own taken for it."""
     rows = tuple((sign, " " + text if sign == " " and text.strip() else text) for sign, text in hunk.rows)
     return replace(hunk, rows=rows)
-
-
-def _has_odd_indent(text: str) -> bool:
-    """Whether a line without a number is indented by an odd number of blanks, or by blanks before tabs."""
-    indent = indent_of(text)
-    is_odd = indent.startswith(" ") and (len(indent) % 2 > 0 or "\t" in indent)
-    return is_odd and not _NUMBERED.match(text)
 
 
 def _keep_inside(places: Sequence[int], scopes: Scopes) -> list[int]:

@@ -108,7 +108,6 @@ class HunkReader:
         self._headers: list[str] = []
         self._rows: list[SignedLine] = []
         self._blanks = 0
-        self._line: int | None = None
         self._numbers: re.Match[str] | None = None
         self._at_end = self._begun = False
 
@@ -122,7 +121,8 @@ class HunkReader:
         elif not row:
             self._blanks += 1  # a line of the hunk only if more lines of it follow
         elif row[0] == "\\" and self._rows:
-            self._read_no_newline()
+            # On the old side alone it says that the new file ends with a line ending.
+            self.final_newline = self._rows[-1][0] == "-" and self.final_newline is not False
         elif row[0] not in " -+":
             raise BadPatch(line=number, why="a line of a hunk begins with ' ', '-' or '+'")
         elif self._at_end or (self.hunks and not self._begun):
@@ -137,17 +137,11 @@ class HunkReader:
         if self._rows:
             self.close(number)
         self._begun = True
-        numbers = HUNK_NUMBERS.match(row)
         header = row[2:].removeprefix(" ").rstrip().removesuffix("@@").rstrip()
-        if numbers:
-            self._line = int(numbers[1][:9])
+        if numbers := HUNK_NUMBERS.match(row):
             self._numbers = numbers
         elif header.strip(" .@"):
             self._headers.append(header)
-
-    def _read_no_newline(self) -> None:
-        # On the old side alone it says that the new file ends with a line ending.
-        self.final_newline = self._rows[-1][0] == "-" and self.final_newline is not False
 
     def end_of_file(self, number: int) -> None:
         if not self._rows or self._at_end:
@@ -159,10 +153,9 @@ class HunkReader:
         if self._begun and not self._rows:
             raise BadPatch(line=number, why="the hunk above has no lines")
         if self._rows:
-            hunk = PatchHunk(
-                tuple(self._rows), tuple(self._headers), self._at_end, self._line, self._find_insertion(), unended
-            )
-            self.hunks.append(hunk)
+            line = int(self._numbers[1][:9]) if self._numbers else None
+            rows, headers = tuple(self._rows), tuple(self._headers)
+            self.hunks.append(PatchHunk(rows, headers, self._at_end, line, self._find_insertion(), unended))
         self._clear()
 
     def _find_insertion(self) -> int | None:

@@ -23,7 +23,9 @@ from handrail.text.patches.operations import CUT_OFF, END_OF_FILE, FileOp, HunkR
 from handrail.text.patches.unified import parse_unified
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"
+_UPDATE, _MOVE = "*** Update File:", "*** Move to:"
+_SECTIONS: dict[str, OpKind] = {"*** Add File:": "add", "*** Delete File:": "delete", _UPDATE: "update"}
+_EXPECTED = f"expected {', '.join(repr(f'{mark} ') for mark in _SECTIONS)} or {_END!r}"
 
 
 def parse_patch(text: str) -> list[FileOp]:
@@ -35,7 +37,7 @@ def parse_patch(text: str) -> list[FileOp]:
     if first is None:
         raise BadPatch(line=1, why="the patch is empty")
     if rows[first].strip() == _BEGIN:
-        operations = _Grammar().read(rows, first + 1)
+        operations = _read_envelope(rows, first + 1)
     elif rows[first].startswith("***"):
         raise BadPatch(line=first + 1, why=f"a patch begins with {_BEGIN!r}")
     else:
@@ -72,79 +74,68 @@ def _normalize(path: str) -> str:
     return "/" * path.startswith("/") + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-class _Grammar:
-    """Parses the lines after `*** Begin Patch`."""
-
-    def __init__(self) -> None:
-        self.operations: list[FileOp] = []
-        self._kind: OpKind | None = None
-        self._path = ""
-        self._move_to: str | None = None
-        self._content: list[str] = []
-        self._gap = 0
-        self._hunks = HunkReader()
-        self._number = self._line = 1
-        self._ended = False
-
-    def read(self, rows: Sequence[str], start: int) -> list[FileOp]:
-        for self._number, row in enumerate(rows[start:], start + 1):
-            self._take(row)
-        if not self._ended:
-            raise self._report_bad_patch(f"{CUT_OFF}it does not end with {_END!r}")
-        return self.operations
-
-    def _take(self, row: str) -> None:
-        if self._ended:
-            if row.strip():
-                raise self._report_bad_patch(f"there is text after {_END!r}")
-        elif row.startswith("***"):
-            self._mark(row.rstrip())
-        elif self._kind == "update":
-            self._hunks.take(row, self._number)
-        elif self._kind == "add" and row.startswith("+"):
-            self._content += [""] * self._gap
-            self._gap = 0
-            self._content.append(row[1:])
-        elif not row.strip():
-            self._gap += 1  # a line of the new file only if more lines of it follow
-        elif self._kind == "add":
-            raise self._report_bad_patch("each line of a new file begins with '+', also an empty one")
-        else:
-            raise self._report_bad_patch(f"expected '{_ADD} ', '{_DELETE} ', '{_UPDATE} ' or {_END!r}")
-
-    def _report_bad_patch(self, why: str) -> BadPatch:
-        return BadPatch(line=self._number, why=why)
-
-    def _mark(self, row: str) -> None:
-        if row == _END:
-            self._finish()
-            self._ended = True
-            if not self.operations:
-                raise self._report_bad_patch("the patch changes nothing")
-        elif row == END_OF_FILE and self._kind == "update":
-            self._hunks.end_of_file(self._number)
+def _read_envelope(rows: Sequence[str], start: int) -> list[FileOp]:
+    """The operations from a row on, up to the end marker."""
+    end = next((at for at in range(start, len(rows)) if rows[at].rstrip() == _END), None)
+    if end is None:
+        raise BadPatch(line=len(rows), why=f"{CUT_OFF}it does not end with {_END!r}")
+    sections: list[_Section] = []
+    for number, row in enumerate(rows[start:end], start + 1):
+        mark = next((mark for mark in _SECTIONS if row.startswith(mark)), None)
+        if mark:
+            sections.append(_Section(_SECTIONS[mark], check_path(row[len(mark) :], number), number))
         elif row.startswith(_MOVE):
-            if self._kind != "update" or self._move_to or not self._hunks.empty:
-                raise self._report_bad_patch(f"'{_MOVE}' must be directly below '{_UPDATE}'")
-            self._move_to = check_path(row[len(_MOVE) :], self._number)
-        else:
-            marks: dict[str, OpKind] = {_ADD: "add", _DELETE: "delete", _UPDATE: "update"}
-            mark = next((mark for mark in marks if row.startswith(mark)), None)
-            if mark is None:
-                raise self._report_bad_patch(f"{row[:60]!r} is not part of a patch")
-            self._finish()
-            self._kind, self._path = marks[mark], check_path(row[len(mark) :], self._number)
-            self._line = self._number
+            if not sections or not sections[-1].may_move:
+                raise BadPatch(line=number, why=f"'{_MOVE}' must be directly below '{_UPDATE}'")
+            sections[-1].move_to = check_path(row[len(_MOVE) :], number)
+            sections[-1].rows.append("")
+        elif row.startswith("***") and not row.startswith(END_OF_FILE):
+            raise BadPatch(line=number, why=f"{row.rstrip()[:60]!r} is not part of a patch")
+        elif sections:
+            sections[-1].rows.append(row)
+        elif row.strip():
+            raise BadPatch(line=number, why=_EXPECTED)
+    behind = next((at for at in range(end + 1, len(rows)) if rows[at].strip()), None)
+    if behind is not None:
+        raise BadPatch(line=behind + 1, why=f"there is text after {_END!r}")
+    if not sections:
+        raise BadPatch(line=end + 1, why="the patch changes nothing")
+    return [section.read() for section in sections]
 
-    def _finish(self) -> None:
-        """The operation that is being read is complete."""
-        if self._kind is None:
-            return
-        self._hunks.close(self._number)
-        hunks = tuple(self._hunks.hunks)
-        if self._kind == "update" and not hunks and self._move_to is None:
-            raise self._report_bad_patch(f"there are no hunks for {self._path}")
-        content = tuple(self._content)
-        final = self._hunks.final_newline
-        self.operations.append(FileOp(self._kind, self._path, self._move_to, content, hunks, final, self._line))
-        self._kind, self._move_to, self._content, self._gap, self._hunks = None, None, [], 0, HunkReader()
+
+class _Section:
+    """The part of a patch about one file."""
+
+    def __init__(self, kind: OpKind, path: str, line: int) -> None:
+        self._kind, self._path, self._line = kind, path, line
+        self.move_to: str | None = None
+        self.rows: list[str] = []
+
+    @property
+    def may_move(self) -> bool:
+        return self._kind == "update" and not self.move_to and not any(map(str.strip, self.rows))
+
+    def read(self) -> FileOp:
+        return self._read_update() if self._kind == "update" else self._read_content()
+
+    def _read_update(self) -> FileOp:
+        hunks, end = HunkReader(), self._line + len(self.rows) + 1
+        for number, row in enumerate(self.rows, self._line + 1):
+            if row.rstrip() == END_OF_FILE:
+                hunks.end_of_file(number)
+            else:
+                hunks.take(row, number)
+        hunks.close(end)
+        if not hunks.hunks and not self.move_to:
+            raise BadPatch(line=end, why=f"there are no hunks for {self._path}")
+        return FileOp("update", self._path, self.move_to, (), tuple(hunks.hunks), hunks.final_newline, self._line)
+
+    def _read_content(self) -> FileOp:
+        """A new file; a deleted one has no lines."""
+        for number, row in enumerate(self.rows, self._line + 1):
+            if row.strip() and not (self._kind == "add" and row.startswith("+")):
+                why = "each line of a new file begins with '+', also an empty one"
+                raise BadPatch(line=number, why=why if self._kind == "add" else _EXPECTED)
+        filled = [number for number, row in enumerate(self.rows, 1) if row.strip()]
+        content = tuple(row.lstrip()[1:] for row in self.rows[: max(filled, default=0)])
+        return FileOp(self._kind, self._path, content=content, line=self._line)

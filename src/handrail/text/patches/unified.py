@@ -19,9 +19,9 @@ from handrail.text.patches.operations import CUT_OFF, HUNK_NUMBERS, FileOp, Hunk
 _GIT = "diff --git "
 _NONE = "/dev/null"
 """The name of a file that is not there, before or afterwards."""
-_PREFIXES = {("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")}
-_OCTAL = re.compile(r"\\([0-7]{3}|.)")
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "a": b"\a", "b": b"\b", "f": b"\f", "v": b"\v"}
+_PREFIX = re.compile(r"^[abciow]/")
+_ESCAPE = re.compile(r"\\(?:([0-7]{3})|(.))")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _REFUSED = {
     "copy from ": "a file cannot be copied by a patch",
     "Binary files ": "a binary file cannot be changed by a patch",
@@ -254,13 +254,10 @@ def _parse_git_name(git: str) -> str:
 
 
 def _strip_prefixes(old: str, new: str) -> tuple[str, str]:
-    """Both names without git's prefixes."""
-    for one, other in _PREFIXES:
-        if (old == _NONE or old.startswith(one)) and (new == _NONE or new.startswith(other)):
-            return old if old == _NONE else old[2:], new if new == _NONE else new[2:]
-        if old in (one + new, new.removeprefix(other)):  # one of the names lacks it
-            return (new, new) if old == one + new else (old, old)
-    return old, new
+    """Both names without git's prefixes, of which one of them may lack its own."""
+    bare = _PREFIX.sub("", old), _PREFIX.sub("", new)
+    are_prefixed = all(name == _NONE or name not in bare for name in (old, new))
+    return bare if old[:2] != new[:2] and (are_prefixed or bare[0] == bare[1]) else (old, new)
 
 
 def _unquote(text: str) -> str:
@@ -269,11 +266,9 @@ def _unquote(text: str) -> str:
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
 
-    def char(match: re.Match[str]) -> str:
-        code = match[1]
-        raw = bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPES.get(code, code.encode("latin-1"))
-        return raw.decode("latin-1")
-
     # Everything as bytes for a moment: an escape stands for one byte of a character.
     plain = name[1:-1].encode("utf-8", "surrogatepass").decode("latin-1")
-    return _OCTAL.sub(char, plain).encode("latin-1", "replace").decode("utf-8", "replace")
+    plain = _ESCAPE.sub(
+        lambda match: chr(int(match[1], 8) & 0xFF) if match[1] else _ESCAPES.get(match[2], match[2]), plain
+    )
+    return plain.encode("latin-1", "replace").decode("utf-8", "replace")

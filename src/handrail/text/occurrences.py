@@ -54,7 +54,7 @@ class OccurrenceSearch:
         """The occurrences, in order and apart; raises `EmptyMatch`, and `TimeoutError` when the time is up."""
         deadline = time.monotonic() + seconds
         plain = self.as_they_are or "\r" not in text
-        pairs = [] if plain else _find_pairs(text)
+        pairs = [] if plain else lines.find_pairs(text)
         ending = "\r\n" if len(pairs) == text.count("\r") == text.count("\n") else None  # None: several kinds
         line, counted = 1, 0
         for begin, stop, new in self.spans(text if plain else lines.to_feeds(text), deadline):
@@ -71,11 +71,6 @@ class OccurrenceSearch:
             yield Occurrence(start, end, new, line)
 
 
-def _find_pairs(text: str) -> list[int]:
-    """Where the line feeds are that stand for two characters, in the text with every ending written as one."""
-    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", text))]
-
-
 def compile_search(
     pattern: str, replacement: str, *, regex: bool = False, ignore_case: bool = False, whole_words: bool = False
 ) -> OccurrenceSearch:
@@ -83,7 +78,10 @@ def compile_search(
     if not regex:
         as_they_are = "\r" in pattern or "\r" in replacement
         if not (ignore_case or whole_words):
-            return OccurrenceSearch(lambda text, _: _find_literal(pattern, replacement, text), as_they_are)
+            size = len(pattern)
+            return OccurrenceSearch(
+                lambda text, _: ((at, at + size, replacement) for at in lines.find_all(text, pattern)), as_they_are
+            )
         compiled = _compile(re.escape(pattern), ignore_case, whole_words)
         return OccurrenceSearch(
             lambda text, until: _find_matches(compiled, lambda _: replacement, text, until), as_they_are
@@ -94,13 +92,6 @@ def compile_search(
     compiled = _compile(pattern, ignore_case, whole_words)
     new = _make_expander(compiled, replacement)
     return OccurrenceSearch(lambda text, until: _find_matches(compiled, new, text, until), as_they_are)
-
-
-def _find_literal(pattern: str, replacement: str, text: str) -> Spans:
-    start = text.find(pattern)
-    while start >= 0:
-        yield start, start + len(pattern), replacement
-        start = text.find(pattern, start + len(pattern))
 
 
 def _find_matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) -> Spans:
