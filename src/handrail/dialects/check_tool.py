@@ -67,32 +67,13 @@ class ToolCheck:
         if not isinstance(entry, dict):
             self._report.add(("tools", name), f"tools.{name} is a table: [tools.{name}]")
             return
-        known = {one.name: one for one in fields(ToolEntry) if one.name != "name"}
-        for key, value in entry.items():
-            if key not in known:
-                self._add((key,), f"unknown key {key}: {suggest(key, known)}")
-            elif not isinstance(value, _find_toml_type(str(known[key].type))):
-                self._add((key,), f"{key} is {_TYPE_NAMES[_find_toml_type(str(known[key].type))]}, not {value!r}")
-                return
-        if entry.get("id") not in tools.list_ids() and not tools.find_entry_points(str(entry.get("id"))):
-            self._add(
-                ("id",), f"unknown tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.list_ids())}"
-            )
-            return
-        try:
-            tool = load_tool(entry["id"], self._adapter)
-        except CANNOT_LOAD as error:
-            key, what = ("adapter", "adapter") if self._adapter else ("id", f"tool {entry['id']}")
-            self._add((key,), f"the {what} cannot be loaded: {error}")
+        tool = self._load() if self._check_keys() else None
+        if tool is None:
             return
         ours = tool.args.declared()
         for key in ("rename", "also"):
-            for theirs, inner in entry.get(key, {}).items():
-                if inner not in ours:
-                    self._add((key, theirs), f"{entry['id']} has no parameter {inner}: {suggest(str(inner), ours)}")
-        for inner in entry.get("preset", {}):
-            if inner not in ours:
-                self._add(("preset", inner), f"{entry['id']} has no parameter {inner}: {suggest(inner, ours)}")
+            self._check_names(key, "parameter", entry.get(key, {}), ours)
+        self._check_names("preset", "parameter", {inner: inner for inner in entry.get("preset", {})}, ours)
         renamed = {**entry.get("also", {}), **entry.get("rename", {})}
         theirs_known = {*renamed, *(set(ours) - set(entry.get("rename", {}).values()))}
         for key in _ITS_NAMES:
@@ -101,11 +82,39 @@ class ToolCheck:
                     way: Key = (key, theirs) if isinstance(entry[key], dict) else (key, number)
                     self._add(way, f"{name} has no parameter {theirs}: {suggest(str(theirs), theirs_known)}")
         data = template_facts.of_data(tool)
-        for theirs, inner in entry.get("data", {}).items():
-            if data is not None and inner not in data:
-                self._add(("data", theirs), f"{entry['id']} has no data {inner}: {suggest(str(inner), data)}")
+        if data is not None:
+            self._check_names("data", "data", entry.get("data", {}), data)
         self._check_limits(tool.limits, entry.get("limits", {}))
         self._check_schema({*theirs_known, *entry.get("unused", ()), *entry.get("spread", ())})
+
+    def _check_keys(self) -> bool:
+        """Report keys that are unknown or hold the wrong type; whether the rest can be checked."""
+        known = {one.name: one for one in fields(ToolEntry) if one.name != "name"}
+        for key, value in self._entry.items():
+            if key not in known:
+                self._add((key,), f"unknown key {key}: {suggest(key, known)}")
+            elif not isinstance(value, _find_toml_type(str(known[key].type))):
+                self._add((key,), f"{key} is {_TYPE_NAMES[_find_toml_type(str(known[key].type))]}, not {value!r}")
+                return False
+        return True
+
+    def _load(self) -> AnyTool | None:
+        tool_id = self._entry.get("id")
+        if tool_id not in tools.list_ids() and not tools.find_entry_points(str(tool_id)):
+            self._add(("id",), f"unknown tool id {tool_id!r}: {suggest(str(tool_id), tools.list_ids())}")
+            return None
+        try:
+            return load_tool(tool_id, self._adapter)
+        except CANNOT_LOAD as error:
+            key, what = ("adapter", "adapter") if self._adapter else ("id", f"tool {tool_id}")
+            self._add((key,), f"the {what} cannot be loaded: {error}")
+            return None
+
+    def _check_names(self, key: str, what: str, names: Mapping[str, Any], known: Collection[str]) -> None:
+        """Report each value of a table that is not a name of ours."""
+        for theirs, inner in names.items():
+            if inner not in known:
+                self._add((key, theirs), f"{self._entry['id']} has no {what} {inner}: {suggest(str(inner), known)}")
 
     def _add(self, way: Key, text: str) -> None:
         self._report.add(("tools", self._name, *way), text)
