@@ -15,7 +15,7 @@ from random import Random
 
 from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
-from tests.text.mangle_rendered import Mistake
+from tests.text.mangle_rendered import Mistake, is_once
 
 
 def _alike(change: Callable[[Random, str], str], both: float = 0.8) -> Mistake:
@@ -103,8 +103,8 @@ def _lose_blank_lines(rng: Random, case: Case) -> Case | None:
 
 
 def _double_breaks(rng: Random, case: Case) -> Case | None:
-    """Each line is followed by a blank one; two lines of the file show that it is a mistake."""
-    if not re.search(r"\w{3}[^\n]*\n[^\n]*\w{3}", case.old):
+    """Each line is followed by a blank one; two lines of the file, which has them once, show that it is a mistake."""
+    if not re.search(r"\w{3}[^\n]*\n[^\n]*\w{3}", case.old) or not is_once(case, case.old):
         return None
     end = rng.choice(["\n\n", "\r\r\n"])
     return replace(case, old=case.old.replace("\n", end), new=case.new.replace("\n", end))
