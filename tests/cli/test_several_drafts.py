@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,54 @@ def test_a_shell_sees_the_draft(project: Path, monkeypatch: pytest.MonkeyPatch) 
     draft(project, "shell", "way")
     assert not (project / "new.txt").exists()
     assert draft(project, "list") == "way  1 created by my-shell: new.txt\n"
+
+
+def git(project: Path, *words: str) -> str:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    done = subprocess.run(["git", *identity, *words], cwd=project, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+def test_a_branch_has_the_changes_of_a_draft_and_nothing_else(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "a@b.c")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\n\tname = A\n\temail = a@b.c\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    draft(project, "new", "early")
+    run(project, "early", "touch x")
+    assert "not a git repository" in draft(project, "to-branch", "early", code=1)
+    draft(project, "drop", "early")
+    git(project, "init", "-q", "-b", "main")
+    (project / ".gitignore").write_text("*.out\n", encoding="utf-8")
+    (project / ".gitattributes").write_text("*.txt filter=own\n", encoding="utf-8")
+    git(project, "config", "filter.own.clean", f"touch {tmp_path}/filter-ran; cat")
+    git(project, "-c", "filter.own.clean=cat", "add", ".")
+    git(project, "commit", "-qm", "first")
+    (tmp_path / "filter-ran").unlink(missing_ok=True)
+    (project / "uncommitted.txt").write_text("mine\n", encoding="utf-8")
+    draft(project, "new", "way")
+    run(
+        project,
+        "way",
+        "echo x >> a.txt; rm same.txt; mkdir -p d; echo y > d/new.sh; chmod +x d/new.sh; ln -s d l; touch a.out",
+    )
+    before = git(project, "status", "--porcelain")
+    (tmp_path / "filter-ran").unlink(missing_ok=True)
+    assert "4 files in" in draft(project, "to-branch", "way")
+    assert not (tmp_path / "filter-ran").exists(), "a program of the repository ran"
+    assert git(project, "status", "--porcelain") == before
+    changed = git(project, "diff", "--no-renames", "--name-status", "main", "way").split("\n")
+    assert changed == ["M\ta.txt", "A\td/new.sh", "A\tl", "D\tsame.txt", ""]
+    assert git(project, "show", "way:a.txt") == LINES + "x\n"
+    assert [row.split()[0] for row in git(project, "ls-tree", "-r", "way", "d", "l").splitlines()] == [
+        "100755",
+        "120000",
+    ]
+    assert "no branch was made" in draft(project, "to-branch", "way", code=1)
+    draft(project, "to-branch", "way", "other")
+    assert git(project, "rev-parse", "way^{tree}") == git(project, "rev-parse", "other^{tree}")

@@ -33,6 +33,7 @@ ways on one project, each in its own draft; you compare them and keep one.
   rebase NAME              merge what has changed in the workspace into the draft
   keep NAME [PATH ...]     apply its changes to the workspace, all or those of some paths
   resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs or --merge
+  to-branch NAME [BRANCH]  commit its changes to a new git branch, on top of HEAD
   drop NAME                delete it
 
 `handrail chat`, `run`, `call`, `batch` and `mcp` take --draft NAME: all tools of that session see the draft. Its calls
@@ -95,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.name) == (options.what == "list"):
         raise UsageError("draft list takes no name" if options.name else f"draft {options.what} needs the NAME")
     for given, allowed, what in (
-        (options.paths, ("keep", "resolve", "diff"), "paths"),
+        (options.paths, ("keep", "resolve", "diff", "to-branch"), "paths"),
         (options.command, ("run",), "a command after --"),
         (options.count is not None, ("new",), "--count"),
         (options.sides, ("resolve",), "a side"),
@@ -451,6 +452,38 @@ def _resolve(options: argparse.Namespace) -> int:
     return 0
 
 
+def _commit(options: argparse.Namespace) -> int:
+    """Commit the changes of a draft to a new git branch. The draft stays."""
+    from handrail.drafts.changes import ChangeReader, describe_failure
+    from handrail.drafts.compare import compare
+    from handrail.shell.git.branches import NoBranch, make_branch
+
+    if len(options.paths) > 1:
+        raise UsageError("give one name of a branch")
+    branch = options.paths[0] if options.paths else options.name
+    draft = _open_draft(_open_store(options.workspace), options.name)
+    directory = draft.directory
+    try:
+        with ChangeReader(directory) as reader:
+            changes = reader.list(compare(directory))
+        files = {
+            change.path: os.path.join(directory.upper, change.path) if change.after else ""
+            for change in changes
+            if not change.is_directory and ".git" not in change.path.split("/")
+        }
+        if not files:
+            raise Stop("there is nothing to commit")
+        commit, count = make_branch(options.workspace, branch, f"Changes of the draft {options.name}", files)
+    except NoBranch as error:
+        raise Stop(f"no branch was made: {escape(str(error))}") from None
+    except OSError as error:
+        raise Stop(f"no branch was made: {describe_failure(error)}") from None
+    finally:
+        draft.close()
+    write(f"{count} {'file' if count == 1 else 'files'} in {commit[:12]} on {escape(branch)}\n")
+    return 0
+
+
 def _drop(options: argparse.Namespace) -> int:
     draft = _open_draft(_open_store(options.workspace), options.name)
     draft.drop()
@@ -467,5 +500,6 @@ _ACTIONS = {
     "rebase": _rebase,
     "keep": _keep,
     "resolve": _resolve,
+    "to-branch": _commit,
     "drop": _drop,
 }
