@@ -89,18 +89,18 @@ def _sign(pattern: Pattern, bare: str, sent: str) -> str:
     return _prefix(pattern, bare, sent) if len(signs) == 1 else ""
 
 
-_BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(rf"→[ {ODD_BLANKS}]*|⇥|»|␉|\\t|\^I|<TAB>")
+BLANK_SIGNS, _TAB_SIGNS = "·•␣␠∙", re.compile(rf"→[ {ODD_BLANKS}]*|⇥|»|␉|\\t|\^I|<TAB>")
 
 
 def _read_blanks(pattern: Pattern, text: str) -> str:
-    blanks = str.maketrans(_BLANK_SIGNS, " " * len(_BLANK_SIGNS))
+    blanks = str.maketrans(BLANK_SIGNS, " " * len(BLANK_SIGNS))
     return pattern.sub(lambda match: _TAB_SIGNS.sub("\t", match[0]).translate(blanks), text)
 
 
 def _show_blanks(pattern: Pattern, bare: str, sent: str) -> str:
     leads = "".join(pattern.findall(sent))
     tab = _TAB_SIGNS.search(leads)
-    signs = {ord("\t"): tab[0] if tab else "\t", ord(" "): next((one for one in leads if one in _BLANK_SIGNS), " ")}
+    signs = {ord("\t"): tab[0] if tab else "\t", ord(" "): next((one for one in leads if one in BLANK_SIGNS), " ")}
     return re.sub(r"^[ \t]+", lambda match: match[0].translate(signs), bare, flags=re.MULTILINE)
 
 
@@ -206,7 +206,7 @@ HABITS = (
     Habit("tags", _around(*_TAGS), _unwrap, _wrap),
     Habit("line numbers", _rows(*_GUTTERS), _remove, _number, added_lines_lack_it=True),
     Habit("diff signs", _rows(r"^[-+ ]", r"^[-+ ] "), _remove, _sign),
-    Habit("signs for blanks", _rows(rf"^(?:[ \t{_BLANK_SIGNS}]|{_TAB_SIGNS.pattern})+"), _read_blanks, _show_blanks),
+    Habit("signs for blanks", _rows(rf"^(?:[ \t{BLANK_SIGNS}]|{_TAB_SIGNS.pattern})+"), _read_blanks, _show_blanks),
     Habit("signs for line ends", _rows(r"(?:\^M|\\r|[␍$↵¶⏎␊])$"), _read_ends, _show_ends),
     Habit("entities", _rows(*_ENTITIES), _decode_entities, _spell_entities),
     Habit("code points", _rows(_POINT), _decode_points, _spell_points),

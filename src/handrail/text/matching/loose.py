@@ -20,7 +20,7 @@ from handrail.errors import ManyLoose, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.fold import CONTROL_BLANKS, drop_edges_of_no_width, squeeze, squeeze_with_offsets
-from handrail.text.matching.habits import OF_PARTS, Variant, list_variants
+from handrail.text.matching.habits import BLANK_SIGNS, OF_PARTS, Variant, list_variants
 from handrail.text.matching.indentation import MixedTypography, Unsure
 from handrail.text.matching.merge import align_rows, are_alike
 from handrail.text.matching.omission import is_omission
@@ -205,7 +205,8 @@ class LooseSearch:
         if len(plans) > 1:
             raise UnsureIndent(line=starts[0] + 1, readings=names)
         splices = plans.pop()
-        pictures = _PICTURES.intersection("".join(one.new for one in splices))
+        pictures = _PICTURES.union(BLANK_SIGNS if "signs for blanks" in names else "")
+        pictures = pictures.intersection("".join(one.new for one in splices))
         if any(char not in self._file.text for char in pictures) or any(
             _adds_signs(part) for one in matches for place in one.places for part in place
         ):

@@ -185,7 +185,7 @@ class _Merge:
         wanted = {
             get_plain_indent(new[j])
             for j, i, is_paired in self._rows
-            if new[j].strip() and not (is_paired and get_plain_indent(new[j]) == get_plain_indent(old[i]))
+            if new[j].strip() and not (is_paired and self._is_as_deep(i, j))
         }
         self._map = map_indents(indents, wanted, file) if wanted and not self._as_file else {}
 
@@ -252,9 +252,11 @@ class _Merge:
         indent = get_plain_indent(self._new[j])
         if self._as_file:
             return indent
-        if i is not None and indent == get_plain_indent(self._old[i]):
-            return indent_of(self._ours[i])
-        return self._map[indent]
+        return indent_of(self._ours[i]) if i is not None and self._is_as_deep(i, j) else self._map[indent]
+
+    def _is_as_deep(self, i: int, j: int) -> bool:
+        """Whether a new line is as deep as the old one that it stands for; a blank one has no depth."""
+        return self._old[i].strip() != "" and get_plain_indent(self._new[j]) == get_plain_indent(self._old[i])
 
 
 class _ModelStyle:

@@ -45,7 +45,8 @@ class BlankEdges:
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         above, below = _count_blank(old), _count_blank(old[::-1])
-        others = (_count_blank(new), _count_blank(new[::-1])) if any(row.strip() for row in new) else (0, 0)
+        head = _count_blank(new)
+        others = head, _count_blank(new[::-1]) if head < len(new) else head - min(above, head)
         self.old = old[above : len(old) - below]
         self.new = new[min(above, others[0]) : len(new) - min(below, others[1])]
         self.head, self.tail = above != others[0], below != others[1]

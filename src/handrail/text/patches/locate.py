@@ -31,7 +31,8 @@ from handrail.text.matching.places import LEVELS, FileLines
 from handrail.text.patches.operations import PatchHunk
 
 _WORD = re.compile(r"\w")
-_NUMBERED = re.compile(r"\s*[\[L]?\d")
+_ODD = re.compile(r"(?!\s*[\[L]?\d)(?:(?:  )* (?! )| +\t)")
+"""A line without a number, behind an odd number of blanks, or behind blanks and a tab."""
 _MOST_LISTED = 10
 Scopes = Sequence[tuple[int, int]]
 
@@ -186,8 +187,7 @@ class _PatchedFile:
         if plan is None:
             raise self._explain_missing(hunk, number)
         # Beside numbered lines, new ones without a number may have a blank too many behind their signs.
-        bare = [text for sign, text in hunk.rows if sign == "+" and not _NUMBERED.match(text)]
-        if "line numbers" in plan.variants and any(measure(text) % 2 for text in bare):
+        if "line numbers" in plan.variants and any(sign == "+" and _ODD.match(text) for sign, text in hunk.rows):
             raise BadHunk(number=number, unsure=True, at=search.span[0] + 1, old="\n".join(hunk.old))
         start, end = search.span
         return _Fit(hunk, [start], end - start, plan.level, plan.splices)
