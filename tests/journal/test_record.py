@@ -12,6 +12,7 @@ from handrail.journal import BeforeImage, PendingRecord, Record
 from handrail.journal.log_lines import get_logs_path
 from handrail.journal.logs import OldContents
 from handrail.journal.queries import JournalReader
+from handrail.journal.records import IN_SCRIPT
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
 from tests.journal.wired import Wired
@@ -146,7 +147,27 @@ def test_figures_are_counted_for_each_tool(wired: Make, journal: SqliteJournal, 
     assert (one.tool, one.calls, one.failures, one.refusals) == ("Read", 4, 1, 1)
     assert one.chars_out == sum(map(len, texts))
     assert one.bytes_out == sum(len(text.encode("utf-8")) for text in texts)
-    assert codes == {"not_found": 1, "outside_workspace": 1}
+    assert codes == {"not_found": 1, "outside_workspace": 1} and one.chars_saved == 0
+
+
+def test_what_answers_leave_out_and_what_scripts_read_is_counted_as_saved(
+    wired: Make, journal: SqliteJournal, project: Path
+) -> None:
+    whole = "".join(f"line {number} of a long file\n" for number in range(10_000))
+    (project / "long").write_text(whole, encoding="utf-8")
+    session = wired()
+    page = session.call("Read", {"file_path": "long"}).text
+    part = session.call("Read", {"file_path": "long", "offset": 3, "limit": 2}).text
+    output = session.call("Bash", {"command": "seq 20000"}).text
+    script = Result("Read", "ok", "x" * 500)
+    journal.record(Record(Call("Read", {}, f"{IN_SCRIPT}7/1"), (), None, result=script))
+    with JournalReader(journal.path) as reader:
+        figures = {one.tool: one for one in reader.compute_stats()[0]}
+    numbers = "".join(f"{number}\n" for number in range(1, 20_001))
+    assert figures["Bash"].chars_out == len(output) and figures["Bash"].chars_saved == len(numbers) - len(output)
+    assert figures["Read"].calls == 3 and figures["Read"].chars_out == len(page) + len(part)
+    left = figures["Read"].chars_saved - 500
+    assert abs(left - (len(whole) - len(page))) < len(whole) / 4, left
 
 
 def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(

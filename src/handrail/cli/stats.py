@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from handrail.journal.queries import StorageUse, ToolStats
 
 _ABOUT = """\
-Count calls, failures, refusals, bytes and tokens for each tool in this project (--all: in all of them), failures by
-code, and the size of the journal.
+Count calls, failures, refusals, characters and tokens for each tool in this project (--all: in all of them), failures
+by code, and the size of the journal.
 
-Tokens are estimated as characters divided by four. `in` counts the arguments, `out` the results."""
+`chars sent` are those of the answers. `chars saved` estimates what the model did not have to read: output and lines
+that an answer leaves out, and the answers that a script got. Tokens are estimated as characters divided by four. `in`
+counts the arguments, `out` the results."""
 
 _EXAMPLES = """\
 examples:
@@ -55,15 +57,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _format_table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse, size: int) -> str:
     screen = Screen(sys.stdout)
-    head = ("tool", "calls", "failed", "refused", "bytes out", "tokens in", "tokens out", "mean ms")
+    head = ("tool", "calls", "failed", "refused", "chars sent", "chars saved", "tokens in", "tokens out", "mean ms")
     parts = [screen.render((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]
     for one in tools:
-        figures = (one.calls, one.failures, one.refusals, one.bytes_out, one.chars_in // 4, one.chars_out // 4)
+        counts = (one.calls, one.failures, one.refusals, one.chars_out, one.chars_saved)
+        figures = (*counts, one.chars_in // 4, one.chars_out // 4)
         mean = one.milliseconds / one.calls
         row = "".join(f"{figure:>12}" for figure in figures)
         parts.append(screen.render((f"{one.tool:16}", "cyan"), (f"{row}{mean:>12.1f}", "")))
-    names = ("calls", "failures", "refusals", "bytes_out", "chars_in", "chars_out")
-    totals = [sum(getattr(one, name) for one in tools) // (4 if name.startswith("chars") else 1) for name in names]
+    names = ("calls", "failures", "refusals", "chars_out", "chars_saved", "chars_in", "chars_out")
+    totals = [sum(getattr(one, name) for one in tools) for name in names]
+    totals[-2:] = [total // 4 for total in totals[-2:]]
     parts.append(screen.render((f"{'all':16}" + "".join(f"{figure:>12}" for figure in totals), "bold")))
     if codes:
         parts.append(screen.render(("\nfailures and refusals by code", "bold")))

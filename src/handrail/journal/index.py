@@ -34,7 +34,7 @@ from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possi
 from handrail.journal.records import BEGIN, END, FILE
 from handrail.journal.rows import LogRows
 
-VERSION = 3
+VERSION = 4
 CHANGED = "the row was changed"
 UNREADABLE = "the row is in its log, but cannot be read"
 LOST = ".lost-"
@@ -65,7 +65,9 @@ CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
 CREATE INDEX IF NOT EXISTS calls_workspace ON calls (workspace);
 CREATE INDEX IF NOT EXISTS calls_entry ON calls (entry);
 CREATE INDEX IF NOT EXISTS calls_id ON calls (call_id) WHERE call_id != '';
-CREATE INDEX IF NOT EXISTS calls_figures ON calls (tool, status, error, given, said, answer_bytes, duration);
+CREATE INDEX IF NOT EXISTS calls_figures ON calls (
+    tool, status, error, call_id, given, said, answer_bytes, left_out, duration
+);
 CREATE INDEX IF NOT EXISTS files_path ON files (path);
 """
 

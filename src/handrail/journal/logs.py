@@ -43,7 +43,7 @@ from handrail.journal.log_lines import (
 )
 from handrail.secrets.masking import Mask
 
-FORMAT = 2
+FORMAT = 3
 SEGMENT = 1 << 20
 """A log of this size is not continued."""
 _LATE = 1_000_000_000

@@ -115,6 +115,7 @@ UPDATE chain SET content = format('[%s,%s,"lost",[%s,"%s"]]', chain.n, number, a
 DROP TABLE removed;
 DROP TABLE lost;
 """,
+    "ALTER TABLE calls ADD COLUMN left_out bigint",
 )
 """The statements that lead from each version of the tables to the next. One that was released is never changed."""
 VERSION = len(MIGRATIONS)

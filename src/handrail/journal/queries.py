@@ -116,6 +116,8 @@ class ToolStats:
     chars_in: int
     chars_out: int
     bytes_out: int
+    chars_saved: int
+    """About how many more the answers would have if they left nothing out, and if scripts were single calls."""
     milliseconds: float
 
 
@@ -259,7 +261,11 @@ class JournalReader:
     def compute_stats(self, *, session: str = "", project: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
         only, values = self._select(session, project)
-        sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS bigint)" for name in ("given", "said", "answer_bytes"))
+        # The calls of a script are those of its program: the model sees neither their arguments nor their answers.
+        in_script = f"call_id LIKE '{IN_SCRIPT}%'"
+        sent = [f"CASE WHEN {in_script} THEN 0 ELSE {name} END" for name in ("given", "said", "answer_bytes")]
+        saved = f"CASE WHEN {in_script} THEN said ELSE left_out END"
+        sums = ", ".join(f"CAST(coalesce(sum({one}), 0) AS bigint)" for one in (*sent, saved))
         per_tool = (
             "SELECT tool, count(*), count(*) FILTER (WHERE status = 'error'), "
             f"count(*) FILTER (WHERE status = 'denied'), count(*) FILTER (WHERE status IS NULL), {sums}, "
@@ -339,7 +345,7 @@ _EMPTY: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect":
 def _call(row: Sequence[Any]) -> CallRow:
     """One call. A column that was spoiled on the disk is empty; `verify` says so."""
     named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
-    for name in ("pid", "given", "said", "answer_bytes", "ended"):
+    for name in ("pid", "given", "said", "answer_bytes", "left_out", "ended"):
         del named[name]
     for name, value in named.items():
         if value is None or not fits(name, value):

@@ -32,7 +32,7 @@ DIRECTORY = "directory"
 LINK = "link:"
 """Prefix for a link; the hash of its target follows."""
 BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
-END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
+END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback, left_out"
 FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
 CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
 FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
@@ -201,7 +201,19 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
         _to_json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
         mask.text(escape_surrogates(record.origin.hide(trace))) if trace else "",
+        _count_left_out(data, record.call.arguments, len(text)),
     )
+
+
+def _count_left_out(data: Mapping[str, Any], arguments: Mapping[str, Any], said: int) -> int:
+    """About how many characters an answer leaves out that one more call shows: of an output, or of a whole file."""
+    size, first, last, total = (data.get(name) for name in ("output_bytes", "first", "last", "total_lines"))
+    if isinstance(size, int):
+        return max(0, size - said)
+    asked_for_part = any(isinstance(value, int) for value in arguments.values())
+    if isinstance(first, int) and isinstance(last, int) and isinstance(total, int) and not asked_for_part:
+        return max(0, total - last) * said // max(1, last - first + 1)
+    return 0
 
 
 def split_changes(changes: Sequence[Change | BeforeImage | MovedEntry]) -> list[Change | BeforeImage | MovedEntry]:

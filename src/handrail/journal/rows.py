@@ -11,7 +11,7 @@ from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMN
 
 _INTEGERS = frozenset(
     [
-        *("seq", "number", "time", "pid", "given", "ended", "exit_code", "said", "answer_bytes"),
+        *("seq", "number", "time", "pid", "given", "ended", "exit_code", "said", "answer_bytes", "left_out"),
         *("place", "kept", "before_mode", "after_mode"),
     ]
 )
