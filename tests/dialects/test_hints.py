@@ -244,5 +244,6 @@ def test_a_replace_without_a_number_is_the_dry_run_and_names_the_call_that_repla
 @pytest.mark.parametrize("dialect", NAMES)
 def test_no_sentence_for_the_model_tells_it_to_run_a_command_of_the_operator(dialect: str) -> None:
     messages = dialects.load(dialect).templates.messages
-    named = {key: re.findall(r"`handrail [^`]*`", str(text)) for key, text in messages.items()}
+    operators = re.compile(r"`handrail [^`]*`|\b[Ss]ettings?\b|\ballow [A-Z]\w+\(")
+    named = {key: operators.findall(str(text)) for key, text in messages.items()}
     assert not {key: commands for key, commands in named.items() if commands}

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from handrail.errors import CallCancelled, Denied, NeedsApproval, NoSandbox, ToolError
+from handrail.errors import CallCancelled, Denied, HardLinked, NeedsApproval, NoSandbox, TooLargeToChange, ToolError
 from handrail.journal import Origin
 from handrail.model import (
     LENT,
@@ -264,6 +264,12 @@ def advise_operator(refused: ToolError) -> str:
         lines.append(f"To answer such questions, run `{refused.attach}` in a terminal in the workspace.")
     if isinstance(refused, NoSandbox):
         lines.append("`handrail doctor` says what this machine lacks.")
+    if isinstance(refused, HardLinked):
+        lines.append(
+            'The setting hard_links = "split" gives a changed file its own copy; with "through", all links change.'
+        )
+    if isinstance(refused, TooLargeToChange):
+        lines.append("The setting most_edit_bytes limits the files that can be changed.")
     return "\n".join(lines)
 
 

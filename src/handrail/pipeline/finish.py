@@ -48,10 +48,13 @@ class ResultRenderer:
         ran = done.previous
         outcome, judged = ran.outcome, ran.previous.previous
         tool = judged.tool
-        notes = [self._note(note) for note in (*outcome.notes, *_list_pipeline_notes(done))]
+        facts = [*outcome.notes, *_list_pipeline_notes(done)]
+        notes = [self._note(note) for note in facts]
         templates = self._dialect.templates
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         data = dict(outcome.data)
+        if advice := "\n".join(filter(None, (note.advice for note in facts))):
+            data.setdefault("advice", advice)
         remark = None
         if ran.previous.irreversible:  # the command did all that it was to do: no reason to call it partial
             remark = self._note(Irreversible(why=ran.previous.irreversible))

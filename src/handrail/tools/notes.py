@@ -17,6 +17,11 @@ class NoteFacts:
 
     code: ClassVar[str]
 
+    @property
+    def advice(self) -> str:
+        """What a person can do about it; the model does not read this."""
+        return ""
+
     def __init__(self, **facts: object) -> None:
         self.__dict__.update(facts)
 
@@ -224,6 +229,10 @@ class OutsideHidden(NoteFacts):
     code = "outside_hidden"
     path: str
     tree: str
+
+    @property
+    def advice(self) -> str:
+        return f"This rule shows all of {self.tree} to commands: allow Read(/{self.tree}/**)"
 
 
 class SecretsHidden(NoteFacts):
