@@ -159,6 +159,22 @@ def test_ignored_files_are_decided_by_themselves(session: Session, work: Path) -
     assert (work / "tracked.txt").read_text(encoding="utf-8") == "first\nours\ntheirs\n", "git has a conflict there"
 
 
+def test_an_ignored_file_that_is_too_large_to_merge_does_not_stop_the_rest(session: Session, work: Path) -> None:
+    git(work, "init", "-q")
+    (work / ".gitignore").write_text("*.log\ngo\n", encoding="utf-8")
+    log = work / "a.log"
+    log.write_bytes(b"line\n" * 1_000_000)
+
+    def append() -> None:
+        with log.open("a", encoding="utf-8") as file:
+            file.write("theirs\n")
+
+    result = run_meanwhile(session, work, "echo ours >> a.log; echo x >> a.txt", "a.txt", append)
+    assert log.read_bytes().endswith(b"line\ntheirs\n")
+    assert (work / "a.txt").read_text(encoding="utf-8") == LINES + "x\n"
+    assert "versions were dropped: a.log" in result.text
+
+
 def test_a_renamed_ignored_file_is_kept_with_both_names_or_not_at_all(session: Session, work: Path) -> None:
     git(work, "init", "-q")
     (work / ".gitignore").write_text("*.out\ngo\n", encoding="utf-8")

@@ -61,7 +61,7 @@ def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence
         result = merge_sides(sides, rule) if sides else conflict
         if sides and isinstance(result, bytes):
             merged.append((sides, result))
-        elif sides and rule.ignored and _is_separate(sides, changes):
+        elif rule.ignored and _is_separate(draft, conflict.path, changes):
             dropped.append(conflict.path)
         elif isinstance(result, ChangedOutside):
             failed.append(result)
@@ -176,8 +176,11 @@ def _list_overlaps(raw: bytes) -> Iterator[str]:
             return
 
 
-def _is_separate(sides: Sides, changes: Sequence[DraftChange]) -> bool:
-    """Whether a file is neither a part of something larger nor the new name of a file that the draft deletes."""
-    members = [change for change in changes if find_unit(change.path) == sides.path]
-    deleted = (change.before for change in changes if change.after is None and change.before)
-    return len(members) == 1 and (sides.base is not None or all(one.size != len(sides.ours) for one in deleted))
+def _is_separate(draft: DraftDirectory, path: str, changes: Sequence[DraftChange]) -> bool:
+    """Whether a changed file is no part of something larger, and not the new name of a file that the draft deletes."""
+    members = [change for change in changes if find_unit(change.path) == path]
+    before, after = (members[0].before, members[0].after) if len(members) == 1 else (None, None)
+    if not (before and after and before.type == after.type == "file" and after.links == 1):
+        return False
+    deleted = {change.before.size for change in changes if change.after is None and change.before}
+    return os.path.lexists(os.path.join(draft.bases, path)) or after.size not in deleted
