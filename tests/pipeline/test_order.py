@@ -33,7 +33,7 @@ RIGHT = {
     "run_and_commit_apart": """
     parsed = parse(received, services.dialect, services.redaction)
     judged = judge(resolve(declare(parsed), services.workspace), services)
-    return commit(run(services.approvals.approve(judged), context, services), None, services, progress)
+    return commit(run(services.approvals.approve(judged), context), None, services, progress)
 """,
 }
 WRONG = {
@@ -56,12 +56,12 @@ WRONG = {
     "run_before_approve": """
     parsed = parse(received, services.dialect, services.redaction)
     judged = judge(resolve(declare(parsed), services.workspace), services)
-    return services.approvals.approve(run(judged, context, services))
+    return services.approvals.approve(run(judged, context))
 """,
     "commit_before_run": """
     parsed = parse(received, services.dialect, services.redaction)
     judged = judge(resolve(declare(parsed), services.workspace), services)
-    return run(commit(services.approvals.approve(judged), None, services, progress), context, services)
+    return run(commit(services.approvals.approve(judged), None, services, progress), context)
 """,
     "judge_before_resolve": """
     declared = declare(parse(received, services.dialect, services.redaction))

@@ -392,3 +392,14 @@ def test_a_change_that_a_tool_did_not_declare_is_a_fault_and_is_not_made(make_se
     with pytest.raises(AssertionError, match="not declared"):
         run_and_commit(approved, session._services, Progress(approved))
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n"
+
+
+def test_after_the_end_nothing_is_opened_again(make_session: Make, tmp_path: Path) -> None:
+    ended = make_session()
+    ended.close()
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for tool, arguments in (("Read", {"file_path": "a"}), ("Write", {"file_path": "a", "content": "x"}), ("LS", {})):
+        result = ended.call(tool, arguments)
+        assert result.error is not None and result.error.code == "session_over"
+    assert not (tmp_path / "a").exists()
+    assert (len(os.listdir("/proc/self/fd")) if before else 0) == before

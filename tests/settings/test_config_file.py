@@ -52,7 +52,6 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         index=False,
         network="on",
         keep_env=("A", "B_*"),
-        confine_files=True,
         most_processes=7,
         artefact_bytes=8,
         journaling="require",

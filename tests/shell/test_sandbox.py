@@ -308,7 +308,6 @@ def test_this_program_stays_free(make_boundary: MakeBoundary, world: World) -> N
     before = _restrictions()
     boundary = make_boundary()
     bash(boundary, "true")
-    boundary.run(lambda: None)
     assert _restrictions() == before
     world.file.write_text("ours to change", encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)):
@@ -327,7 +326,6 @@ def test_off_says_that_nothing_is_held(world: World) -> None:
     boundary = choose("off", False, world.confinement())
     assert boundary.name == "none" and "switched off" in boundary.description
     assert bash(boundary, f"echo x >{world.file}")[0] == 0
-    assert boundary.run(lambda: 7) == 7
     boundary.close()
 
 

@@ -16,8 +16,8 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -36,7 +36,7 @@ from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
-from handrail.model import Access, Approve, Call, CommandAccess, FileAction, Result, Verdict
+from handrail.model import Access, Approve, Call, CommandAccess, Result, Verdict
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import (
     Approved,
@@ -90,8 +90,6 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
     from handrail.shell.git.tracked_files import TrackedFiles
     from handrail.tools.tool import AnyTool, CommandDraft, DraftTools
-
-T = TypeVar("T")
 
 ATTEMPTS = 20
 _OVERTAKEN = 3
@@ -684,7 +682,7 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
         held = stack.enter_context(locks.hold(writes)) if lock_first else None
         before = stamp_names(writes)
         try:
-            ran = progress.reach(run(approved, context, services))
+            ran = progress.reach(run(approved, context))
         except ToolError:
             # Perhaps it saw half of the changes of another call.
             if held or (stamp_names(writes) == before and locks.free(writes)):
@@ -701,14 +699,13 @@ def _report_overtaken(approved: Approved) -> ChangedSince:
     return ChangedSince(path=approved.accesses[0].target, moment="commit")
 
 
-def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
+def run(approved: Approved, context: ToolContext) -> Ran:
     """Run the tool. A change that it did not declare was neither judged nor locked: a fault of the tool."""
     judged = approved.previous
     parsed = judged.parsed
-    work = partial(parsed.tool.run, parsed.args, context)
     if (guard := judged.received.guard) and (judged.command is not None or not parsed.tool.repeatable):
         guard.before_command(context.draft is not None)
-    outcome = _confine(judged, services, work) if parsed.tool.repeatable else work()
+    outcome = parsed.tool.run(parsed.args, context)
     staged = context.staged
     for change in staged.changes:
         if change.path.real not in judged.written_paths:
@@ -734,9 +731,7 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         services.workspace.call_before_close(check_replaced)
         with services.accepting() as paths:
             paths += (change.path.real for change in staged.changes)
-            versions = _confine(
-                judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving)
-            )
+            versions = commit_files(services.workspace, staged.changes, held, saving)
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
         _note_contents(staged.changes, services)
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
@@ -754,7 +749,7 @@ def _run_reading(approved: Approved, services: Services, progress: Progress) -> 
     """Run a call that changes no files."""
     context = _open_context(approved, services)
     try:
-        ran = progress.reach(run(approved, context, services))
+        ran = progress.reach(run(approved, context))
     finally:
         context.close()
     return progress.reach(Done(ran, (), progress.token))
@@ -778,7 +773,7 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
 
             begin_command(approved, services.recorder, progress)
         context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
-        ran = progress.reach(run(approved, context, services))
+        ran = progress.reach(run(approved, context))
         if not draft:
             ran = progress.reach(note_irreversible(ran, services))
         data = {"diff": draft.diff} if draft else {}
@@ -810,13 +805,3 @@ def _note_contents(changes: Sequence[Change], services: Services) -> None:
         tracked = services.tracked_files()
         if before is None or not is_secret(path, before) or tracked.knows_contents(path, before):
             tracked.note_contents({path: one.after})
-
-
-def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:
-    """Do ``work`` on files inside the sandbox of commands, where the settings ask for that."""
-    if not services.settings.confine_files:
-        return work()
-    actions = {access.action for access in judged.accesses}
-    if "run" in actions or actions.isdisjoint(get_args(FileAction)):
-        return work()
-    return services.command_host().boundary.run(work)

@@ -64,9 +64,6 @@ class Settings:
         bool, "Search large trees with an index, built in the background after a slow search: see docs/search-index.md."
     ] = True
     keep_env: Annotated[tuple[str, ...], "Environment variables that commands get besides the harmless ones."] = ()
-    confine_files: Annotated[
-        bool, "Run the file tools in a sandbox too, in threads that the kernel confines (Landlock)."
-    ] = False
     most_processes: Annotated[
         int | None, "Processes of this user beyond which a command cannot start more; root is not counted."
     ] = 8192

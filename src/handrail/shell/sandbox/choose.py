@@ -9,8 +9,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
-from typing import NamedTuple, Protocol, TypeVar, Unpack
+from typing import NamedTuple, Protocol, Unpack
 
 from handrail.errors import NoSandbox
 from handrail.programs import find_program
@@ -25,11 +24,9 @@ from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.start_gate import limit_processes
 from handrail.shell.start_process import ProcessOptions, start_process
 
-T = TypeVar("T")
-
 
 class Boundary(Protocol):
-    """The limits of the file system and network that commands and file tools run in."""
+    """The limits of the file system and network that commands run in."""
 
     name: str
     description: str
@@ -63,9 +60,6 @@ class Boundary(Protocol):
     def serves(self, port: int) -> bool:
         """Whether a command serves a TCP port in a network that the next command shares."""
 
-    def run(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in a confined thread of this process: the way in for file tools."""
-
     def close(self) -> None: ...
 
 
@@ -86,9 +80,6 @@ class Unconfined:
 
     def serves(self, port: int) -> bool:  # noqa: ARG002 - this machine's network is the only one
         return False
-
-    def run(self, work: Callable[[], T]) -> T:
-        return work()
 
     def spawn(
         self,
@@ -136,7 +127,7 @@ def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
     for layer in _LAYERS[mode]:
         try:
             boundary = _BOUNDARIES[layer](confinement)
-        except (OSError, TooWide, BrokenExecutor) as error:
+        except (OSError, TooWide) as error:
             why.append(str(error))
             continue
         if why:
@@ -164,7 +155,7 @@ def try_layers() -> Iterator[Layer]:
         with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder:
             try:
                 boundary = make(Confinement((folder,)))
-            except (OSError, TooWide, BrokenExecutor) as error:
+            except (OSError, TooWide) as error:
                 fix = error.fix if isinstance(error, NoNamespaces) else ""
                 yield Layer(name, False, str(error).removeprefix(f"{name}: "), fix or _FIXES[name])
             else:

@@ -1,32 +1,21 @@
 """Landlock, the kernel's access control for files: a thread gives up rights for good, and its children inherit that.
 
-The rights belong to one thread, so the rest of the program stays as it was. Two uses: `Confined` runs the file tools in
-threads that can reach nothing but the workspace, and `LandlockBoundary` starts a command from a thread made for
-it and ends before the command begins.
-
-That second thread is not an economy to be made. A command may look into the memory, the environment and the open files
-of every process that stands under the same restriction, and a thread of ours that stood there would be the door to the
-whole program, keys included. So each command gets a restriction of its own, and waits at a gate until the thread that
-started it is gone.
+The rights belong to one thread, so the rest of the program stays as it was. `LandlockBoundary` starts each command from
+a thread of its own. A command may look into the memory, the environment and the open files of every process under the
+same restriction, so a thread of ours that stayed there would lay the whole program open, keys included. The command
+waits at a gate until the thread that started it has ended.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import stat
 import sys
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import TypeVar
+from collections.abc import Iterable
 
-from handrail.shell.sandbox.confinement import Confinement, get_identity, split_trees
+from handrail.shell.sandbox.confinement import Confinement, split_trees
 from handrail.shell.sandbox.system_call_numbers import NUMBERS
-
-T = TypeVar("T")
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
     NUMBERS[name][0] for name in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
@@ -110,7 +99,6 @@ def create_ruleset(
     confinement: Confinement,
     tmp: str,
     *,
-    tools: bool = False,
     network: bool = False,
     hidden: Iterable[str] = (),
     readable: Iterable[str] = (),
@@ -118,9 +106,8 @@ def create_ruleset(
 ) -> int:
     """A descriptor for `restrict`, which the caller closes: the rights that a confinement leaves.
 
-    ``tools``: for the file tools, which have directories of their own. ``network``: leaves TCP open. ``hidden``:
-    further paths not to be read. ``readable``: further trees to read. ``files``: open files that may be opened again,
-    as `/dev/stdout` does.
+    ``network``: leaves TCP open. ``hidden``: further paths not to be read. ``readable``: further trees to read.
+    ``files``: open files that may be opened again, as `/dev/stdout` does.
     """
     version = get_version()
     if version < LEAST:
@@ -128,7 +115,7 @@ def create_ruleset(
     known = (1 << (16 if version >= 5 else 15)) - 1
     # Raw disks are files too, so of the devices only the harmless ones are allowed.
     trees, split = split_trees(confinement.readable, {*confinement.hidden, *hidden, "/dev"})
-    writable = (*confinement.writable, tmp, *(confinement.own if tools else ()))
+    writable = (*confinement.writable, tmp)
     places = [
         *((tree, _READING, True) for tree in trees),
         *((directory, READ_DIR, True) for directory in split),
@@ -180,50 +167,3 @@ def _open_path(path: str, *, itself: bool = False) -> int:
         return os.open(path, os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if itself else 0))
     except OSError:
         return -1
-
-
-class ConfinedThreads:
-    """Threads that have given up all but what a confinement allows, and run what they are handed.
-
-    They are made as they are needed, and made anew when a directory that may be written is another one by now.
-    What ``work`` starts is confined for good, threads too: it must not be the first to use a pool that others share.
-    """
-
-    def __init__(self, confinement: Confinement, tmp: str, threads: int = 32) -> None:
-        self._confinement = confinement
-        self._tmp = tmp
-        self._most = threads
-        self._here = threading.local()
-        self._lock = threading.Lock()
-        self._past = contextlib.ExitStack()
-        self._identities, self._threads = self._begin()
-
-    def _begin(self) -> tuple[list[tuple[int, int]], ThreadPoolExecutor]:
-        identities = self._identify()
-        ruleset = create_ruleset(self._confinement, self._tmp, tools=True)
-        self._past.callback(os.close, ruleset)
-        pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (ruleset,))
-        self._past.callback(pool.shutdown, wait=True, cancel_futures=True)  # before its rules are closed
-        return identities, pool
-
-    def _identify(self) -> list[tuple[int, int]]:
-        return [get_identity(path) for path in (*self._confinement.writable, *self._confinement.own)]
-
-    def _restrict(self, ruleset: int) -> None:
-        restrict(ruleset)
-        self._here.confined = True
-
-    def run(self, work: Callable[[], T]) -> T:
-        """The outcome of ``work``, done inside; a thread that could not be confined runs nothing."""
-        if getattr(self._here, "confined", False):
-            return work()
-        with self._lock:
-            if self._identities != self._identify():
-                self._threads.shutdown(wait=False)  # what runs there goes on to its end
-                self._identities, self._threads = self._begin()
-            waiting = self._threads.submit(copy_context().run, work)
-        return waiting.result()
-
-    def close(self) -> None:
-        with self._lock:
-            self._past.close()

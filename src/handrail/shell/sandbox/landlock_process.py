@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeVar, Unpack
+from typing import Unpack
 
-from handrail.programs import find_program
+from handrail.programs import find_program, get_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
@@ -21,7 +21,6 @@ from handrail.shell.sandbox.confinement import Confinement, Protection, choose_m
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import (
     LEAST,
-    ConfinedThreads,
     create_ruleset,
     drop_capabilities,
     get_version,
@@ -33,14 +32,13 @@ from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, limit_processes
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
-T = TypeVar("T")
-
+_START_SECONDS = 60.0
 _LEAVE_SECONDS = 60.0
 _MOST_SPARED = 60
 
 
 class LandlockBoundary:
-    """File tools and commands, held by the kernel without namespaces."""
+    """Commands, held by the kernel without namespaces."""
 
     name = "landlock+seccomp"
     namespaced = False
@@ -56,23 +54,25 @@ class LandlockBoundary:
         self.tmp = private.path
         with contextlib.ExitStack() as undo:
             undo.callback(private.close)
-            self._tools = ConfinedThreads(confinement, self.tmp)
-            undo.callback(self._tools.close)
-            self._tools.run(lambda: None)
+            # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
+            self._listens = works()
+            version = get_version()
+            self.supervises = confinement.network == "loopback" and version >= 4 and self._listens
+            self._try()
             self._close = undo.pop_all()
-        # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
-        self._listens = works()
-        version = get_version()
-        self.supervises = confinement.network == "loopback" and version >= 4 and self._listens
         places = {*confinement.own, *confinement.hidden}
         self.hides_own = not any(is_inside(path, root) for path in places for root in confinement.writable)
         self.description = _describe(confinement, version, self.hides_own, self.supervises)
 
+    def _try(self) -> None:
+        """Start a command under this very confinement: the kernel may have Landlock switched off."""
+        quiet = subprocess.DEVNULL
+        tried = self.spawn([get_program("true")], stdin=quiet, stdout=quiet, stderr=quiet)
+        if code := tried.wait(_START_SECONDS):
+            raise OSError(f"a trial command ended with {code}")
+
     def serves(self, port: int) -> bool:  # noqa: ARG002 - commands share the network of this machine
         return False
-
-    def run(self, work: Callable[[], T]) -> T:
-        return self._tools.run(work)
 
     def _list_denied(self, logins: Logins) -> list[str]:
         """Paths that policy denies to read, as far as this boundary can hide them: outside writable directories."""

@@ -3,8 +3,6 @@
 A launcher builds the view once and starts every command of the boundary in it (`launcher.py`). Each command has its own
 processes and `/proc`; all of them share one network with nothing but loopback, private shared memory, and `/tmp`. What
 changes from one command to the next, such as a secret that was just created, is mounted for that command alone.
-
-Landlock refuses all mounting and cannot be put on before; the file tools, which run in this process, stand under it.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import contextlib
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, Unpack
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 from handrail.programs import get_program
 from handrail.shell.private_directory import PrivateDirectory
@@ -23,12 +21,11 @@ from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
     Confinement,
     Protection,
-    TooWide,
     choose_maskable,
     get_identity,
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
-from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, get_version
+from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES
 from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.local_services import is_served
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
@@ -49,14 +46,13 @@ from handrail.shell.sandbox.renames import name_calls
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions
 
-T = TypeVar("T")
-
 _START_SECONDS = 60.0
 
 
 class NamespaceBoundary:
-    """Commands in namespaces, file tools under Landlock where there is one."""
+    """Commands in namespaces."""
 
+    name = "namespaces+seccomp"
     namespaced = True
     hides_own = True
 
@@ -70,7 +66,6 @@ class NamespaceBoundary:
         self._launchers: dict[tuple[bool, str], tuple[Launcher, list[tuple[int, int]]]] = {}
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
-        self._tools: ConfinedThreads | None = None
         drafted = bool(confinement.drafts) or confinement.in_draft
         self._listens = works()
         listens = (confinement.network == "loopback" or drafted) and self._listens
@@ -84,13 +79,8 @@ class NamespaceBoundary:
             undo.callback(self._remove_empty_aliases)
             undo.callback(self._close_launchers)
             self._try()
-            if get_version() >= LEAST:
-                with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
-                    self._tools = ConfinedThreads(confinement, self.tmp)
-                    undo.callback(self._tools.close)
             self._close = undo.pop_all()
-        self.name = "namespaces+seccomp" + ("+landlock" if self._tools else "")
-        self.description = _describe(confinement, self._tools is not None, self.supervises)
+        self.description = _describe(confinement, self.supervises)
 
     def _try(self) -> None:
         """Start a command in this very view: user namespaces may be forbidden, or mounting `/proc`."""
@@ -107,9 +97,6 @@ class NamespaceBoundary:
         with self._lock:
             known = self._launchers.get((True, ""))
         return known is not None and is_served(known[0].pid, port)
-
-    def run(self, work: Callable[[], T]) -> T:
-        return self._tools.run(work) if self._tools else work()
 
     def spawn(
         self,
@@ -215,7 +202,7 @@ class NamespaceBoundary:
         self._close.close()
 
 
-def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str:
+def _describe(confinement: Confinement, supervises: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
     lacks: list[str] = []
     if confinement.network == "on":
@@ -231,8 +218,5 @@ def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str
     if confinement.protected:
         holds.append("changes of protected files")
         lacks.append(CREATED_LATE)
-    if not landlock:
-        lacks.append("file tools are held by Handrail alone, since Landlock cannot be used for them")
-    tools = "; Landlock confines the file tools" if landlock else ""
-    held = f"Namespaces and seccomp keep commands from {', '.join(holds)}{tools}"
+    held = f"Namespaces and seccomp keep commands from {', '.join(holds)}"
     return held + (f"; not held: {', '.join(lacks)}." if lacks else ".")
