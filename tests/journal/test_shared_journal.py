@@ -132,7 +132,7 @@ def test_without_the_setting_there_is_no_shared_journal(tmp_path: Path) -> None:
 def test_a_database_that_is_down_is_no_concern_of_a_call(tmp_path: Path) -> None:
     with Session(tmp_path, policy=AllowAll(), journal=DOWN) as session:
         results = [session.call("Write", {"file_path": "a", "content": str(number)}) for number in range(5)]
-        path = get_default_path(session._state)
+        path = get_default_path(session.services.state)
     assert all(result.ok and not result.notes for result in results)
     local = LocalJournal(path, JournalAddress.parse(DOWN))
     until = time.monotonic() + 120
@@ -201,7 +201,7 @@ def test_images_that_are_not_sent_stay_until_twice_the_budget(tmp_path: Path) ->
 
     overwrite(1)
     with Session(tmp_path, settings=settings) as session:
-        path = get_default_path(session._state)
+        path = get_default_path(session.services.state)
     overwrite(15)
     assert count_images() <= 20_000
     local = LocalJournal(path, JournalAddress.parse(DOWN))
@@ -226,7 +226,7 @@ def test_a_journal_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_journals_of_drafts_and_fleets_are_sent_too(tmp_path: Path, configuration: dict[str, str]) -> None:
     with Session(tmp_path, policy=AllowAll()) as session:
-        state = session._state
+        state = session.services.state
     places = ("journal", "fleet/run-1/work/w[1]/state/journal")
     for name in ("journal/journal.db", "journal/draft-0123456789abcdef.db", f"{places[1]}/journal.db"):
         with contextlib.closing(SqliteJournal(os.path.join(state, name))) as journal:

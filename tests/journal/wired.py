@@ -55,13 +55,13 @@ class Wired(Session):
         settings = Settings(durable=False, raise_bugs=True, **more)
         self.both = _Both(self, journal)
         super().__init__(root, dialect=dialect, policy=AllowAll(), journal=self.both, settings=settings)
-        self.origin = Origin(name, dialect, os.path.realpath(root))
+        self.services.origin = Origin(name, dialect, os.path.realpath(root))
 
     def __enter__(self) -> Wired:
         return self
 
     def undo(self, **asked: Any) -> UndoReport:
-        plain = Locks(os.path.join(self._state, "locks"), recover, self.settings.lock_seconds)
+        plain = Locks(os.path.join(self.services.state, "locks"), recover, self.settings.lock_seconds)
         hands = UndoContext(self.workspace, plain, Saving(durable=False), origin=self.origin)
         return undo(self.kept, hands, **asked)
 

@@ -274,5 +274,5 @@ def test_an_answer_for_good_about_one_command_opens_the_network_for_it(monkeypat
         with user.session("auto", mode="accept-edits", rules=policies) as session:
             require_proxy(session)
             for line, grant in ((command, (True, False)), ("curl -L http://www.good.example/x", (False, True))):
-                approved = session._services.approvals.approve(session.prepare("Bash", {"command": line}))
+                approved = session.services.approvals.approve(session.prepare("Bash", {"command": line}))
                 assert (approved.network.open, approved.network.filtered) == grant, line

@@ -66,7 +66,8 @@ def test_a_problem_that_was_repaired_is_reported_when_it_comes_back(tmp_path: Pa
     with open_session(tmp_path) as session:
         for content in ("BAD\n", "fine\n", "BAD\n"):
             write(session, "a.txt", content)
-            while session._checks is not None and session._checks._thread:  # the report of this very content
+            checks = session.services.checks
+            while checks is not None and checks._thread:  # the report of this very content
                 time.sleep(0.02)
             blocks = session.call("LS", {"path": "."}).blocks[1:]
             assert ("BAD" in str(blocks)) == (content == "BAD\n")
@@ -102,7 +103,7 @@ def test_a_check_that_cannot_be_run_is_reported_once(tmp_path: Path, command: st
         write(session, "a.txt", "one\n")
         assert why in wait_for_report(session)
         write(session, "a.txt", "two\n")
-        while session._checks is not None and session._checks._thread:
+        while session.services.checks is not None and session.services.checks._thread:
             time.sleep(0.02)
         assert len(session.call("LS", {"path": "."}).blocks) == 1
 
@@ -119,9 +120,9 @@ def test_other_files_are_not_checked_and_no_call_waits(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     with open_session(tmp_path, f"cat {fifo}", settings=Settings(sandbox="off", drafts=False)) as session:
         write(session, "a.md", "BAD\n")
-        assert session._checks is not None and session._checks._thread is None
+        assert session.services.checks is not None and session.services.checks._thread is None
         write(session, "a.txt", "BAD\n")
-        assert session._checks._thread is not None  # waits for the pipe, and this call does not
+        assert session.services.checks._thread is not None  # waits for the pipe, and this call does not
         assert session.call("LS", {"path": "."}).status == "ok"
     # The end of the session ends the check.
 
@@ -151,8 +152,8 @@ def test_checks_of_a_project_run_once_it_is_trusted(tmp_path: Path, monkeypatch:
     (root / "handrail.toml").write_text(f"[checks]\n'*.txt' = '{GREP}'\n", encoding="utf-8")
     with Session(root, journal=None) as session:
         write(session, "a.txt", "BAD\n")
-        assert session._checks is None
-        file = next(file for file in session._rules if file.origin == "project")
+        assert session.services.checks is None
+        file = next(file for file in session.services.rules if file.origin == "project")
     trust(str(root), str(state), file.sha256)
     with Session(root, journal=None) as session:
         write(session, "b.txt", "BAD\n")

@@ -199,7 +199,7 @@ def test_a_hook_of_the_project_leaves_no_name_that_runs_later(
     (work / "handrail.toml").write_text(f'[[hooks]]\n{event} = "Read"\nrun = "bash hook.sh"\n', encoding="utf-8")
     settings = Settings(durable=False, state=str(state), raise_bugs=True, sandbox=sandbox)
     with Session(work, settings=settings, journal=None) as session:
-        (rules,) = (file for file in session._rules if file.origin == "project")
+        (rules,) = (file for file in session.services.rules if file.origin == "project")
     trust(str(work), str(state), rules.sha256)
     with Session(work, settings=settings, journal=None) as session:
         session.call("Read", {"file_path": "a.txt"})

@@ -109,7 +109,7 @@ def test_hooks_of_a_project_wait_for_trust_and_run_in_the_sandbox(
     (root / "handrail.toml").write_text(text, encoding="utf-8")
     with Session(root, journal=None) as session:
         assert session.call("Write", WRITE).ok
-        file = next(file for file in session._rules if file.origin == "project")
+        file = next(file for file in session.services.rules if file.origin == "project")
     trust(str(root), str(state), file.sha256)
     with Session(root, journal=None) as session:
         result = session.call("Write", {**WRITE, "file_path": "b.py"})

@@ -384,13 +384,13 @@ def test_a_change_that_a_tool_did_not_declare_is_a_fault_and_is_not_made(make_se
         ctx.stage(args.file_path, ctx.load(args.file_path), [Splice(0, 3, "two")])
         return Outcome("page", None)
 
-    approved = session._services.approvals.approve(session.prepare("Read", {"file_path": "a.txt"}))
+    approved = session.services.approvals.approve(session.prepare("Read", {"file_path": "a.txt"}))
     judged, resolved, declared = approved.previous, approved.previous.previous, approved.previous.previous.previous
     parsed = replace(judged.parsed, tool=replace(judged.tool, run=sly))
     resolved = replace(resolved, previous=replace(declared, previous=parsed))
     approved = replace(approved, previous=replace(judged, previous=resolved))
     with pytest.raises(AssertionError, match="not declared"):
-        run_and_commit(approved, session._services, Progress(approved))
+        run_and_commit(approved, session.services, Progress(approved))
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n"
 
 

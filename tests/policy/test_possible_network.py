@@ -80,7 +80,7 @@ def test_a_yes_to_something_else_does_not_open_the_network_for_a_build(
         tmp_path, policy=policy(tmp_path, "accept-edits", held=True), settings=settings, approve=yes
     ) as session:
         prepared = session.prepare("Bash", {"command": command})
-        approved = session._services.approvals.approve(prepared)
+        approved = session.services.approvals.approve(prepared)
     assert asked
     assert approved.network.open is opens
 

@@ -35,7 +35,7 @@ def answers(tmp_path: Path) -> KeptAnswers:
 
 
 def guard(answers: KeptAnswers, key: str = "k", again: bool = False, session: Session | None = None) -> KeyGuard:
-    recover = session.recover if session else lambda: None
+    recover = session.services.locks.sweep if session else lambda: None
     return answers.guard(key, again=again, durable=False, recover=recover)
 
 

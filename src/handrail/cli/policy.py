@@ -128,7 +128,7 @@ def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, h
         masked=lambda: hides and host().sandbox.hides,
         offline=lambda: host().network.offline,
     )
-    return RulePolicy(session.workspace.roots, mode, files, machine, tracked=session.tracked_files)
+    return RulePolicy(session.workspace.roots, mode, files, machine, tracked=session.services.tracked_files)
 
 
 def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:

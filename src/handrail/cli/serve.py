@@ -106,12 +106,14 @@ def _open_session(
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
     restriction = read(lambda value: read_restriction(value, options.workspace), message.get("restriction"))
-    return Session(
+    session = Session(
         options.workspace,
         dialect=str(message.get("dialect")),
         roots=roots,
         settings=settings,
         mode=options.mode,
         approve=ask,
-        restriction=restriction,
     )
+    if restriction:
+        session.restrict(restriction)
+    return session

@@ -43,6 +43,7 @@ from handrail.workspace import WorkPath
 if TYPE_CHECKING:
     from handrail.pipeline.events import SessionEvent
     from handrail.pipeline.live_output import OutputFollower
+    from handrail.pipeline.options import UndoOptions
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
     from handrail.text.diff import ChangedLines, Hunk
@@ -169,7 +170,7 @@ class ToolContext:
         return self._services.on_event is not None or self._received.on_event is not None
 
     def _send(self, event: SessionEvent) -> None:
-        self._services.events().send(event, self._received.on_event)
+        self._services.events.send(event, self._received.on_event)
 
     def lend_secrets(self) -> tuple[str, ...]:
         lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
@@ -284,7 +285,10 @@ class ToolContext:
         from handrail.journal.undo_selection import UnknownCall
 
         try:
-            report = self._services.undo(**({"file": file} if file else {}), dry_run=dry_run or self._dry)
+            which: UndoOptions = {"dry_run": dry_run or self._dry}
+            if file:
+                which["file"] = file
+            report = self._services.undo(**which)
         except (UnknownCall, CannotUndo) as error:
             return (), escape(str(error))
         left = [(one.path, escape(one.why)) for one in report.conflicts]

@@ -94,10 +94,10 @@ def _start(connection: Connection) -> Any:
     path, options = pickle.loads(connection.recv_bytes())  # noqa: S301 - from the program that started us
     try:
         enter_view(DraftDirectory.open(path), die_with_parent=False)
-        from handrail.pipeline.session import Session  # after the mounts: its imports may start threads
+        from handrail.pipeline.session import reopen  # after the mounts: its imports may start threads
 
         approve = (lambda question: _CALLER.get().ask(question)) if options.pop("approve") else None
-        session = Session(approve=approve, **options)
+        session = reopen(options, approve)
     except BaseException as error:  # noqa: BLE001 - the other side raises it
         connection.send(("error", _portable(error)))
         return None

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
-    from handrail.policy.stricter import Restriction
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import AnyTool
 
@@ -124,7 +123,6 @@ class SessionOptions(TypedDict, total=False):
     on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
     draft: str | None
-    restriction: Restriction | None
 
 
 class ConnectOptions(TypedDict, total=False):

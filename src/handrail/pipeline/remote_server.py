@@ -228,7 +228,7 @@ class RemoteServer:
             str(message.get("key")),
             again=bool(message.get("again")),
             durable=session.settings.durable,
-            recover=session.recover,
+            recover=session.services.locks.sweep,
         )
 
     def _answer(self, do: str, message: Mapping[str, Any]) -> Any:
