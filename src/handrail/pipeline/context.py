@@ -19,9 +19,7 @@ from handrail.errors import (
     CannotEncode,
     ChangedSince,
     IsDirectory,
-    NoSandbox,
     NotDirectory,
-    NotRegular,
     NotSeen,
     PermissionDenied,
     SameFile,
@@ -30,22 +28,20 @@ from handrail.errors import (
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
-from handrail.model import NO_NETWORK, CommandAccess, FileAccess, NetworkGrant
-from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
+from handrail.pipeline.call_state import Approved, Judged, Proposed, StagedChanges
+from handrail.pipeline.command_context import CallCommands
 from handrail.pipeline.services import Services
+from handrail.pipeline.staging import Staging
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import CommandDraft, DraftTools, Loaded, RecalledTags, Staged, UndoneFile
+from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged, UndoneFile
 from handrail.tracker import find_changed_lines
-from handrail.workspace import WorkPath
+from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
-    from handrail.pipeline.events import SessionEvent
-    from handrail.pipeline.live_output import OutputFollower
     from handrail.pipeline.options import UndoOptions
     from handrail.search.tree import SearchTree
-    from handrail.shell.command_host import CommandHost
     from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.line_tags import ShownTags
 
@@ -62,26 +58,19 @@ class ToolContext:
         self,
         services: Services,
         judged: Judged,
-        *,
-        dry: bool = False,
-        choice: Choice | None = None,
-        network: NetworkGrant = NO_NETWORK,
-        approved: bool = False,
+        approved: Approved | None = None,
         draft: CommandDraft | None = None,
     ) -> None:
-        """``dry``: for a preview, which runs no command; ``choice``: the changes that a person wants."""
-        self.draft = draft
+        """Without ``approved`` it is for a preview, which runs no command."""
         self.limits = judged.parsed.limits
-        self.network = network
-        self.approved = approved
         self.call_id = judged.call.id
-        self.cancel = None if dry else judged.cancel
-        self.streams = judged.received.streams
-        self._changes: list[Change] = []
-        self._hunks: list[list[Hunk]] = []
-        self._proposed: list[Proposed] = []
-        self._unread: set[str] = set()
-        self._choice = choice
+        self.cancel = judged.cancel if approved else None
+        self.command = CallCommands(services, judged, approved, draft, self.report_progress)
+        self._staging = Staging(services.workspace, judged.paths)
+        self.subtrees = Subtrees(self, self._staging, services)
+        self._choice = approved.consent.choice if approved and approved.consent else None
+        self._dry = approved is None
+        self.tags = LineTags(self._staging, services, keeps=not self._dry, certain=not self._choice)
         self._services = services
         self._workspace = services.workspace
         self._tracker = services.tracker
@@ -89,21 +78,16 @@ class ToolContext:
         self._settings = services.settings
         self._rules = services.dialect.rules
         self._paths = judged.paths
-        self._accesses = judged.accesses
-        self._dry = dry
         self._open: list[int] = []
         self._received = judged.received
-        self._follower: OutputFollower | None = None
-        self._tags: dict[str, ShownTags] = {}
 
     @property
     def staged(self) -> StagedChanges:
         """The changes that the tool has asked for so far."""
-        return StagedChanges(self._changes, self._hunks, self._proposed, self._unread, self._tags)
+        return self._staging.staged
 
     def close(self) -> None:
-        if self._follower:
-            self._follower.close()
+        self.command.close()
         for fd in self._open:
             os.close(fd)
         self._open.clear()
@@ -118,27 +102,6 @@ class ToolContext:
         compute_hash = partial(self._tracker.compute_hash, path.real)
         return TextFile(path, fd, self._services.indexes, settings.legacy_encoding, settings.read_seconds, compute_hash)
 
-    @property
-    def command_host(self) -> CommandHost:
-        if self._dry:  # a preview must never run anything
-            raise AssertionError("a preview runs no commands")
-        return self._services.command_host()
-
-    def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
-        return self._services.command_host().network.trusts_fetch(service, addresses)
-
-    def is_own_program(self, name: str, where: str) -> bool:
-        return self._services.command_host().sandbox.finds_own_program(name, where)
-
-    def needs_port(self, port: int) -> bool:
-        return self._services.command_host().network.needs_port(port)
-
-    def reaches_agents(self) -> bool:
-        return self._services.command_host().network.filters
-
-    def unreached_host(self, command: str) -> str | None:
-        return self._services.command_host().network.unreached.get(command)
-
     def is_sent_again(self) -> bool:
         return self._services.refused.has(self._received.call)
 
@@ -148,70 +111,12 @@ class ToolContext:
         return wait_for(awaitable, self.cancel)
 
     def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        if not self._dry and self._is_heard():
+        services, received = self._services, self._received
+        if not self._dry and services.is_heard(received.on_event):
             from handrail.pipeline.events import ToolProgress
 
-            seconds = self._received.clock.seconds
-            self._send(ToolProgress(self._received.call, self._services.hide(message), seconds, done, total))
-
-    def follow_output(self, log: str) -> None:
-        if self._is_heard():
-            from handrail.pipeline.events import ToolOutput
-            from handrail.pipeline.live_output import OutputFollower
-
-            call, hide = self._received.call, self._services.hide
-            self._follower = OutputFollower(
-                log,
-                lambda text, omitted: self._send(ToolOutput(call, hide(text), omitted)),
-                lambda: self.report_progress("running"),
-            )
-
-    def _is_heard(self) -> bool:
-        return self._services.on_event is not None or self._received.on_event is not None
-
-    def _send(self, event: SessionEvent) -> None:
-        self._services.events.send(event, self._received.on_event)
-
-    def lend_secrets(self) -> tuple[str, ...]:
-        lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
-        if not lent:
-            return ()
-        from handrail.secrets.redaction import LentSecrets  # only needed here
-
-        paths = tuple(path for one in lent for path in (self._locate_read(one.target, one.glob), one.path))
-        self._services.redactions.insert(0, LentSecrets(paths))
-        return paths
-
-    def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
-        list_trees = getattr(self._services.approvals.policy, "visible_trees", None)
-        trees: Sequence[str] | None = list_trees() if list_trees else None
-        if trees is None:
-            return None
-        reads = [
-            one for one in self._accesses if isinstance(one, FileAccess) and one.action == "read" and one.by_command
-        ]
-        named = [self._locate_read(one.target, one.glob) for one in reads if proven or one.sees != "names"]
-        # What the words of unknown programs name: a person was asked about these too.
-        mentions = [
-            one
-            for access in self._accesses
-            if isinstance(access, CommandAccess) and self.approved
-            for one in access.mentions
-            if one.kind != "name"
-        ]
-        used = [self._locate_read(one.path, one.kind == "pattern") for one in mentions]
-        if used or (proven and git):
-            from handrail.shell.sandbox.visible import list_looked_at, list_named  # only needed for such commands
-
-            named += [*list_named(used), *(list_looked_at(git) if proven and git else ())]
-        return (*trees, *named)
-
-    def _locate_read(self, target: str, glob: bool) -> str:
-        """The path that a command reads, as it names it; of a pattern the directory that it begins in."""
-        named = os.path.expanduser(self._workspace.expand_alias(target))
-        if glob:
-            named = os.path.dirname(_MAGIC.split(named, maxsplit=1)[0])
-        return os.path.join(os.path.realpath(self._workspace.home), named)
+            event = ToolProgress(received.call, services.hide(message), received.clock.seconds, done, total)
+            services.events.send(event, received.on_event)
 
     def real(self, named: str) -> str:
         return self._paths[named].real
@@ -254,32 +159,6 @@ class ToolContext:
             return None
         return self._read_file(path, fd)
 
-    def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
-        if not self._dry:
-            self._tracker.record_tags(file.path.real, file.version, first, last, file.raw)
-
-    def recall_tags(self, loaded: Loaded) -> RecalledTags | None:
-        stored = loaded.stored
-        known = self._tracker.look_up_tags(stored.path.real)
-        if known is None:
-            return None
-        if known.version.same_bytes(stored.version):
-            return RecalledTags(known.tags)
-        try:
-            before = decode_document(known.raw, self._settings.legacy_encoding).text if known.raw is not None else None
-        except BinaryFile:
-            before = None
-        return RecalledTags(known.tags, changed=True, before=before)
-
-    def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
-        # A person may have left out a part of the change: then no tag is certain.
-        self._tags[loaded.stored.path.real] = type(tags)() if self._choice else tags
-
-    def open_draft_tools(self) -> DraftTools:
-        if self.draft is None:
-            raise NoSandbox(mode="drafts", why="scripts run in drafts alone, and this machine has none")
-        return self._services.open_draft_tools(self.draft.open_draft, self.draft.begin())
-
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
         from handrail.journal.undo import CannotUndo  # slow to import
         from handrail.journal.undo_selection import UnknownCall
@@ -316,7 +195,7 @@ class ToolContext:
         unread = not unseen and self._rules.read_before_write and not self._tracker.look(path.real, stored.version)
         if unread:
             self._require_quoted(named, stored.raw, quoted)
-            self._unread.add(path.real)
+            self._staging.unread.add(path.real)
         changed = None if unseen or unread else self._find_changes(path, stored.version, stored.raw)
         moved = changed.describe() if changed else None
         if moved is not None and (whole or self._rules.stale == "mtime"):
@@ -355,132 +234,158 @@ class ToolContext:
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
         if loaded:
-            self._require_writable(named)
+            _require_writable(self._workspace, self._paths[named])
         if loaded and loaded.changed and self._rules.read_before_write:
-            self._require_unchanged(named, loaded, loaded.changed, splices)
+            _require_unchanged(named, loaded, loaded.changed, splices)
         after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
             return Staged(False, hunks)
         raw = loaded.stored.raw if loaded else None
         whole = apply_splices(text.text, splices) if self._dry else ""  # only a person who is asked may edit it
-        self._proposed.append(Proposed(named, raw, after, hunks, whole, loaded is not None))
+        self._staging.proposed.append(Proposed(named, raw, after, hunks, whole, loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
             after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
             if after == raw:
                 return Staged(False, hunks)
-        self._add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
+        self._staging.add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
         return Staged(True, hunks)
 
     def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
         if loaded:
-            self._require_writable(named)
+            _require_writable(self._workspace, self._paths[named])
             if raw == loaded.stored.raw:
                 return Staged(False, [])
         before = loaded.stored.raw if loaded else None
         was = f", before {len(before)} bytes" if before is not None else ""
         description = f"{escape(named)}: {len(raw)} bytes{was}\n"
-        self._unread.add(self._paths[named].real)
-        self._proposed.append(Proposed(named, before, raw, [], description=description))
+        self._staging.unread.add(self._paths[named].real)
+        self._staging.proposed.append(Proposed(named, before, raw, [], description=description))
         stored = loaded.stored if loaded else None
-        self._add(Change(self._paths[named], stored, raw, preview=description), [])
+        self._staging.add(Change(self._paths[named], stored, raw, preview=description), [])
         return Staged(True, [])
 
-    def _require_writable(self, named: str) -> None:
-        """Refuse a file that nobody may write, also to root, for whom the system makes an exception."""
-        status = self._workspace.stat(self._paths[named])
-        if status and not status.st_mode & 0o222:
-            mode = f"{stat.S_IMODE(status.st_mode):03o}"
-            raise PermissionDenied(path=named, why=f"the file is read-only (mode {mode}); change its mode first")
-
-    def _require_unchanged(self, named: str, loaded: Loaded, changed: ChangedLines, splices: Sequence[Splice]) -> None:
-        """Raise `ChangedSince` if the change replaces lines that have changed since the model saw the file."""
-        text = loaded.document.text
-        for splice in splices:
-            first, last = (
-                lines.count_ends(text, 0, at) + 1 for at in (splice.start, max(splice.start, splice.end - 1))
-            )
-            if splice.end > splice.start and changed.reach(first, last):
-                rows = lines.split(text)[first - 1 : min(last, first + _MOST_SHOWN - 1)]
-                raise ChangedSince(
-                    path=named, moved=loaded.described_changes or "", current="".join(rows).rstrip("\r\n")
-                )
-
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        path, text = self._resolve_link_itself(named), loaded.document.text
+        path, text = self._staging.resolve_link_itself(named), loaded.document.text
         hunks = _compute_hunks(text, [Splice(0, len(text), "")] if text else [])
-        self._proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
-        self._add(Change(path, loaded.stored, None), hunks)
+        self._staging.proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
+        self._staging.add(Change(path, loaded.stored, None), hunks)
         return Staged(True, hunks)
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        path, source = self._paths[target], self._resolve_link_itself(named)
+        path, source = self._paths[target], self._staging.resolve_link_itself(named)
         if path.real == source.real:
             raise SameFile(path=named, other=target)
         after = _apply_splices(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = _compute_hunks("", [Splice(0, 0, text)] if text else [])
-        self._proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
-        self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
+        self._staging.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
+        self._staging.add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
         return Staged(True, _compute_hunks(loaded.document.text, splices))
 
-    def is_link(self, named: str) -> bool:
-        return os.path.islink(self._paths[named].real)
 
-    def read_subtree(self, named: str) -> Subtree:
-        require_movable(self._workspace, self._paths[named])
-        path = self._resolve_link_itself(named)
+class LineTags:
+    """The `TagContext` of one call."""
+
+    def __init__(self, staging: Staging, services: Services, *, keeps: bool, certain: bool) -> None:
+        """``keeps``: not for a preview. ``certain``: whether the whole change is made as the tool staged it."""
+        self._staging = staging
+        self._services = services
+        self._keeps = keeps
+        self._certain = certain
+
+    def show(self, file: TextFile | Stored, first: int, last: int) -> None:
+        if self._keeps:
+            self._services.tracker.record_tags(file.path.real, file.version, first, last, file.raw)
+
+    def recall(self, loaded: Loaded) -> RecalledTags | None:
+        stored = loaded.stored
+        known = self._services.tracker.look_up_tags(stored.path.real)
+        if known is None:
+            return None
+        if known.version.same_bytes(stored.version):
+            return RecalledTags(known.tags)
+        try:
+            legacy = self._services.settings.legacy_encoding
+            before = decode_document(known.raw, legacy).text if known.raw is not None else None
+        except BinaryFile:
+            before = None
+        return RecalledTags(known.tags, changed=True, before=before)
+
+    def keep(self, loaded: Loaded, tags: ShownTags) -> None:
+        # A person may have left out a part of the change: then no tag is certain.
+        self._staging.tags[loaded.stored.path.real] = tags if self._certain else type(tags)()
+
+
+class Subtrees:
+    """The `SubtreeContext` of one call."""
+
+    def __init__(self, context: ToolContext, staging: Staging, services: Services) -> None:
+        self._context = context
+        self._staging = staging
+        self._workspace = services.workspace
+        self._settings = services.settings
+
+    def is_link(self, named: str) -> bool:
+        return os.path.islink(self._staging.paths[named].real)
+
+    def read(self, named: str) -> Subtree:
+        require_movable(self._workspace, self._staging.paths[named])
+        path = self._staging.resolve_link_itself(named)
         split = self._settings.hard_links != "refuse"
         return scan_subtree(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
-    def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+    def stage(self, named: str, subtree: Subtree, to: str | None = None) -> None:
         base = named.rstrip("/")
         inside = (f"{base}/{entry.inner}" for entry in subtree.entries if entry.inner and entry.kind != "link")
-        if any(name not in self._paths for name in inside):  # came since the call was judged
+        if any(name not in self._staging.paths for name in inside):  # came since the call was judged
             raise ChangedSince(path=named, moment="commit")
         if to is not None:
             self._carry(named, subtree, to)
         elif subtree.is_directory or subtree.is_link:
             preview = describe_subtree(subtree, named)
-            self._proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
+            self._staging.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
             gone = Stored(subtree.path, b"", subtree.version)
-            self._add(Change(subtree.path, gone, None, subtree=subtree, keep=True, preview=preview), [])
+            self._staging.add(Change(subtree.path, gone, None, subtree=subtree, keep=True, preview=preview), [])
         else:
-            self.remove(named, self.load(named, whole=True, unseen=True))
+            self._context.remove(named, self._context.load(named, whole=True, unseen=True))
             # A binary or empty file has no lines to show.
-            preview = "" if self._hunks[-1] else describe_subtree(subtree, named)
-            self._changes[-1] = replace(self._changes[-1], keep=True, preview=preview)
-            self._proposed[-1] = replace(self._proposed[-1], description=preview)
+            preview = "" if self._staging.hunks[-1] else describe_subtree(subtree, named)
+            self._staging.changes[-1] = replace(self._staging.changes[-1], keep=True, preview=preview)
+            self._staging.proposed[-1] = replace(self._staging.proposed[-1], description=preview)
 
     def _carry(self, named: str, subtree: Subtree, to: str) -> None:
-        target = self._paths[to]
+        target = self._staging.paths[to]
         require_free(self._workspace, subtree, target)
         if not is_same_disk(subtree, target):
-            self.move(named, to, self.load(named, whole=True, unseen=True), [])
+            self._context.move(named, to, self._context.load(named, whole=True, unseen=True), [])
             return
         preview = describe_subtree(subtree, named, to)
-        self._proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
+        self._staging.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
         moved = Stored(subtree.path, b"", subtree.version)
-        self._add(Change(target, None, None, moved, subtree=subtree, preview=preview), [])
+        self._staging.add(Change(target, None, None, moved, subtree=subtree, preview=preview), [])
 
-    def _add(self, change: Change, hunks: list[Hunk]) -> None:
-        for other in self._changes:
-            if other.path.real == change.path.real:  # one file under two names
-                raise SameFile(path=change.path.named, other=other.path.named)
-        self._changes.append(change)
-        self._hunks.append(hunks)
 
-    def _resolve_link_itself(self, named: str) -> WorkPath:
-        """Resolve a path to delete: a link itself, not its target."""
-        path = self._paths[named]
-        parent = self._workspace.resolve_below_slash(os.path.dirname(named.rstrip("/")) or ".")
-        if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
-            raise NotRegular(path=named, kind="a link")
-        return path
+def _require_writable(workspace: Workspace, path: WorkPath) -> None:
+    """Refuse a file that nobody may write, also to root, for whom the system makes an exception."""
+    status = workspace.stat(path)
+    if status and not status.st_mode & 0o222:
+        mode = f"{stat.S_IMODE(status.st_mode):03o}"
+        raise PermissionDenied(path=path.named, why=f"the file is read-only (mode {mode}); change its mode first")
+
+
+def _require_unchanged(named: str, loaded: Loaded, changed: ChangedLines, splices: Sequence[Splice]) -> None:
+    """Raise `ChangedSince` if the change replaces lines that have changed since the model saw the file."""
+    text = loaded.document.text
+    for splice in splices:
+        first, last = (lines.count_ends(text, 0, at) + 1 for at in (splice.start, max(splice.start, splice.end - 1)))
+        if splice.end > splice.start and changed.reach(first, last):
+            rows = lines.split(text)[first - 1 : min(last, first + _MOST_SHOWN - 1)]
+            raise ChangedSince(path=named, moved=loaded.described_changes or "", current="".join(rows).rstrip("\r\n"))
 
 
 def _compute_hunks(text: str, splices: Sequence[Splice]) -> list[Hunk]:

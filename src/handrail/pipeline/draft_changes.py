@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from handrail.drafts.changes import (
     MOST_COMPARED_BYTES,
@@ -36,7 +37,6 @@ from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileA
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.merging import Merged, find_markers, merge_draft
-from handrail.pipeline.services import Services
 from handrail.shell.git.internals import ChangedContents, judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import find_installation
@@ -55,6 +55,9 @@ from handrail.tools.notes import (
     NotKept,
     OwnerChanged,
 )
+
+if TYPE_CHECKING:
+    from handrail.pipeline.services import Services
 
 TRY, DRAFT = "Try", "Draft"
 """The names of `handrail try` and `handrail draft keep` in the journal."""

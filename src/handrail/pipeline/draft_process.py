@@ -190,6 +190,17 @@ class CallsInDraft:
         self._pipeline.close()
 
 
+def start_in_draft(name: str, pipeline: CallPipeline) -> CallsInDraft:
+    """Start the process that makes the calls of a session in a draft."""
+    services = pipeline.services
+    draft = open_draft(DraftStore.open(services.state, services.workspace.home), name)
+    try:
+        return CallsInDraft(DraftProcess(draft, services.describe_options(), services.approve), pipeline)
+    except BaseException:
+        draft.close()
+        raise
+
+
 def _receive(connection: Connection) -> tuple[str, Any]:
     try:
         kind, value = connection.recv()

@@ -221,7 +221,7 @@ def _run_dry(judged: Judged, services: Services) -> StagedChanges:
     """The changes that a call would make, as far as a run can say it."""
     if not judged.tool.repeatable:
         return StagedChanges((), (), ())
-    with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
+    with contextlib.closing(ToolContext(services, judged)) as context:
         judged.tool.run(judged.args, context)
     return context.staged
 
@@ -257,6 +257,6 @@ def seek(judged: Judged, services: Services) -> Declared | None:
     find = judged.tool.seek
     if not find or judged.verdict.decision == "deny":
         return None
-    with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
+    with contextlib.closing(ToolContext(services, judged)) as context:
         more = find(judged.args, context)
     return Declared(judged.parsed, (*judged.accesses, *more))

@@ -157,6 +157,10 @@ class Services:
         readable: Callable[[str], bool] | None = getattr(self.policy, "readable", None)
         return readable is None or readable(path)
 
+    def is_heard(self, on_event: OnEvent | None) -> bool:
+        """Whether anybody gets the events of a call, whose own listener is ``on_event``."""
+        return self.on_event is not None or on_event is not None
+
     def hide(self, text: str) -> str:
         """A text for the host or the model, with placeholders in the place of secrets."""
         for redaction in self.redactions:
@@ -223,13 +227,9 @@ class Services:
             if self.host is None:
                 from handrail.pipeline.job_changes import make_judge  # only needed for commands
 
-                judge = make_judge(self._find_policy, self.recorder)
-                self.host = _open_command_host(self, self._artefacts, self._find_policy, judge)
+                judge = make_judge(lambda: self.policy, self.recorder)
+                self.host = _open_command_host(self, self._artefacts, judge)
             return self.host
-
-    def _find_policy(self) -> Policy:
-        """The policy in force, which changes with the mode."""
-        return self.policy
 
     @cached_property
     def events(self) -> Events:
@@ -255,7 +255,7 @@ class Services:
             return None
         from handrail.pipeline.checks import Checks
 
-        return Checks(checks, self.workspace.home, self.command_host, self._find_policy, self.hide)
+        return Checks(checks, self.workspace.home, self.command_host, lambda: self.policy, self.hide)
 
     @cached_property
     def own_files(self) -> OwnFiles:
@@ -289,17 +289,12 @@ def _recover(intent: Intent) -> None:
     recover(intent)
 
 
-def _open_command_host(
-    services: Services, artefacts: Artefacts, current: Callable[[], Policy], judge: ChangeJudge
-) -> CommandHost:
-    """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides.
-
-    ``current``: the policy in force.
-    """
+def _open_command_host(services: Services, artefacts: Artefacts, judge: ChangeJudge) -> CommandHost:
+    """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
     from handrail.shell.command_host import CommandHost  # slow to import, and only needed for commands
     from handrail.shell.session_sandbox import HostOptions
 
-    settings, state, policy = services.settings, services.state, current()
+    settings, state, policy = services.settings, services.state, services.policy
     options = HostOptions(
         settings.sandbox,
         settings.sandbox_required,
@@ -311,8 +306,8 @@ def _open_command_host(
         looks_secret=getattr(policy, "looks_secret", None),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
-        permits_port=lambda port: _permits_port(current(), port),
-        allows_host=lambda host: bool(getattr(current(), "allows_host", lambda _: False)(host)),
+        permits_port=lambda port: _permits_port(services.policy, port),
+        allows_host=lambda host: bool(getattr(services.policy, "allows_host", lambda _: False)(host)),
         judge=judge,
         own=services.own_files.state,
         config=services.own_files.config,

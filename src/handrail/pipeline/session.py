@@ -154,7 +154,11 @@ class Session:
         )
         self.tracker = self.services.tracker
         self._pipeline = CallPipeline(self.services)
-        self._calls: Calls = self._pipeline if draft is None else self._start_in_draft(draft)
+        self._calls: Calls = self._pipeline
+        if draft is not None:
+            from handrail.pipeline.draft_process import start_in_draft
+
+            self._calls = start_in_draft(draft, self._pipeline)
 
     def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
         """The files of this session; a session on files that are not only on the disk has another kind."""
@@ -275,19 +279,6 @@ class Session:
         open_session = partial(reopen, services.describe_options(), services.approve)
         return SessionDraft(store, name, open_session, lambda: self.journal, self.origin)
 
-    def _start_in_draft(self, name: str) -> Calls:
-        """Start the process that makes the calls of this session in a draft."""
-        from handrail.drafts.store import DraftStore
-        from handrail.pipeline.draft_process import CallsInDraft, DraftProcess, open_draft
-
-        services = self.services
-        draft = open_draft(DraftStore.open(services.state, self.workspace.home), name)
-        try:
-            return CallsInDraft(DraftProcess(draft, services.describe_options(), services.approve), self._pipeline)
-        except BaseException:
-            draft.close()
-            raise
-
     def set_mode(self, mode: Mode) -> None:
         """Change the mode; rules and answers for the session stay."""
         self._calls.set_mode(mode)
@@ -383,7 +374,7 @@ class CallPipeline:
 
     def _is_reported(self, received: Received) -> bool:
         """Whether anybody gets the events of a call: a listener, or a reader of our debug records."""
-        return self.services.on_event is not None or received.on_event is not None or _is_logging()
+        return self.services.is_heard(received.on_event) or _is_logging()
 
     def _hide_secrets(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         redaction = self.services.redaction
@@ -551,7 +542,7 @@ def run(approved: Approved, context: ToolContext) -> Ran:
     judged = approved.previous
     parsed = judged.parsed
     if (guard := judged.received.guard) and (judged.command is not None or not parsed.tool.repeatable):
-        guard.before_command(context.draft is not None)
+        guard.before_command(context.command.draft is not None)
     outcome = parsed.tool.run(parsed.args, context)
     staged = context.staged
     for change in staged.changes:
@@ -632,14 +623,7 @@ def _open_context(
     services: Services,
     draft: CommandDraft | None = None,
 ) -> ToolContext:
-    return ToolContext(
-        services,
-        approved.previous,
-        choice=approved.consent.choice if approved.consent else None,
-        network=approved.network,
-        approved=approved.by_person,
-        draft=draft,
-    )
+    return ToolContext(services, approved.previous, approved, draft)
 
 
 def _note_contents(changes: Sequence[Change], services: Services) -> None:

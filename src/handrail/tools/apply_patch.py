@@ -172,10 +172,10 @@ def _load_existing(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | N
 
 
 def _delete(op: FileOp, ctx: Context[Limits], *, alone: bool) -> FileChange:
-    if ctx.is_link(op.path):
+    if ctx.subtrees.is_link(op.path):
         if not alone or op.hunks:  # a link is renamed and removed as a whole, which no other change can join
             raise NotRegular(path=op.path, kind="a link; delete it by a patch of its own")
-        ctx.stage_subtree(op.path, ctx.read_subtree(op.path))
+        ctx.subtrees.stage(op.path, ctx.subtrees.read(op.path))
         return FileChange("delete", op.path)
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else

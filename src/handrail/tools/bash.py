@@ -175,13 +175,13 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return []
     again: list[Access] = []
     if args.effects.tier != "read_only":
-        again += network_call.list_unreached(args.command, ctx)
+        again += network_call.list_unreached(args.command, ctx.command)
     if args.effects.possible_network:
-        again = [*again, *network_call.list_needed_ports(args.effects, ctx)]
+        again = [*again, *network_call.list_needed_ports(args.effects, ctx.command)]
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # `run` reports it
-        return [*again, *network_call.seek(args.effects, None, ctx)]
+        return [*again, *network_call.seek(args.effects, None, ctx.command)]
     if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
         why = f"{name} is a program of the workspace"
         again = [*again, CommandAccess(args.command, tier="ordinary", why=why, place=_place(args))]
@@ -189,15 +189,15 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return again
     return [
         *again,
-        *git_call.seek(args.effects, where, ctx, _place(args)),
-        *network_call.seek(args.effects, where, ctx),
+        *git_call.seek(args.effects, where, ctx.command, _place(args)),
+        *network_call.seek(args.effects, where, ctx.command),
     ]
 
 
 def _find_own_program(args: Args, ctx: Context[L], where: str) -> str:
     """A program of the workspace with the same name as a read-only program in the command; empty if none."""
     names = {name for run in args.effects.script.runs for name in (run.name, *run.via) if name and "/" not in name}
-    return next((name for name in sorted(names) if ctx.is_own_program(name, where)), "")
+    return next((name for name in sorted(names) if ctx.command.is_own_program(name, where)), "")
 
 
 def _place(args: Args) -> str:
@@ -228,27 +228,28 @@ def run_command(
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
-    host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
+    command = ctx.command
+    host, where = command.host, ctx.resolve_directory(args.workdir)
     reads = args.effects.tier == "read_only" and not args.effects.doubts and not _find_own_program(args, ctx, where)
-    opened = ctx.network.open or (ctx.network.local and not host.network.has_loopback)
-    logs_in = opened and (ctx.approved or not network_call.reads_beside(args.effects, where))
+    opened = command.network.open or (command.network.local and not host.network.has_loopback)
+    logs_in = opened and (command.approved or not network_call.reads_beside(args.effects, where))
     options = CommandOptions(
         plain_git=bool(args.effects.git) and git_call.runs_plain(args.effects),
         network=opened,
         programs=network_call.list_programs(args.effects) if logs_in else frozenset(),
-        filtered=ctx.network.filtered,
-        ports=ctx.network.ports,
+        filtered=command.network.filtered,
+        ports=command.network.ports,
         script=args.effects.script,
-        approved=ctx.approved,
+        approved=command.approved,
         reads=reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
-        streams=ctx.streams,
-        visible=ctx.list_visible(reads, where if args.effects.git else "") if host.boundary.namespaced else None,
+        streams=command.streams,
+        visible=command.list_visible(reads, where if args.effects.git else "") if host.boundary.namespaced else None,
     )
-    if lent := ctx.lend_secrets():
+    if lent := command.lend_secrets():
         options = replace(options, lent=lent, signer=git_call.find_signer(args.effects, where, lent))
-    if ctx.draft:
-        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle)
+    if command.draft:
+        options = replace(options, draft=command.draft.open_draft, on_end=command.draft.settle)
     if args.background:
         job = host.start(args.command, where, name, True, args.timeout, options)
         log = host.logs.get_name(job.run.order.log)
@@ -256,8 +257,8 @@ def run_command(
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": host.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
-    time_limit = None if ctx.streams else seconds  # the agent whose streams these are has its own time limit
-    done, ended = host.run(args.command, where, time_limit, name, ctx.cancel, args.keep, options, ctx.follow_output)
+    time_limit = None if command.streams else seconds  # the agent whose streams these are has its own time limit
+    done, ended = host.run(args.command, where, time_limit, name, ctx.cancel, args.keep, options, command.follow_output)
     if ended is None:
         shown = show(done, limits, host)
         try:

@@ -61,7 +61,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         if danger:
             raise Dangerous(part=danger.text, why=danger.why)
 
-    sent = ctx.command_host.jobs.write(args.job, args.text, args.close, check)
+    sent = ctx.command.host.jobs.write(args.job, args.text, args.close, check)
     size = len(args.text.encode("utf-8", "surrogateescape"))
     facts = Facts(args.job, sent, size, short=sent < size, closed=args.close)
     return Outcome("sent", facts, Data(job=args.job, sent=sent, wanted=size))

@@ -35,8 +35,8 @@ class Data(TypedDict):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    running = ctx.command_host.jobs.get(args.job).running
-    ended = ctx.command_host.jobs.kill(args.job)
+    running = ctx.command.host.jobs.get(args.job).running
+    ended = ctx.command.host.jobs.kill(args.job)
     survivors = ", ".join(str(stray.pid) for stray in ended.survivors) or None
     facts = Facts(args.job, running, ended.exit_code, survivors)
     data = Data(job=args.job, was_running=running, exit_code=ended.exit_code, survivors=survivors)

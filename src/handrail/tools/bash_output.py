@@ -86,7 +86,7 @@ class Data(OutputData, total=False):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    limits, command_host = ctx.limits, ctx.command_host
+    limits, command_host = ctx.limits, ctx.command.host
     if args.job is None:
         jobs = [_state(job, command_host.logs.get_name(job.run.order.log)) for job in command_host.jobs.list()]
         return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_build_data(job) for job in jobs]})

@@ -122,7 +122,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     rows = _label_new_lines(staged.hunks)
     most = ctx.limits.snippet_lines
     shown = rows if len(rows) <= most else [*rows[: most // 2], *rows[len(rows) - most // 2 :]]
-    ctx.keep_tags(editor.loaded, editor.follow_tags(targets, [row.number for row in shown if row.complete]))
+    ctx.tags.keep(editor.loaded, editor.follow_tags(targets, [row.number for row in shown if row.complete]))
     facts = Facts(args.file_path, len(args.edits), [(row.label, row.text) for row in rows], most, editor.stripped)
     return Outcome("done", facts, data, editor.list_changes())
 
@@ -134,7 +134,7 @@ class _Editor:
         self._path = path
         self._ctx = ctx
         self.loaded: Loaded = ctx.load(path, unseen=True)
-        recalled = ctx.recall_tags(self.loaded)
+        recalled = ctx.tags.recall(self.loaded)
         if recalled is None:
             raise NotSeen(path=path)
         self._recalled: RecalledTags = recalled
@@ -220,7 +220,7 @@ class _Editor:
         )
         for at, row in enumerate(rows, start):
             if len(row) <= _MOST_CHARS:
-                self._ctx.show_tags(self.loaded.stored, at, at)
+                self._ctx.tags.show(self.loaded.stored, at, at)
         error = BadAnchor(path=self._path, number=number, anchor=anchor, current=current)
         error.facts[problem] = True
         return error

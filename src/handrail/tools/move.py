@@ -48,7 +48,7 @@ def accesses(args: Args) -> list[Access]:
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """Every file and directory inside a directory: it is read and deleted here, and written there."""
     try:
-        names = list_inside(ctx.read_subtree(args.source_path))
+        names = list_inside(ctx.subtrees.read(args.source_path))
     except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
     here, there = args.source_path.rstrip("/"), args.target_path.rstrip("/")
@@ -62,8 +62,8 @@ def list_inside(subtree: Subtree) -> list[str]:
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    subtree = ctx.read_subtree(args.source_path)
-    ctx.stage_subtree(args.source_path, subtree, args.target_path)
+    subtree = ctx.subtrees.read(args.source_path)
+    ctx.subtrees.stage(args.source_path, subtree, args.target_path)
     facts = Facts(args.source_path, args.target_path, subtree.count("file"))
     data: Data = {"from": args.source_path, "to": args.target_path, "files": facts.files, "bytes": subtree.size}
     return Outcome("directory" if subtree.is_directory else "file", facts, data)

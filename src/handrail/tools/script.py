@@ -72,20 +72,20 @@ def accesses(args: Args) -> list[Access]:
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    limits, host = ctx.limits, ctx.command_host
+    limits, host = ctx.limits, ctx.command.host
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
     calls: list[CallData] = []
     with ExitStack() as stack:
-        tools = stack.enter_context(closing(ctx.open_draft_tools()))
+        tools = stack.enter_context(closing(ctx.command.open_draft_tools()))
         own = host.drafts.create()  # what the program writes by itself is dropped
         if own is None:
             raise NoSandbox(mode="drafts", why=host.drafts.why_none)
         stack.callback(host.drafts.drop, own)
         ours, theirs = map(stack.enter_context, socket.socketpair())
         command = _make_command(theirs.fileno())
-        options = CommandOptions(draft=own, visible=ctx.list_visible(False), passed=(theirs.fileno(),))
+        options = CommandOptions(draft=own, visible=ctx.command.list_visible(False), passed=(theirs.fileno(),))
         server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
         server.start()
         place, name = own.directory.info.workspace, ctx.call_id or "script"
@@ -95,8 +95,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         tools.close()  # this also ends a call that is still running
         server.join()
     assert ended is not None
-    assert ctx.draft is not None
-    ctx.draft.settle()
+    assert ctx.command.draft is not None
+    ctx.command.draft.settle()
     shown, effects = show_output(done, limits, host), find_effects(require_harmless("true"))
     outcome = describe_end("script", effects, ctx, host, shown, ended, as_number(seconds), ())
     counts = Counter(call["tool"] for call in calls).items()

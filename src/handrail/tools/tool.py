@@ -179,20 +179,8 @@ class CommandDraft(Protocol):
         """The command has ended: judge its changes, and keep or drop them."""
 
 
-class Context(Protocol[L_co]):
-    """Context of a running tool: the files it declared, and the limits in force."""
-
-    @property
-    def limits(self) -> L_co:
-        """The limits of this tool in the dialect in force."""
-
-    @property
-    def call_id(self) -> str:
-        """The id of the call, if it has one."""
-
-    @property
-    def cancel(self) -> threading.Event | None:
-        """Set when the caller does not want the answer any more."""
+class CommandContext(Protocol):
+    """What a tool that runs commands needs besides the files of its call."""
 
     @property
     def streams(self) -> CommandStreams | None:
@@ -211,7 +199,7 @@ class Context(Protocol[L_co]):
         """The draft in which the command of this call runs; None if it runs in the workspace itself."""
 
     @property
-    def command_host(self) -> CommandHost:
+    def host(self) -> CommandHost:
         """Where commands run; a preview has none."""
 
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
@@ -229,9 +217,6 @@ class Context(Protocol[L_co]):
     def unreached_host(self, command: str) -> str | None:
         """The host for which this command needed the network before, and had none; None if it did not."""
 
-    def is_sent_again(self) -> bool:
-        """Whether exactly this call was refused before for a line that looks like a placeholder."""
-
     def lend_secrets(self) -> tuple[str, ...]:
         """The hidden files that the command of this call may see; no answer shows their values from now on."""
 
@@ -240,6 +225,69 @@ class Context(Protocol[L_co]):
 
         ``proven``: it is known to only look. ``git``: the directory in which it looks at a repository, if it does.
         """
+
+    def follow_output(self, log: str) -> None:
+        """Send what a command writes to its log to the host, until the run is over."""
+
+    def open_draft_tools(self) -> DraftTools:
+        """The tools over the draft of this call, for a script; raises `NoSandbox` where there can be no draft."""
+
+
+class TagContext(Protocol):
+    """The tags of lines, for dialects whose edits name them."""
+
+    def show(self, file: TextFile | Stored, first: int, last: int) -> None:
+        """Record that the model was shown these lines with their tags."""
+
+    def recall(self, loaded: Loaded) -> RecalledTags | None:
+        """The lines of a file that the model was shown with their tags; None if there are none."""
+
+    def keep(self, loaded: Loaded, tags: ShownTags) -> None:
+        """The tags that are valid after the staged change of a file."""
+
+
+class SubtreeContext(Protocol):
+    """Files and whole directories that are moved or deleted."""
+
+    def is_link(self, named: str) -> bool:
+        """Whether a path that is to be deleted is a link."""
+
+    def read(self, named: str) -> Subtree:
+        """Read a file, or a directory with all its contents."""
+
+    def stage(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+        """Stage the move of a subtree or, without ``to``, its removal, which can be undone."""
+
+
+class Context(Protocol[L_co]):
+    """Context of a running tool: the files it declared, and the limits in force."""
+
+    @property
+    def limits(self) -> L_co:
+        """The limits of this tool in the dialect in force."""
+
+    @property
+    def call_id(self) -> str:
+        """The id of the call, if it has one."""
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        """Set when the caller does not want the answer any more."""
+
+    @property
+    def command(self) -> CommandContext:
+        """For tools that run commands."""
+
+    @property
+    def tags(self) -> TagContext:
+        """The tags of lines."""
+
+    @property
+    def subtrees(self) -> SubtreeContext:
+        """Files and directories to move or delete."""
+
+    def is_sent_again(self) -> bool:
+        """Whether exactly this call was refused before for a line that looks like a placeholder."""
 
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""
@@ -255,9 +303,6 @@ class Context(Protocol[L_co]):
 
     def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Tell the host how far the call has come."""
-
-    def follow_output(self, log: str) -> None:
-        """Send what a command writes to its log to the host, until the run is over."""
 
     def watch(self) -> Callable[[], list[str]]:
         """Start to watch the files that the model has read; the function returned lists those that have changed."""
@@ -276,15 +321,6 @@ class Context(Protocol[L_co]):
 
     def open_result(self, tree: SearchTree, inner: str) -> TextFile | None:
         """Open a file that a search of ``tree`` returned; None if it cannot be opened any more."""
-
-    def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
-        """Record that the model was shown these lines with their tags."""
-
-    def recall_tags(self, loaded: Loaded) -> RecalledTags | None:
-        """The lines of a file that the model was shown with their tags; None if there are none."""
-
-    def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
-        """The tags that are valid after the staged change of a file."""
 
     def exists(self, named: str) -> bool:
         """Whether the path exists, as a file of any kind."""
@@ -310,20 +346,8 @@ class Context(Protocol[L_co]):
     ) -> Staged:
         """Stage the change and the move of a file, in place of ``over`` if the target exists."""
 
-    def is_link(self, named: str) -> bool:
-        """Whether a path that is to be deleted is a link."""
-
-    def read_subtree(self, named: str) -> Subtree:
-        """Read a file, or a directory with all its contents."""
-
-    def open_draft_tools(self) -> DraftTools:
-        """The tools over the draft of this call, for a script; raises `NoSandbox` where there can be no draft."""
-
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
         """Take back the last change of this session, or of a file in it: the files, or why there is nothing."""
-
-    def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
-        """Stage the move of a subtree or, without ``to``, its removal, which can be undone."""
 
 
 class Templates(Protocol):

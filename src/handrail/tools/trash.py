@@ -41,15 +41,15 @@ class Data(TypedDict):
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """Every file and directory inside a directory."""
     try:
-        names = list_inside(ctx.read_subtree(args.path))
+        names = list_inside(ctx.subtrees.read(args.path))
     except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
     return [FileAccess("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    subtree = ctx.read_subtree(args.path)
-    ctx.stage_subtree(args.path, subtree)
+    subtree = ctx.subtrees.read(args.path)
+    ctx.subtrees.stage(args.path, subtree)
     facts = Facts(args.path, subtree.count("file"))
     kind = "directory" if subtree.is_directory else "file"
     return Outcome(kind, facts, Data(files=facts.files, bytes=subtree.size))

@@ -54,7 +54,7 @@ def _tag_rows(rows: Sequence[grep.Row], tree: SearchTree, ctx: Context[grep.Limi
             continue
         known = {one.name: getattr(row, one.name) for one in fields(row)}
         tagged.append(TaggedRow(**known, tag=compute_tag(body)))
-        ctx.show_tags(file, line, line)
+        ctx.tags.show(file, line, line)
     return tagged
 
 

@@ -14,7 +14,7 @@ def run(args: read.Args, ctx: Context[read.Limits]) -> Outcome[read.Facts]:
         return medium
     read.open_text(file, ctx, about)
     if read.is_empty(file):
-        ctx.show_tags(file, 0, 0)
+        ctx.tags.show(file, 0, 0)
         return read.describe_empty(file, ctx, about, args.first)
     page = read.read_page(file, args, ctx.limits)
     read.require_column(page, args, about)
@@ -25,9 +25,9 @@ def run(args: read.Args, ctx: Context[read.Limits]) -> Outcome[read.Facts]:
     first = rows[0].row.number
     for row in rows:
         if isinstance(row.label, int):  # no tag: a gap
-            ctx.show_tags(file, first, row.row.number - 1)
+            ctx.tags.show(file, first, row.row.number - 1)
             first = row.row.number + 1
-    ctx.show_tags(file, first, rows[-1].row.number)
+    ctx.tags.show(file, first, rows[-1].row.number)
     return outcome
 
 

@@ -228,7 +228,7 @@ def describe_end(
     changed: Sequence[str],
 ) -> Outcome[CommandFacts]:
     """The answer to a command that has ended. ``host``: where it ran; the session may be over."""
-    draft = ctx.draft
+    draft = ctx.command.draft
     log = host.logs.get_name(ended.log) if shown.truncated or ended.strays else None
     if log:
         host.logs.retain(ended.log)
@@ -365,7 +365,7 @@ def _find_needed_network(
     """Notes on hosts and ports that a command could not reach; when it is run again, the user is asked."""
     is_refused = host.sandbox.services.refused or ended.log in host.network.proxies
     refused = host.network.take_refused(ended.log) if is_refused else NOTHING_REFUSED
-    if effects.tier == "read_only" or ctx.network.open:
+    if effects.tier == "read_only" or ctx.command.network.open:
         return []
     hosts = list(refused.hosts)
     output = "\n".join(text for text in (shown.output, shown.head, shown.tail) if text)
