@@ -33,7 +33,7 @@ from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.call_state import CallClock, Declared, Judged, Received, Resolved, StagedChanges
 from handrail.pipeline.events import Events, OnEvent, ToolFinished, naming
-from handrail.pipeline.options import ConnectOptions, Matching, UndoOptions
+from handrail.pipeline.options import ConnectOptions, UndoOptions
 from handrail.pipeline.prepare import parse, read_arguments
 from handrail.pipeline.project import ProjectFacts
 from handrail.pipeline.remote_server import PROTOCOL
@@ -84,7 +84,15 @@ class RemoteSession:
         self.dialect = dialects.load(options.get("dialect", "native"))
         self._approve = options.get("approve")
         self._report = Events(options.get("on_event"))
-        self._link = _Link(address, chosen, self._describe_options(options.get("matching")))
+        opening = {
+            "do": "open",
+            "protocol": PROTOCOL,
+            "dialect": self.dialect.name,
+            "restriction": values.restriction_as_json(self._restriction),
+            "asks": self._approve is not None,
+            "matching": options.get("matching"),
+        }
+        self._link = _Link(address, chosen, opening)
         greeting = self._link.open()
         self._keys = _Keys(options.get("name", ""))
         self._draft = ""
@@ -103,16 +111,6 @@ class RemoteSession:
     def sent_bundle(self) -> bool:
         """Whether Handrail was sent to the other machine, where it is not installed."""
         return self._link.find_connection().sent_bundle
-
-    def _describe_options(self, matching: Matching | None) -> dict[str, Any]:
-        return {
-            "do": "open",
-            "protocol": PROTOCOL,
-            "dialect": self.dialect.name,
-            "restriction": values.restriction_as_json(self._restriction),
-            "asks": self._approve is not None,
-            "matching": matching,
-        }
 
     def close(self) -> None:
         """End the connection, and every command that runs there. No call is possible afterwards."""
@@ -167,7 +165,7 @@ class RemoteSession:
                 lambda connection, again: self._exchange(connection, {**message, "again": again}, received, shown),
             )
         except (ToolError, ValueError, values.RemoteFailed) as error:
-            result = self._fail(call, error)
+            result = _fail(self.dialect, call, error)
         result = replace(result, time_ms=received.clock.seconds * 1000)
         self._report.send(ToolFinished(shown.call, result), received.on_event)
         return result
@@ -212,14 +210,6 @@ class RemoteSession:
         except ToolError as error:  # the server waits for an answer, whatever a callback does
             return Answer(False, self.dialect.render_error(error))
 
-    def _fail(self, call: Call, error: Exception) -> Result:
-        code, text = "connection_lost", f"{type(error).__name__}: {error}"
-        if isinstance(error, ToolError):
-            error.facts.setdefault("tool", call.tool)
-            code, text = error.code, self.dialect.render_error(error)
-        failure, block = Failure(code, text), {"type": "text", "text": text}
-        return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
-
     def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
         reply = self.request("undo", once=not which.get("dry_run", False), which=which)
         return values.read(values.read_report, reply)
@@ -235,17 +225,13 @@ class RemoteSession:
         reply = self.request("prepare", tool=tool, arguments=dict(read))
         accesses = tuple(values.read(read_access, one) for one in reply["accesses"])
         verdict = Verdict(**{name: str(value) for name, value in reply["verdict"].items()})  # type: ignore[arg-type]
-        resolved = Resolved(Declared(parsed, accesses), accesses, self._list_paths(accesses))
+        resolved = Resolved(Declared(parsed, accesses), accesses, _list_paths(accesses, self.workspace.roots[0]))
 
         @cache
         def preview() -> StagedChanges:
             return _FarChanges.of(str(self.request("preview", tool=tool, arguments=dict(read))))
 
         return Judged(resolved, verdict, preview)
-
-    def _list_paths(self, accesses: Sequence[Access]) -> dict[str, WorkPath]:
-        root = self.workspace.roots[0]
-        return {one.target: WorkPath(one.target, one.path, one.path, root) for one in accesses if one.path}
 
     def draft(self, name: str = "") -> SessionDraft[AnySession]:
         return RemoteDraft(self, name)
@@ -285,6 +271,16 @@ class RemoteSession:
             return _request(connection, {**sent, "key": key, "again": again} if once else sent)
 
         return self._link.repeat(again, make)
+
+
+def _fail(dialect: dialects.Dialect, call: Call, error: Exception) -> Result:
+    """The result of a call that could not be made."""
+    code, text = "connection_lost", f"{type(error).__name__}: {error}"
+    if isinstance(error, ToolError):
+        error.facts.setdefault("tool", call.tool)
+        code, text = error.code, dialect.render_error(error)
+    failure, block = Failure(code, text), {"type": "text", "text": text}
+    return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
 
 
 class RemoteDraft(SessionDraft[AnySession]):
@@ -479,6 +475,10 @@ class _FarChanges(StagedChanges):
 
     def diff(self) -> str:
         return self.text
+
+
+def _list_paths(accesses: Sequence[Access], root: Root) -> dict[str, WorkPath]:
+    return {one.target: WorkPath(one.target, one.path, one.path, root) for one in accesses if one.path}
 
 
 def _load_rules(state: str) -> tuple[PolicyFile, ...]:
