@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
 import re
 import subprocess
@@ -23,9 +22,6 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     what = "MCP over HTTP: server time of a small Read, of the whole round trip"
     if not Path("/proc/self/schedstat").exists():
         yield Line(what, "not measured: this system keeps no account of CPU time a thread in /proc")
-        return
-    if not (importlib.util.find_spec("mcp") and importlib.util.find_spec("uvicorn")):
-        yield Line(what, "not measured: the extra `mcp` is not installed")
         return
     place = folder / "mcp-http"
     place.mkdir()

@@ -10,11 +10,10 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = ("", "anthropic", "mcp", "media", "index", "outline")
+EXTRAS = ("", "anthropic", "media", "index", "outline")
 """Not `fleet`: the development environment has no Ray."""
 DOWNLOAD = """\
-The first line downloads 15.6 MB on x86-64 and 13.5 MB on aarch64 (Python 3.13, November 2026). MCP over HTTP is an
-extra, because the official SDK brings 14 more packages, such as `cryptography`; MCP over stdio needs none."""
+The first line downloads 15.6 MB on x86-64 and 13.5 MB on aarch64 (Python 3.13, November 2026)."""
 """Measured with `pip download` for each platform."""
 _NAME = re.compile(r"[-_.]+")
 

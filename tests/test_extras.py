@@ -43,7 +43,6 @@ USED: list[tuple[str, str, str]] = [  # the extra or framework, the package that
     ("anthropic", "anthropic", COMMAND.format(words=["run", "--model", "m", "--api", "anthropic", "task"])),
     ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
-    ("mcp", "mcp", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
     ("outline", "tree-sitter", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),
     ("index", "numpy", COMMAND.format(words=["index", "build"])),
@@ -114,8 +113,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 
 
 def test_a_package_that_is_there_and_cannot_be_imported_is_no_package_that_is_missing() -> None:
-    with pytest.raises(extras.MissingExtra) as caught, extras.needs("mcp"):
-        raise ImportError("cannot import name 'x' from 'mcp'", name="mcp")
+    with pytest.raises(extras.MissingExtra) as caught, extras.needs("media"):
+        raise ImportError("cannot import name 'x' from 'PIL'", name="PIL")
     assert "cannot import name 'x'" in str(caught.value) and "is not installed" not in str(caught.value)
 
 
@@ -148,4 +147,4 @@ def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path
 def test_doctor_names_the_one_package_that_is_missing(tmp_path: Path) -> None:
     actual = doctor(tmp_path, ["anthropic"])
     assert str(actual["extra anthropic"]["detail"]).endswith("not installed: anthropic")
-    assert not actual["extra anthropic"]["ok"] and actual["extra mcp"]["ok"]
+    assert not actual["extra anthropic"]["ok"] and actual["extra media"]["ok"]

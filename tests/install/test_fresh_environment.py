@@ -99,9 +99,11 @@ def test_readme_tutorial_and_course_work_in_a_fresh_environment(tmp_path: Path, 
     assert run("handrail --version").startswith("handrail ")
     python = home / installer.python
     assert run(f"{python} -c 'import handrail; print(handrail.__file__)'").startswith(str(home)), "not the checkout"
-    hint = run(f"{python} -c 'from handrail.errors.extras import install_command; print(install_command(\"mcp\"))'")
+    hint = run(
+        f"{python} -c 'from handrail.errors.extras import install_command; print(install_command(\"anthropic\"))'"
+    )
     run(hint)  # what a tool that lacks a package prints
-    run(f"{python} -c 'import mcp'")
+    run(f"{python} -c 'import anthropic'")
     run(installer.add)  # for the run below only
     tests = " ".join(shlex.quote(test) for test in TESTS)
     printed = run(f"{python} -m pytest -p no:cacheprovider {tests}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
@@ -16,7 +15,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from handrail import Session
+from handrail.wire.mcp import drop_client_arguments
 from tests.mcp.http_server import ERAS, TOKEN, Served, call, envelope, serving
+from tests.mcp.stdio_client import text_of
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_a_tool_that_is_not_offered_cannot_be_called(project: Path, era: str) ->
     async def use(door: Served) -> None:
         async with door.client(era) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["Read"]
-            with pytest.raises(MCPError, match="Unknown tool: Write"):
+            with pytest.raises(MCPError, match="unknown tool 'Write'; the tools are Read"):
                 await client.call_tool("Write", {"file_path": "b.txt", "content": "x"})
 
     with serving(str(project), "--token", TOKEN, "--tools", "Read", cwd=project) as door:
@@ -138,46 +139,70 @@ def open_session(served: Served, token: str = TOKEN) -> dict[str, str]:
     return headers
 
 
-def read_message(answer: httpx2.Response) -> dict[str, Any]:
-    """The one message of a response, without the times of the call."""
-    rows = [row.removeprefix("data:") for row in answer.text.splitlines() if row.startswith(("data:", "{"))]
-    message: dict[str, Any] = json.loads(rows[-1])
-    message.get("result", {}).get("_meta", {}).get("handrail/result", {}).pop("time_ms", None)
-    return message
-
-
 PLAIN = [
     ("Read", {"file_path": "plain.txt"}),
     ("Read", {"file_path": "missing.txt"}),
     ("Read", {"file_path": 7, "wait_for_previous": True}),
     ("LS", {}),
-    ("Edit", {"file_path": "plain.txt", "old_string": "nowhere", "new_string": "x"}),
+    ("Edit", {"file_path": "missing.txt", "old_string": "nowhere", "new_string": "x"}),
     ("Dance", {}),
 ]
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("tool", "arguments"), PLAIN)
-def test_a_plain_call_gets_the_answer_that_the_sdk_would_give(
-    served: Served, shared: Path, era: str, tool: str, arguments: dict[str, Any]
+def test_a_call_is_answered_with_one_object_and_as_a_session_answers(
+    served: Served,
+    shared: Path,
+    era: str,
+    tool: str,
+    arguments: dict[str, Any],
+    make_session: Callable[..., Session],
 ) -> None:
     (shared / "plain.txt").write_text("one\n\u00e9 \U0001f600\n", encoding="utf-8")
     request = call(tool, **arguments)
     if era == "legacy":
         headers = open_session(served)
         del request["params"]["_meta"]
-        served.post(request, **headers)  # the first call of a session is never a plain one
     else:
         headers = envelope(tool)
-    plain = served.post(request, **headers)
-    other = served.post(request, Accept="*/*", **headers)
-    assert plain.status_code == other.status_code
-    assert read_message(plain) == read_message(other)
-    assert plain.headers.get("mcp-session-id") == other.headers.get("mcp-session-id")
-    if tool != "Dance":
-        assert plain.headers["content-type"] == "application/json"
-        request["id"] = "text"
-        assert read_message(served.post(request, **headers))["id"] == "text"
+    expected = make_session(shared).call(tool, drop_client_arguments(arguments))
+    for number in (1, "text"):
+        answer = served.post({**request, "id": number}, **headers)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers.get("mcp-session-id") == headers.get("Mcp_Session_Id")
+        assert answer.json()["id"] == number
+        if tool == "Dance":
+            assert answer.json()["error"]["code"] == -32602
+            assert answer.status_code == (200 if era == "legacy" else 400)
+        else:
+            result = answer.json()["result"]
+            assert text_of(result) == expected.text and result["isError"] is not expected.ok
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (406, {"Accept": "text/html"}),
+        (415, {"Content-Type": "text/plain"}),
+        (400, {"Mcp_Name": "Read"}),
+        (400, {"Mcp_Method": "tools/list"}),
+        (400, {"MCP_Protocol_Version": "2025-11-25"}),  # the versions with a handshake need a session
+        (404, {"MCP_Protocol_Version": "2025-11-25", "Mcp_Session_Id": "invented"}),
+        (200, {"Accept": "*/*"}),
+        (200, {"Mcp_Name": "=?base64?TFM=?="}),
+    ],
+)
+def test_a_request_has_the_headers_that_proxies_go_by(served: Served, status: int, headers: dict[str, str]) -> None:
+    assert served.post(call("LS"), **{**envelope("LS"), **headers}).status_code == status
+
+
+def test_only_posts_are_served(served: Served) -> None:
+    sent = {"Authorization": f"Bearer {TOKEN}"}
+    for method in ("GET", "PUT", "PATCH"):
+        answer = httpx2.request(method, served.url, headers=sent)
+        assert answer.status_code == 405 and answer.headers["allow"] == "POST, DELETE"
+    assert httpx2.request("DELETE", served.url, headers=sent).status_code == 404
 
 
 def test_no_call_is_made_in_a_session_that_has_ended(served: Served) -> None:

@@ -40,7 +40,7 @@ WITHOUT = {
     "input-required-result-non-tool-request": "there are no prompts that could ask",
 }
 """By the beginning of the scenario's name: why it cannot pass as a whole."""
-NO_TOOL = re.compile(r"Unknown tool: (\w+)|Tool '(\w+)' not found|Not testable: server does not list the .*?'(\w+)'")
+NO_TOOL = re.compile(r"unknown tool '(\w+)'|Tool '(\w+)' not found|Not testable: server does not list the .*?'(\w+)'")
 NO_HEADERS = "server exposes no tool with x-mcp-header annotations"
 pytestmark = pytest.mark.skipif(
     not FOLDER, reason="the conformance suite is not installed here; `make test-conformance` does that (npm, network)"

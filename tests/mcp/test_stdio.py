@@ -301,7 +301,7 @@ def opened(approve): raise SystemExit
 source, feed = os.pipe()
 drain, sink = os.pipe()
 door = server.StdioServer(channel.Channel(source, sink), tool_list.list_specs("native"), ".", opened)
-door._create_service = lambda: None
+door._open_service = lambda: None
 for name, params in (("initialize", {"protocolVersion": "2025-06-18"}), ("tools/list", {})):
     os.write(feed, json.dumps({"jsonrpc": "2.0", "id": name, "method": name, "params": params}).encode() + b"\\n")
 os.close(feed)

@@ -139,12 +139,6 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     detail = drafts.detail if drafts.ok else drafts.detail + no_undo
     purposes.append(Purpose("drafts", "ready" if drafts.ok else "missing", detail, drafts.fix))
     purposes.append(_judge_chat(by_name["extra anthropic"]))
-    over_http = by_name["extra mcp"]
-    purposes.append(
-        Purpose("mcp", "ready", "`handrail mcp`, and over HTTP")
-        if over_http.ok
-        else Purpose("mcp", "limited", "`handrail mcp` works, `handrail mcp --http` needs packages", over_http.fix)
-    )
     for name in ("media", "outline"):
         extra = by_name[f"extra {name}"]
         purposes.append(Purpose(name, "ready" if extra.ok else "missing", USES[name], extra.fix))

@@ -1,4 +1,4 @@
-"""`handrail mcp --http`: parse the options of the HTTP server and start it. Needs the extra `mcp`."""
+"""`handrail mcp --http`: parse the options of the HTTP server and start it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import UsageError, warn
-from handrail.errors.extras import MissingExtra, needs
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
 from handrail.mcp.http.serve import HttpError, HttpOptions, open_socket, serve
@@ -136,11 +135,6 @@ def _build_owner(options: argparse.Namespace, messages: list[str]) -> Principal:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; raises `HttpError`."""
-    try:
-        with needs("mcp"):
-            import mcp.server  # noqa: F401
-    except MissingExtra as error:
-        raise HttpError(str(error)) from None
     server_options = make_http_options(options)
     for line in server_options.messages:
         warn(f"handrail mcp: {line}")

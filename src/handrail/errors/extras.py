@@ -12,7 +12,6 @@ from handrail.errors.files import MissingExtra as MissingExtra
 
 USES: Mapping[str, str] = {
     "anthropic": "models of the Anthropic API",
-    "mcp": "`handrail mcp --http`",
     "media": "images, PDF files and editing Jupyter notebooks",
     "outline": "outlines of source files, other than Python and Markdown",
     "index": "building an index for searches in large trees",

@@ -23,8 +23,14 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
 BUSY = -32000
+HTTP_STATUS = {
+    **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, UNSUPPORTED_VERSION), 400),
+    METHOD_NOT_FOUND: 404,
+}
+"""The status of an HTTP response with such an error, in the envelope generation; others have 200."""
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
@@ -146,11 +152,16 @@ def read_client(params: Mapping[str, Any]) -> ClientInfo:
     if not isinstance(version, str):
         raise ProtocolError(INVALID_PARAMS, f"_meta must have {VERSION_KEY}, a string")
     if version not in ENVELOPE:
-        data = {"supported": [*ENVELOPE, *HANDSHAKE], "requested": version}
-        raise ProtocolError(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
+        raise refuse_version(version)
     if not isinstance(capabilities, dict):
         raise ProtocolError(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
     return ClientInfo(version, capabilities, True, meta.get(CLIENT_KEY))
+
+
+def refuse_version(version: str) -> ProtocolError:
+    """The error for a version that is not supported."""
+    data = {"supported": [*ENVELOPE, *HANDSHAKE], "requested": version}
+    return ProtocolError(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
 
 
 def read_handshake(params: Mapping[str, Any]) -> ClientInfo:

@@ -1,1 +1,1 @@
-"""The HTTP server: the official SDK behind our own check of tokens, hosts and origins."""
+"""The HTTP server: streamable HTTP on Starlette, behind our own check of tokens, hosts and origins."""

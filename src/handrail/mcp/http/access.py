@@ -1,4 +1,4 @@
-"""Check each HTTP request before the SDK sees it: host, origin, token, size and number of calls, in this order.
+"""Check each HTTP request before its body is parsed: host, origin, token, size and number of calls, in this order.
 
 foreign Host    421     a name that somebody else's DNS points here (rebinding)
 foreign Origin  403     a page in a browser that was not named with --allow-origin
@@ -13,9 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,13 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from handrail.mcp.http.principals import Principals
 
 MOST_BYTES = 8 << 20
-PRINCIPAL = "handrail.principal"
 PATH = "/mcp"
 _CALL = b'"tools/call"'
 
 
 class AccessCheck:
-    """Passes a request on to the SDK's application of its principal, or refuses it."""
+    """Passes a request on to the application of its principal, or refuses it."""
 
     def __init__(
         self,
@@ -44,7 +40,6 @@ class AccessCheck:
         self._hosts = {host.lower() for host in hosts}
         self._origins = {origin.lower() for origin in origins}
         self._busy = busy
-        self._bounded = RequestBodyLimitMiddleware(self._let_in, MOST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,37 +50,55 @@ class AccessCheck:
             principal = self._principals.find(headers.get("authorization", ""))
             if principal is None:
                 challenge = {"WWW-Authenticate": 'Bearer realm="handrail", error="invalid_token"'}
-                refused = _build_response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
+                refused = build_response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
             elif scope["path"].rstrip("/") != PATH:
-                refused = _build_response(404, f"the MCP endpoint is {PATH}")
+                refused = build_response(404, f"the MCP endpoint is {PATH}")
             else:
-                # The SDK ties a session to the user who opened it; ours is the principal.
-                token = AccessToken(token="", client_id=principal.name, scopes=[])
-                scope = {**scope, "user": AuthenticatedUser(token), PRINCIPAL: principal, "path": PATH}
-        await (refused or self._bounded)(scope, receive, send)
+                await self._let_in(principal.name, scope, receive, send)
+                return
+        await refused(scope, receive, send)
 
     def _refuse(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _build_response(421, "this Host is not allowed")
+            return build_response(421, "this Host is not allowed")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
-            return _build_response(403, "this Origin is not allowed")
+            return build_response(403, "this Origin is not allowed")
         if len(headers.getlist("authorization")) > 1:
-            return _build_response(400, "send one Authorization header")
+            return build_response(400, "send one Authorization header")
         return None
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()
-        # Whoever hides the word from this look is refused at the desk, with an error of the protocol.
-        if _CALL in first.get("body", b"") and self._busy(scope[PRINCIPAL].name):
-            await _build_response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
+    async def _let_in(self, principal: str, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _read_body(scope, receive)
+        if body is None:
+            refused = build_response(413, f"the request is larger than {MOST_BYTES >> 20} MB")
+        # Whoever hides the word from this look is refused later, with an error of the protocol.
+        elif _CALL in body and self._busy(principal):
+            refused = build_response(429, "too many calls at once", {"Retry-After": "1"})
         else:
-            await self._apps[scope[PRINCIPAL].name](scope, replay(first, receive), send)
+            await self._apps[principal](scope, _replay(body, receive), send)
+            return
+        await refused(scope, receive, send)
 
 
-def replay(first: Message, receive: Receive) -> Receive:
-    """``receive`` of an application for which the first message was taken already: that one, then the others."""
-    pending = [first]
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
+    """The whole body; None if it is too large. A client that goes away meanwhile leaves a part of one."""
+    declared = Headers(scope=scope).get("content-length", "")
+    if declared.isdecimal() and int(declared) > MOST_BYTES:
+        return None
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MOST_BYTES:
+            return None
+    return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """``receive`` of an application for which the body was read already."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
         return pending.pop() if pending else await receive()
@@ -93,7 +106,7 @@ def replay(first: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-def _build_response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+def build_response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
     """A refusal that people and JSON-RPC clients can read."""
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
     return Response(body, status, headers, "application/json")

@@ -1,4 +1,4 @@
-"""Serve over HTTP until a signal arrives: the SDK's application behind our access check, a service per principal.
+"""Serve over HTTP until a signal arrives: an endpoint for each principal, behind the check of access.
 
 On SIGTERM or SIGINT no new request is accepted, running calls are ended, and the sessions are closed.
 """
@@ -15,7 +15,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from handrail.frozen import frozen
-from handrail.mcp import protocol
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
@@ -24,14 +23,11 @@ from handrail.workspace import Root
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from handrail.mcp.http.calls import PrincipalService
-    from handrail.mcp.http.direct_calls import DirectCalls
+    from handrail.mcp.calls import CallService
+    from handrail.model import Approve
     from handrail.pipeline.session import Session
 
 _GRACE = 5
-_MOST_SESSIONS = 128
-"""Sessions of the protocol that one principal may have open; unused ones end after half an hour."""
-_SESSION = "mcp-session-id"
 _NOT_SEPARATE = (
     "commands of {name} could read the files of the other principals: that needs namespaces "
     "(`handrail doctor` names what is missing); give each principal `tools` without commands, or start a server for "
@@ -90,34 +86,30 @@ def serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp]
 
 
 async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
-    import anyio
-    import anyio.to_thread
+    import asyncio
+
     import uvicorn
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.middleware.cors import CORSMiddleware
 
-    from handrail.mcp.http.access import MOST_BYTES, AccessCheck
+    from handrail.mcp.http.access import AccessCheck
     from handrail.mcp.http.connections import TimedConnection
-    from handrail.mcp.http.direct_calls import DirectCalls
+    from handrail.mcp.http.endpoint import Endpoint
+    from handrail.mcp.tool_list import list_specs
     from handrail.wire.http_server import configure_server
 
     services = _build_services(options)
-    apps: dict[str, DirectCalls] = {}
-    server = _build_server(services, apps)
-    managers = {
-        name: StreamableHTTPSessionManager(server, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS)
-        for name in services
-    }
     port = sock.getsockname()[1]
     hosts = _list_hosts(options, port)
     origins = [f"http://{host}" for host in hosts] + list(options.origins)
-    apps.update((name, DirectCalls(services[name], manager.handle_request)) for name, manager in managers.items())
+    apps = {
+        one.name: Endpoint(list_specs(one.dialect, one.tools), services[one.name]) for one in options.principals.known
+    }
     app: ASGIApp = AccessCheck(apps, options.principals, hosts, origins, lambda name: services[name].busy)
     if options.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
             app,
             allow_origins=list(options.origins),
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["POST", "DELETE"],
             allow_headers=["*"],
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
@@ -136,12 +128,8 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
                 server.close()
             for service in services.values():
                 service.stop()
-            with anyio.move_on_after(_GRACE):
-                while any(service.running for service in services.values()):
-                    await anyio.sleep(0.02)
-            for service in services.values():  # ends what is left, jobs in the background too
-                await anyio.to_thread.run_sync(service.sessions.close)
-            await leaving.aclose()  # streams that only listen end here, and need not be waited for
+            # Ends what is left too, such as jobs in the background.
+            await asyncio.gather(*(asyncio.to_thread(service.close) for service in services.values()))
             await super().shutdown(sockets)
 
         @contextlib.contextmanager
@@ -150,32 +138,25 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
                 yield
 
     config = configure_server(wrapped(app), _GRACE, http=TimedConnection)
-    async with contextlib.AsyncExitStack() as leaving:
-        for manager in managers.values():
-            await leaving.enter_async_context(manager.run())
-        await HttpServer(config).serve(sockets=[sock])
+    await HttpServer(config).serve(sockets=[sock])
 
 
-def _build_services(options: HttpOptions) -> dict[str, PrincipalService]:
-    from handrail.approval.answer_tokens import AnswerTokens
-    from handrail.mcp.http.calls import PrincipalService
-    from handrail.mcp.sessions import CannotOpen, Sessions
+def _build_services(options: HttpOptions) -> dict[str, CallService]:
+    from handrail.mcp.calls import CallService
+    from handrail.mcp.sessions import CannotOpen
 
-    tokens = AnswerTokens()
     services = {
-        one.name: PrincipalService(
-            one, Sessions(_make_opener(one, options)), tokens, options.structured, options.most_calls
-        )
+        one.name: CallService(_make_opener(one, options), options.structured, options.most_calls, one.name)
         for one in options.principals.known
     }
     try:
-        for service in services.values():
-            if _needs_hiding(service.principal, options.principals):
-                with service.sessions.use(""):  # a machine without such a sandbox is reported at start-up
+        for one in options.principals.known:
+            if _needs_hiding(one, options.principals):
+                with services[one.name].sessions.use(""):  # a machine without such a sandbox is reported at start-up
                     pass
     except CannotOpen as error:
         for service in services.values():
-            service.sessions.close()
+            service.close()
         raise HttpError(str(error)) from None
     return services
 
@@ -188,12 +169,11 @@ def _needs_hiding(principal: Principal, known: Principals) -> bool:
     return len(known.known) > 1 and any(tool["hints"]["open_world"] for tool in tools)
 
 
-def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]:
+def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[Approve], Session]:
     """Open a session for one principal, as the command line does. Mistakes in files are reported at start-up."""
     from handrail import dialects
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
-    from handrail.mcp.http.calls import approve
     from handrail.mcp.sessions import CannotOpen
     from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyError, load
@@ -207,7 +187,7 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Ses
 
     needs_hiding = _needs_hiding(principal, options.principals)
 
-    def opened() -> Session:
+    def opened(approve: Approve) -> Session:
         dialect = dialects.load(principal.dialect)
         if principal.tools:
             dialect = dialect.offering(principal.tools)
@@ -234,55 +214,6 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Ses
             raise CannotOpen(f"cannot open a session: {place}: {error.strerror}") from None
 
     return opened
-
-
-def _build_server(services: dict[str, PrincipalService], apps: dict[str, DirectCalls]) -> Any:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel import Server
-    from mcp_types import (
-        CallToolRequestParams,
-        CallToolResult,
-        InputRequiredResult,
-        ListToolsResult,
-        PaginatedRequestParams,
-    )
-
-    from handrail.mcp.http.access import PRINCIPAL
-    from handrail.mcp.http.calls import read_client
-    from handrail.wire import mcp
-
-    def name_of(ctx: ServerRequestContext[Any, Any]) -> str:
-        assert ctx.request is not None
-        name: str = ctx.request.scope[PRINCIPAL].name
-        return name
-
-    async def listed(ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        service = services[name_of(ctx)]
-        service.open_early()  # who asks for the tools is about to call them
-        return ListToolsResult.model_validate({"tools": service.tools, **mcp.FRESHNESS})
-
-    async def called(
-        ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
-        assert ctx.request is not None
-        client = read_client(ctx)
-        if not client.enveloped and (session := ctx.request.headers.get(_SESSION)):
-            apps[name_of(ctx)].learn(session, client)
-        result = await services[name_of(ctx)].call(ctx, params)
-        if "inputRequests" in result:
-            return InputRequiredResult.model_validate(result)
-        return CallToolResult.model_validate(result)
-
-    about = protocol.describe_server()
-    server = protocol.SERVER
-    return Server(
-        server["name"],
-        title=server["title"],
-        version=server["version"],
-        instructions=about,
-        on_list_tools=listed,
-        on_call_tool=called,
-    )
 
 
 def _list_hosts(options: HttpOptions, port: int) -> list[str]:

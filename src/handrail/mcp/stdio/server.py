@@ -11,19 +11,21 @@ import sys
 
 from handrail.mcp import protocol
 from handrail.mcp.protocol import Message, ProtocolError
+from handrail.mcp.requests import Offer
 from handrail.mcp.stdio.channel import Channel
-from handrail.wire.mcp import FRESHNESS, build_definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from handrail.mcp.stdio.running_calls import RunningCall
-    from handrail.mcp.stdio.tool_calls import CallService
+    from handrail.mcp.calls import CallService
     from handrail.model import Approve
     from handrail.pipeline.any_session import AnySession
 
+_OPENING_SECONDS = 5.0
+"""How long the end waits for a session that is being opened."""
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -39,13 +41,12 @@ class StdioServer:
         structured: bool = False,
     ) -> None:
         self._channel = channel
-        self._tools = [build_definition(spec) for spec in specs]
-        self._names = [spec["name"] for spec in specs]
-        self._about = protocol.describe_server(root)
+        self._offer = Offer(specs, root)
         self._opened = opened
         self._structured = structured
         self._client: protocol.ClientInfo | None = None
         self._work: CallService | None = None
+        self._early: threading.Thread | None = None
 
     def run(self) -> int:
         """Answer until the client has gone, or a signal ends it; the exit code."""
@@ -60,7 +61,7 @@ class StdioServer:
                 self._take(protocol.parse(line))
             except ProtocolError as fault:
                 self._channel.send(protocol.make_fault_frame(fault.id, fault))
-        if self._work and not self._work.close():
+        if self._work and not self._close(self._work):
             sys.stderr.write("handrail mcp: a call does not end; shutting down without it\n")
             sys.stderr.flush()
             os._exit(0)  # the interpreter would wait, or fall, over the thread that is still at work
@@ -90,58 +91,52 @@ class StdioServer:
                 raise
             if result is not None:
                 self._channel.send(protocol.make_result_frame(message.id, result))
-            if message.method == "tools/list" and self._work is None:
-                self._work = self._create_service()
+            if message.method == "tools/list":
+                self._open_service()
 
     def _answer(self, message: Message, id: int | str) -> dict[str, Any] | None:
         """The result; None if a call has begun and will be answered when it is done."""
         method, params = message.method, message.params
         if method == "initialize":
             self._client = protocol.read_handshake(params)
-            return {"protocolVersion": self._client.version, **self._introduce(), "serverInfo": protocol.SERVER}
+            return self._offer.greet(self._client)
         client = protocol.read_client(params) if protocol.has_envelope(params) else self._client
-        if method == "ping" and not (client and client.enveloped):
-            return {}
-        if method not in ("server/discover", "tools/list", "tools/call"):
-            raise ProtocolError(protocol.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}", {"method": method[:80]})
-        if client is None or (method == "server/discover" and not client.enveloped):
-            expected = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
-            raise ProtocolError(protocol.INVALID_PARAMS, f"the protocol version is unknown: {expected}")
-        if method == "tools/call":
-            self._call(id, params, client)
-            return None
-        if method == "server/discover":
-            spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
-            return protocol.complete_result({"supportedVersions": spoken, **self._introduce(), **FRESHNESS})
-        if params.get("cursor") is not None:
-            raise ProtocolError(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
-        listed = {"tools": self._tools}
-        return protocol.complete_result({**listed, **FRESHNESS}) if client.enveloped else listed
+        result = self._offer.answer(method, params, client)
+        if result is None and client:
+            from handrail.mcp.running_calls import RunningCall
 
-    def _call(self, id: int | str, params: dict[str, Any], client: protocol.ClientInfo) -> None:
-        name, arguments = params.get("name"), params.get("arguments")
-        if not isinstance(name, str):
-            raise ProtocolError(protocol.INVALID_PARAMS, "tools/call needs name, a string")
-        if name not in self._names:
-            raise ProtocolError(
-                protocol.INVALID_PARAMS, f"unknown tool {name[:80]!r}; the tools are {', '.join(self._names)}"
-            )
-        if arguments is not None and not isinstance(arguments, dict):
-            raise ProtocolError(protocol.INVALID_PARAMS, "arguments is not an object")
+            self._open_service().start(RunningCall(id, params, client, self._channel.send))
+        return result
+
+    def _open_service(self) -> CallService:
+        """Opened when the tool list has been answered, so that a server asked for no more never pays for it."""
         if self._work is None:
-            self._work = self._create_service()
-        from handrail.mcp.stdio.running_calls import RunningCall
+            import threading
 
-        self._work.start(RunningCall(id, params, client))
+            from handrail.mcp.calls import CallService
 
-    def _introduce(self) -> dict[str, Any]:
-        return {"capabilities": {"tools": {}}, "instructions": self._about}
+            self._work = CallService(self._opened, self._structured)
+            self._early = threading.Thread(target=self._work.warm, name="handrail-open", daemon=True)
+            try:
+                self._early.start()
+            except RuntimeError:  # no thread to be had now: the first call opens what it needs
+                self._early = None
+        return self._work
 
-    def _create_service(self) -> CallService:
-        from handrail.mcp.stdio.tool_calls import CallService
+    def _close(self, work: CallService) -> bool:
+        """End everything; False if something does not end.
 
-        return CallService(self._channel, self._opened, _finish_result, self._structured)
+        The end of the input cancels nothing: a script sends its calls down a pipe and then reads the answers, however
+        long they take. A signal, or a client that reads no more, cancels what is left.
+        """
+        if not self._channel.is_woken():
+            work.finish(self._is_listening)
+            while self._early and self._early.is_alive() and self._is_listening():
+                self._early.join(0.1)
+        work.stop(self._channel.is_read())
+        if self._early:
+            self._early.join(_OPENING_SECONDS)
+        return work.close() and not (self._early and self._early.is_alive())
 
-
-def _finish_result(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
-    return protocol.complete_result(result) if call.client.enveloped else result
+    def _is_listening(self) -> bool:
+        return self._channel.is_read() and not self._channel.is_woken()

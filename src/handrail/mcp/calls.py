@@ -1,7 +1,6 @@
-"""Make the calls of a client, from the request to the response: in threads and sessions, with questions to a person.
+"""Make the calls of clients, from the request to the response: in threads and sessions, with questions to a person.
 
-Made when the tool list has been answered, so that a server that is only asked for its tools never pays for it; the
-engine itself is imported on a thread of its own.
+The transports read requests and write messages; everything between is the same for both.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +19,16 @@ from handrail.mcp.protocol import (
     INVALID_PARAMS,
     Message,
     ProtocolError,
+    complete_result,
     make_fault_frame,
     make_result_frame,
 )
+from handrail.mcp.running_calls import PendingForm, RunningCall, RunningCalls
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.stdio.running_calls import PendingForm, RunningCall, RunningCalls
 from handrail.mcp.workers import WorkerPool
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
-    from handrail.mcp.stdio.channel import Channel
     from handrail.model import Answer, Approve, Question
     from handrail.pipeline.any_session import AnySession
 
@@ -41,28 +38,34 @@ _GRACE = 5.0
 _TICK = 0.1
 """Seconds between two looks at whether a question was answered elsewhere."""
 
-Finished = Callable[[RunningCall, dict[str, Any]], Mapping[str, Any]]
+_MOST_CALLS = 1024
 
 
 class CallService:
-    """Handles `tools/call` requests."""
+    """Handles `tools/call` requests: of one client on stdio, or of all clients of one principal over HTTP."""
 
-    def __init__(self, channel: Channel, opened: Callable[[Approve], AnySession], finished: Finished, structured: bool):
-        self._channel = channel
-        self._opened = opened
-        self._finished = finished
+    def __init__(
+        self,
+        opened: Callable[[Approve], AnySession],
+        structured: bool,
+        most: int = _MOST_CALLS,
+        principal: str = "",
+    ) -> None:
+        """``principal``: whose calls these are, on a server for several."""
+        self.sessions = Sessions(lambda: opened(self._approve))
         self._structured = structured
-        self._calls = RunningCalls(channel.send)
+        self._principal = principal
+        self._calls = RunningCalls(most)
         self._pool = WorkerPool()
-        self._sessions = Sessions(self._open)
         self._tokens = AnswerTokens()
         self._current = threading.local()
-        self._questions: dict[str, PendingForm] = {}
+        self._questions: dict[tuple[str, str], PendingForm] = {}
         self._numbers = itertools.count(1)
-        self._input_ended = False
-        self._early = threading.Thread(target=self._open_early, name="handrail-open", daemon=True)
-        with suppress(RuntimeError):  # no thread to be had now: the first call opens what it needs
-            self._early.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether so much runs, or waits to, that no more is taken."""
+        return self._calls.full
 
     def start(self, call: RunningCall) -> None:
         """Have it done; raises `ProtocolError` if it cannot even begin."""
@@ -71,50 +74,53 @@ class CallService:
             busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, make_fault_frame(call.id, busy))
 
-    def cancel(self, id: Any) -> None:
-        self._calls.cancel(id)
+    def cancel(self, id: Any, connection: str = "") -> None:
+        self._calls.cancel(id, connection)
 
-    def take_answer(self, message: Message) -> None:
+    def end_connection(self, connection: str) -> None:
+        """A client has gone for good: cancel its calls."""
+        for call in self._calls.list_calls():
+            if call.connection == connection:
+                call.withdraw()
+
+    def take_answer(self, message: Message, connection: str = "") -> None:
         """The client has answered a question of ours; one that nobody waits for any more is dropped."""
-        question = self._questions.get(message.id) if isinstance(message.id, str) else None
-        if question:
+        if isinstance(message.id, str) and (question := self._questions.pop((connection, message.id), None)):
             question.answer = message.answer
             question.refused = message.error is not None
-            self._questions.pop(question.id, None)  # from now on it counts as answered
             question.settled.set()
 
+    def stop_asking(self, call: RunningCall) -> None:
+        """The client of a call cannot answer questions any more: do not wait for it."""
+        call.heard = False  # before its question is looked at: `_elicit` adds one, then looks at this
+        if question := call.question:
+            self._questions.pop((call.connection, question.id), None)
+            question.refused = True
+            question.settled.set()
+
+    def finish(self, listening: Callable[[], bool]) -> None:
+        """The input has ended: finish the calls that run, as long as somebody is ``listening`` for the answers."""
+        for call in self._calls.list_calls():
+            self.stop_asking(call)
+        self._calls.wait(listening)
+
+    def stop(self, heard: bool = True) -> None:
+        """Cancel every call; see `RunningCalls.cancel_all`."""
+        self._calls.cancel_all(heard)
+
     def close(self) -> bool:
-        """End everything; False if something does not end.
-
-        The end of the input cancels nothing: a script sends its calls down a pipe and then reads the answers, however
-        long they take. A signal, or a client that reads no more, cancels what is left.
-        """
-        if not self._channel.is_woken():
-            self._refuse_questions()
-            self._calls.wait(self._is_listening)
-            while self._early.is_alive() and self._is_listening():
-                self._early.join(0.1)
-        deadline = time.monotonic() + _GRACE
-        self._calls.cancel_all(self._channel.is_read())
+        """Wait for the cancelled calls, and close the sessions; False if something does not end."""
         ended = self._pool.close(_GRACE)
-        if self._early.is_alive():
-            self._early.join(max(0.1, deadline - time.monotonic()))
-        self._sessions.close()
-        return ended and not self._early.is_alive()
+        self.sessions.close()
+        return ended
 
-    def _is_listening(self) -> bool:
-        return self._channel.is_read() and not self._channel.is_woken()
-
-    def _refuse_questions(self) -> None:
-        """No more answers of the client can come: stop waiting for them."""
-        self._input_ended = True  # before the questions are looked through: `_elicit` adds one, then looks at this
-        for question in list(self._questions.values()):
-            self._refuse(question)
-
-    def _refuse(self, question: PendingForm) -> None:
-        question.refused = True
-        self._questions.pop(question.id, None)
-        question.settled.set()
+    def warm(self) -> None:
+        """Import and open what the first call needs."""
+        try:
+            with self.sessions.use("") as session:
+                session.warm()
+        except CannotOpen as error:
+            sys.stderr.write(f"handrail mcp: {error}\n")
 
     # On the threads.
 
@@ -123,7 +129,8 @@ class CallService:
         try:
             if not self._calls.begin(call):
                 raise ProtocolError(BUSY, "the call was cancelled before it began")
-            answer = make_result_frame(call.id, self._finished(call, self._compute_result(call)))
+            result = self._compute_result(call)
+            answer = make_result_frame(call.id, complete_result(result) if call.client.enveloped else result)
         except ProtocolError as fault:
             answer = make_fault_frame(call.id, fault)
         finally:
@@ -131,7 +138,7 @@ class CallService:
 
     def _compute_result(self, call: RunningCall) -> dict[str, Any]:
         try:
-            with self._sessions.use(call.thread) as session:
+            with self.sessions.use(call.thread) as session:
                 return self._run_call(session, call)
         except CannotOpen as error:
             return mcp.build_failed_result(str(error), "no_session")
@@ -158,6 +165,7 @@ class CallService:
         from handrail.approval.elicitation import Elicitation
 
         call: RunningCall = self._current.call
+        always = not self._principal  # a rule that is written down would hold for every principal
         ask = Elicitation(
             call.client.version,
             call.client.shows_forms,
@@ -165,40 +173,30 @@ class CallService:
             call.params,
             (call.thread,),
             lambda form, elsewhere: self._elicit(call, form, elsewhere),
-            Approvers.of(self._current.session),
+            Approvers.of(self._current.session, always=always),
             self._tokens,
+            always,
         )
-        return ask(replace(question, client=call.client.name))
+        return ask(replace(question, client=self._principal or call.client.name))
 
     def _elicit(self, call: RunningCall, form: Mapping[str, Any], elsewhere: threading.Event) -> Any:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled or answered ``elsewhere``."""
         from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 
         question = call.question = PendingForm(f"handrail-{next(self._numbers)}")
-        self._questions[question.id] = question
-        if self._input_ended:
-            self._refuse(question)
+        self._questions[call.connection, question.id] = question
+        if not call.heard:
+            self.stop_asking(call)
         elif not call.cancel.is_set():
-            self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
+            call.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
             while not question.settled.wait(_TICK) and not elsewhere.is_set():
                 pass
         call.question = None
-        if self._questions.pop(question.id, None):  # the client has not answered, and need not any more
+        if self._questions.pop((call.connection, question.id), None):  # not answered, and need not be any more
             why = "it was answered elsewhere" if elsewhere.is_set() else "the call was cancelled"
             gone = {"requestId": question.id, "reason": why}
-            self._channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
+            call.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
             raise Withdrawn
         if question.refused:
             raise CannotAsk
         return question.answer
-
-    def _open(self) -> AnySession:
-        return self._opened(self._approve)
-
-    def _open_early(self) -> None:
-        """Import and open what the first call needs."""
-        try:
-            with self._sessions.use("") as session:
-                session.warm()
-        except CannotOpen as error:
-            sys.stderr.write(f"handrail mcp: {error}\n")

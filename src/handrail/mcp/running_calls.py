@@ -1,4 +1,4 @@
-"""Track running calls, to cancel them and to report progress."""
+"""Track the running calls of a server: cancel them, and report their progress."""
 
 from __future__ import annotations
 
@@ -29,12 +29,21 @@ class PendingForm:
         """Whether the client could not ask anybody."""
 
 
+Send = Callable[..., None]
+"""``send(message, still)``: pass a message on, if it is ``still`` wanted when its turn comes."""
+
+
 class RunningCall:
     """One call of a client's."""
 
-    def __init__(self, id: int | str, params: Mapping[str, Any], client: ClientInfo) -> None:
+    def __init__(
+        self, id: int | str, params: Mapping[str, Any], client: ClientInfo, send: Send, connection: str = ""
+    ) -> None:
+        """``connection``: whose id it is, on a server with several clients."""
         meta = get_meta(params)
         self.id = id
+        self.send = send
+        self.connection = connection
         self.params = params
         self.client = client
         self.tool: str = params["name"]
@@ -46,6 +55,8 @@ class RunningCall:
         self.cancel = threading.Event()
         self.withdrawn = False
         """Whether the client wants no answer any more."""
+        self.heard = True
+        """Whether the client can still answer a question."""
         self.done = False
         self.progress: CallProgress | None = None
         """None until it begins, and for a client that wants no reports."""
@@ -57,30 +68,41 @@ class RunningCall:
         if question := self.question:
             question.settled.set()
 
+    def withdraw(self) -> None:
+        """End it soon; the client wants no answer."""
+        self.withdrawn = True
+        self.stop()
+
     def report(self, progress: CallProgress) -> dict[str, Any]:
         params = {"progressToken": self.token, "progress": progress.seconds, "message": progress.describe()}
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
 class RunningCalls:
-    """All that run, by the id that the client gave them."""
+    """All that run, by the ids that the clients gave them."""
 
-    def __init__(self, send: Callable[[Mapping[str, Any], Callable[[], bool]], None]) -> None:
-        self._send = send
-        self._running: dict[int | str, RunningCall] = {}
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running: dict[tuple[str, int | str], RunningCall] = {}
         self._sending = 0
         self._changed = threading.Condition()
         self._ticking = False
         self._ended = False
         self._unheard = False
 
+    @property
+    def full(self) -> bool:
+        return len(self._running) >= self._most
+
     def add(self, call: RunningCall) -> None:
         with self._changed:
             if self._ended:
                 raise ProtocolError(BUSY, "the server is shutting down")
-            if call.id in self._running:
+            if self.full:
+                raise ProtocolError(BUSY, "too many calls at once; send it again when some have been answered")
+            if (call.connection, call.id) in self._running:
                 raise ProtocolError(INVALID_REQUEST, "a request with this id is still under way")
-            self._running[call.id] = call
+            self._running[call.connection, call.id] = call
 
     def begin(self, call: RunningCall) -> bool:
         """False if it is not wanted any more."""
@@ -98,21 +120,24 @@ class RunningCalls:
     def finish(self, call: RunningCall, answer: Mapping[str, Any]) -> None:
         """Answer, unless the client has cancelled; no progress follows."""
         with self._changed:
-            self._running.pop(call.id, None)  # before the answer is out: its id may come again then
+            self._running.pop((call.connection, call.id), None)  # before the answer is out: its id may come again then
             self._sending += 1
-        self._send(answer, partial(_mark_ended, call))
+        call.send(answer, partial(_mark_ended, call))
         with self._changed:
             self._sending -= 1
             self._changed.notify_all()
 
-    def cancel(self, id: Any) -> None:
+    def cancel(self, id: Any, connection: str = "") -> None:
         """The client wants no answer; an id that is not known is one that was answered a moment ago."""
         if isinstance(id, int | str):
             with self._changed:
-                call = self._running.get(id)
+                call = self._running.get((connection, id))
             if call:
-                call.withdrawn = True
-                call.stop()
+                call.withdraw()
+
+    def list_calls(self) -> list[RunningCall]:
+        with self._changed:
+            return list(self._running.values())
 
     def wait(self, listening: Callable[[], bool]) -> None:
         """Wait until every call is answered, as long as somebody is ``listening`` for the answers."""
@@ -140,7 +165,7 @@ class RunningCalls:
                     return
             for call in calls:
                 if call.progress and call.progress.seconds >= _TICK / 2:
-                    self._send(call.report(call.progress), partial(_goes_on, call))
+                    call.send(call.report(call.progress), partial(_goes_on, call))
 
 
 def _goes_on(call: RunningCall) -> bool:
