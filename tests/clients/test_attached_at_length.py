@@ -27,13 +27,15 @@ _RULES = 'rules = ["allow Network(*)"]\n'
 def list_commands(scene: Attached) -> list[Use]:
     """Commands of every kind, each in a project of its own below the agent's."""
     uses: list[Use] = []
-    for name, seed in itertools.product(KINDS, range(sizes.pick(1, 5))):
+    kinds = [name for name in KINDS if name != "server" or scene.agent is not CODEX]  # its sandbox allows no socket
+    for name, seed in itertools.product(kinds, range(sizes.pick(1, 5))):
         root = scene.project / f"{name.replace(' ', '-')}-{seed}"
         root.mkdir()
         rng = random.Random(f"{name} {seed}")
         command = KINDS[name].build(root, make_project(root, rng), rng)
-        command = f"cd {shlex.quote(root.name)} && {command}"
-        uses.append(scene.agent.bash(f"({command})"))  # a `cd` would last
+        if scene.agent.name == CODEX.name:
+            command = command.replace("rm -rf ", "rm -r ")  # Codex itself refuses every `rm -f`
+        uses.append(scene.agent.bash(f"(cd {shlex.quote(root.name)} && {command})"))  # a `cd` would last
     return uses
 
 
@@ -64,6 +66,12 @@ def _edit(project: Path, number: int) -> list[Use]:
     ]
 
 
+def read_projects(root: Path) -> State:
+    """Everything in the agent's project but what its own sandbox mounts on while a command runs, such as `.aws`."""
+    places = [place for place in root.iterdir() if not place.name.startswith(".")]
+    return {f"{place.name}/{path}": kept for place in places for path, kept in read_everything(place).items()}
+
+
 def observe(root: Path, uses: Sequence[Use], states: list[State]) -> Script:
     """A model that makes one call after the other, and looks at the project before each and after the last."""
     seen_so_far = 0
@@ -75,7 +83,7 @@ def observe(root: Path, uses: Sequence[Use], states: list[State]) -> Script:
         done = len(answers(seen.body))
         if done == seen_so_far and done < len(uses):
             seen_so_far += 1
-            states.append(read_everything(root))
+            states.append(read_projects(root))
         return Line("", [uses[done]]) if done < len(uses) else Line("It is done.")
 
     return script
@@ -96,12 +104,11 @@ def test_commands_of_twelve_kinds_and_edits_are_undone_one_after_the_other(
         batch = uses[start : start + _BATCH]
         seen = scene.prompt(scene.agent, script=observe(scene.project, batch, states))
         texts += answers([one for one in seen if one.body.get("tools")][-1].body)
-    states.append(read_everything(scene.project))
+    states.append(read_projects(scene.project))
     assert len(states) == len(uses) + 1, texts
     steps = [at for at in range(len(uses)) if states[at] != states[at + 1]]
-    unchanged = [uses[at] for at in range(len(uses)) if at not in steps]
-    assert not unchanged, (unchanged, texts)
+    assert [(uses[at], texts[at]) for at in range(len(uses)) if at not in steps] == []
     for state in (states[at] for at in reversed(steps)):
         scene.handrail("undo")
-        now = read_everything(scene.project)
+        now = read_projects(scene.project)
         assert now == state, {path for path in now.keys() | state.keys() if now.get(path) != state.get(path)}
