@@ -161,7 +161,7 @@ def test_a_process_that_is_left_behind_ends_with_its_command_and_the_model_reads
     done = agent.run("sleep 600 & echo on")
     assert (done.returncode, done.stdout) == (0, b"on\n")
     (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("handrail: ") and "sleep 600" in line and "background" in line
+    assert line.startswith("handrail: ") and "sleep 600" in line and "use run_in_background: true" in line
 
 
 def test_a_background_command_is_judged_and_recorded_as_a_job_and_undone_by_its_number(agent: Agent) -> None:

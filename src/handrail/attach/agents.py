@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from handrail import dialects
 from handrail.attach.commands import AgentCommands
 from handrail.attach.contracts import Contract, HookEvent, tell
 from handrail.attach.conversation import AttachedConversation
@@ -21,7 +22,8 @@ class AttachedAgent:
         """``pid``: the agent; ``calls``: the directory for the channels of its commands."""
         self.pid = pid
         self.used = time.monotonic()
-        self._conversation = AttachedConversation(contract, Session(root, approve=self._approve))
+        dialect = dialects.load("native").with_names(contract.names)
+        self._conversation = AttachedConversation(contract, Session(root, dialect=dialect, approve=self._approve))
         self._watched = WatchedFiles(self._conversation)
         self._commands = AgentCommands(self._conversation, pid, calls)
         self._edits = AgentEdits(self._conversation, self._watched)

@@ -72,7 +72,7 @@ class AgentCommands:
 
     def after(self, event: HookEvent) -> None:
         """Record a command that ran without its wrapper."""
-        if event.arguments.get("run_in_background"):
+        if event.in_background:
             return  # its shell may not have begun yet
         arguments = {"command": event.command}
         if event.command and not self._conversation.contract.wraps:
@@ -98,7 +98,7 @@ class AgentCommands:
         return self._approvers(question)
 
     def _register(self, event: HookEvent, arguments: dict[str, str]) -> None:
-        is_job = bool(event.arguments.get("run_in_background"))
+        is_job = event.in_background
 
         def run(started: Started) -> Ended | Unwrapped:
             return self._run(event.call, arguments["command"], is_job, started)

@@ -44,6 +44,8 @@ class Contract:
     """The tools that read one file, each with the argument that names it."""
     patches: Mapping[str, str] = field(default_factory=dict)
     """The tools that apply a patch, each with the argument that holds it."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What its model calls our tools and arguments (see `Dialect.with_names`)."""
     read_only_modes: Sequence[str] = ("plan",)
     asks: bool = True
     """Whether a hook can have the person asked."""
@@ -61,12 +63,21 @@ CONTRACTS = {
         commands={"Bash": "command"},
         edits={"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"},
         reads={"Read": "file_path"},
+        names={
+            "tool_read": "Read",
+            "tool_edit": "Edit",
+            "tool_write": "Write",
+            "tool_notebook_edit": "NotebookEdit",
+            "tool_bash": "Bash",
+            "arg_bash_background": "run_in_background",
+        },
     ),
     "codex": Contract(
         "codex",
         commands={"Bash": "command"},
         edits={},
         patches={"apply_patch": "command", "Bash": "command"},
+        names={"tool_edit": "apply_patch", "tool_apply_patch": "apply_patch"},
         asks=False,
         has_mounted_sandbox=True,
     ),
@@ -76,6 +87,7 @@ CONTRACTS = {
         edits={"edit": "filePath", "write": "filePath"},
         reads={"read": "filePath"},
         patches={"apply_patch": "patchText"},
+        names={"tool_read": "read", "tool_edit": "edit", "tool_write": "write", "tool_bash": "bash"},
         asks=False,
     ),
     "gemini": Contract(
@@ -83,6 +95,7 @@ CONTRACTS = {
         commands={"run_shell_command": "command"},
         edits={"replace": "file_path", "write_file": "file_path"},
         reads={"read_file": "file_path"},
+        names={"tool_read": "read_file", "tool_edit": "replace", "tool_write": "write_file"},
         asks=False,  # it could, but waits forever where nobody is there to be asked
         wraps=False,
         has_flat_answers=True,
@@ -92,6 +105,7 @@ CONTRACTS = {
         commands={"run_shell_command": "command"},
         edits={"edit": "file_path", "write_file": "file_path", "notebook_edit": "notebook_path"},
         reads={"read_file": "file_path"},
+        names={"tool_read": "read_file", "tool_edit": "edit", "tool_write": "write_file"},
         wraps=False,
     ),
 }
@@ -140,6 +154,11 @@ class HookEvent:
     def command(self) -> str:
         """The command that the tool runs; empty for another tool."""
         return self._get_argument(self.contract.commands)
+
+    @property
+    def in_background(self) -> bool:
+        """Whether the command is not waited for."""
+        return bool(self.arguments.get(self.contract.names.get("arg_bash_background", "")))
 
     @property
     def edited(self) -> Sequence[str]:

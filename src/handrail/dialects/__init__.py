@@ -308,6 +308,12 @@ class Dialect:
         extended.core = [*self.core, *(name for name in extended.entries if name not in self.entries)]
         return extended
 
+    def with_names(self, names: Mapping[str, str]) -> Dialect:
+        """This dialect for a model that has other tools: `tool_ID` and `arg_ID_NAME` -> the names it knows."""
+        renamed = copy(self)
+        renamed.templates = self.templates.with_names(names)
+        return renamed
+
     def tool(self, name: str) -> AnyTool:
         """The tool that a model calls ``name``: the dialect's adapter of it, or the tool itself; imported now."""
         entry = self.entry(name)
