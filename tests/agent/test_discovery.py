@@ -62,5 +62,5 @@ def test_where_nobody_can_pick_the_error_says_how(port: int, monkeypatch: pytest
         choose_model({"ANTHROPIC_API_KEY": "x"}, "no model")
     with pytest.raises(UsageError, match=rf"OPENAI_BASE_URL=http://127.0.0.1:{port}/v1 and --model"):
         choose_model({"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}, "no model")
-    with pytest.raises(UsageError, match="no server of models answers"):
+    with pytest.raises(UsageError, match="no server on this machine has a model ready; `handrail demo`"):
         choose_model({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, "no model")

@@ -34,7 +34,9 @@ def choose_model(environ: Mapping[str, str], otherwise: str) -> FoundModel:
     """The model that the person picks. Raises `UsageError` if nobody can pick, or there is none."""
     models = find_models(environ)
     if not models:
-        raise UsageError(f"{otherwise}. No key is set, and no server of models answers on this machine")
+        raise UsageError(
+            f"{otherwise}. No key is set, and no server on this machine has a model ready; `handrail demo` needs none"
+        )
     if not (on_terminal(sys.stdin) and on_terminal(sys.stderr)):
         first = models[0]
         server = f"OPENAI_BASE_URL={escape(first.base_url)} and " if first.base_url else ""

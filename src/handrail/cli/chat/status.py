@@ -34,7 +34,7 @@ class Meter:
         return (self.input * (self.price_in or 0.0) + self.output * (self.price_out or 0.0)) / 1e6
 
     def line(self) -> str:
-        parts = [self.model, f"{self.input:,} in, {self.output:,} out"]
+        parts = [self.model.rpartition("/")[2], f"{self.input:,} in, {self.output:,} out"]
         if (cost := self.cost) is not None:
             parts.append(f"cost {cost:.4f}" if cost < 1 else f"cost {cost:,.2f}")
         parts.append(f"{min(self.used / self.window, 1.0):.0%} of {self.window:,}")
