@@ -436,7 +436,7 @@ def test_a_command_gives_its_own_exit_code_where_that_is_asked_for(project: Path
     assert completed.returncode == code
 
 
-PURPOSES = ["edit files", "search", "run commands", "drafts", "chat", "mcp", "media", "outline"]
+PURPOSES = ["edit files", "search", "run commands", "drafts", "chat", "media", "outline"]
 
 
 def test_doctor_answers_by_purpose_and_details_only_when_asked(project: Path) -> None:
