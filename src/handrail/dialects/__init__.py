@@ -311,7 +311,7 @@ class Dialect:
     def with_names(self, names: Mapping[str, str]) -> Dialect:
         """This dialect for a model that has other tools: `tool_ID` and `arg_ID_NAME` -> the names it knows."""
         renamed = copy(self)
-        renamed.templates = self.templates.with_names(names)
+        renamed.templates = self.templates.naming(names.get)
         return renamed
 
     def tool(self, name: str) -> AnyTool:

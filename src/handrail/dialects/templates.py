@@ -67,10 +67,6 @@ class DialectTemplates:
         """The same templates for one answer with these notes."""
         return DialectTemplates(self.messages, self._gutter, self._add, self._find_name, notes)
 
-    def with_names(self, names: Mapping[str, str]) -> DialectTemplates:
-        """The same templates with these names of tools and arguments, and no others."""
-        return DialectTemplates(self.messages, self._gutter, self._add, names.get, self.notes)
-
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
         """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
         parsed = _parse(self.messages[key])
