@@ -116,7 +116,8 @@ class OldContents:
         try:
             fd = os.open(path, _STORING | os.O_EXCL, 0o600)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            for place in (self.directory, os.path.dirname(path)):
+                os.makedirs(place, mode=0o700, exist_ok=True)
             return self.store(digest, raw)
         except FileExistsError:
             if self._read(path) == raw:
@@ -318,7 +319,7 @@ class LogWriter:
         self.directory = get_logs_path(path)
         self.numbers = Numbers(self.directory)
         self.contents = OldContents(self.directory)
-        for place in (os.path.dirname(path), self.directory, self.contents.directory):
+        for place in (os.path.dirname(path), self.directory):
             os.makedirs(place, mode=0o700, exist_ok=True)
         self.counters = Counters()
         """The counters after the newest record of this process."""
