@@ -21,7 +21,7 @@ from handrail.files.locks import state_directory
 from handrail.journal.store import get_default_path
 from handrail.model import Answer
 from tests.chromium.accessibility import find_problems
-from tests.chromium.browser import serve_page, set_width
+from tests.chromium.browser import open_page, serve_page, set_width
 from tests.mcp.stdio_client import RawClient, text_of
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>.txt"
@@ -330,7 +330,7 @@ def test_no_page_asks_another_server_for_anything(page: Chrome, session: Session
     edit(session)
     start = page.current_url
     for path in ("", "calls/2", "calls/2?view=split", "calls/2/undo", "approvals"):
-        page.get(start + path)
+        open_page(page, start + path)
         loaded = page.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)")
         assert loaded and all(name.startswith(start) for name in loaded)
 
