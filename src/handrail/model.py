@@ -394,7 +394,7 @@ def as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+def _read_plain_fields(kind: type, value: Mapping[str, object]) -> dict[str, Any]:
     """The fields of a dataclass that are texts, words of a list or truth values; raises `TypeError` for others."""
     return {name: read(value[name]) for name, read in _find_plain_readers(kind)}
 
@@ -417,7 +417,7 @@ _KINDS: Mapping[str, type[Access]] = {
 }
 
 
-def access_as_json(access: Access) -> dict[str, Any]:
+def access_as_json(access: Access) -> dict[str, object]:
     """An access as plain JSON values, from which `read_access` makes the same access again."""
     value = {name: getattr(access, name) for name, _ in _find_plain_readers(cast("type", type(access)))}
     mentions = {"mentions": [list(one) for one in access.mentions]} if isinstance(access, CommandAccess) else {}
@@ -433,38 +433,38 @@ def read_access(value: Mapping[str, Any]) -> Access:
     return cast("Access", kind(**_read_plain_fields(kind, value), **more))
 
 
-def _read_mention(path: Any, kind: Any) -> Mention:
+def _read_mention(path: object, kind: object) -> Mention:
     return Mention(_read_text(path), cast("MentionKind", _read_word(get_args(MentionKind), kind)))
 
 
-def _read_object(value: Any) -> dict[str, Any]:
+def _read_object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("an object is expected")
     return value
 
 
-def _read_text(value: Any) -> str:
+def _read_text(value: object) -> str:
     return _read_enum(str, value)
 
 
-def _read_flag(value: Any) -> bool:
+def _read_flag(value: object) -> bool:
     return _read_enum(bool, value)
 
 
-def _read_word(words: tuple[str, ...], value: Any) -> str:
+def _read_word(words: tuple[str, ...], value: object) -> str:
     if _read_text(value) not in words:
         raise TypeError(f"one of {', '.join(map(repr, words))} is expected")
     return str(value)
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     return _read_enum(int, value)
 
 
 _Json = TypeVar("_Json")
 
 
-def _read_enum(kind: type[_Json], value: Any) -> _Json:
+def _read_enum(kind: type[_Json], value: object) -> _Json:
     if type(value) is not kind:
         raise TypeError(f"{kind.__name__} is expected")
     return value

@@ -18,7 +18,6 @@ import stat
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 _LINUX = sys.platform == "linux"
 _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
@@ -51,7 +50,7 @@ def _raise(path: str) -> None:
 
 
 @functools.cache
-def _how(flags: int, mode: int) -> Any:
+def _how(flags: int, mode: int) -> object:
     """The last argument of openat2, which the kernel only reads."""
     return ctypes.byref(_How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _RESOLVE))
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, estimate_tokens, size
@@ -83,7 +83,9 @@ class Agent:
         """Stop the current run; the conversation can be continued."""
         self._cancel.set()
 
-    def run(self, task: str, cancel: threading.Event | None = None, images: Sequence[Mapping[str, Any]] = ()) -> Ending:
+    def run(
+        self, task: str, cancel: threading.Event | None = None, images: Sequence[Mapping[str, object]] = ()
+    ) -> Ending:
         """Work on a task until the model is done, a limit is reached, or ``cancel`` is set.
 
         ``images`` are sent with the task: `base64` and `mime_type` of each.

@@ -76,7 +76,7 @@ def as_json(turn: Turn) -> dict[str, Any]:
     return _with_stored_keys(asdict(turn))
 
 
-def _with_stored_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _with_stored_keys(fields: Mapping[str, object]) -> dict[str, object]:
     return {_STORED_KEYS.get(name, name): value for name, value in fields.items()}
 
 
@@ -181,6 +181,6 @@ _EVENT_NAMES: dict[type[Event], str] = {
 """The names of events in JSON, which scripts read."""
 
 
-def event_json(event: Event) -> dict[str, Any]:
+def event_json(event: Event) -> dict[str, object]:
     """Return an event as JSON values, for scripts."""
     return {"event": _EVENT_NAMES[type(event)], **_with_stored_keys(asdict(event))}

@@ -42,7 +42,7 @@ class AnswerTokens:
         self._open: dict[str, OpenQuestion] = {}
         self._lock = threading.Lock()
 
-    def issue(self, *shown: Any, background: BackgroundQuestion | None = None) -> str:
+    def issue(self, *shown: object, background: BackgroundQuestion | None = None) -> str:
         """Issue a token for the question that is shown now, and in the ``background`` at other terminals."""
         number = os.urandom(16).hex()
         with self._lock:
@@ -54,7 +54,7 @@ class AnswerTokens:
         signed = f"{number}.{self._compute_mac(number, *shown)}"
         return f"{signed}.{self._compute_mac(signed)}"
 
-    def is_genuine(self, token: Any) -> bool:
+    def is_genuine(self, token: object) -> bool:
         """Whether ``token`` was issued here, and nobody has changed it."""
         signed, _, proof = token.rpartition(".") if isinstance(token, str) else ("", "", "")
         return hmac.compare_digest(proof.encode("utf-8", "replace"), self._compute_mac(signed).encode("ascii"))
@@ -69,5 +69,5 @@ class AnswerTokens:
         with self._lock:
             return self._open.pop(number, None)
 
-    def _compute_mac(self, *parts: Any) -> str:
+    def _compute_mac(self, *parts: object) -> str:
         return hmac.new(self._key, json.dumps(parts, sort_keys=True).encode("ascii"), hashlib.sha256).hexdigest()

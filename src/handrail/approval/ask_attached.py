@@ -240,7 +240,7 @@ def wait_for_answer(
     return None
 
 
-def read_answer(value: Any, question: Question) -> Answer:
+def read_answer(value: object, question: Question) -> Answer:
     """The answer that was sent back; raises `Disconnected` if it is no answer, or not one to this question."""
     from handrail.approval.json_socket import Disconnected
 

@@ -46,7 +46,7 @@ class Unanswered(BaseException):
 class InputRequired(Unanswered):
     """The client has to repeat the call, with the answer to this form."""
 
-    def __init__(self, form: Mapping[str, Any], token: str, key: str = KEY) -> None:
+    def __init__(self, form: Mapping[str, object], token: str, key: str = KEY) -> None:
         super().__init__()
         self.form = form
         self.key = key
@@ -108,7 +108,7 @@ class Elicitation:
             answer = self._answer_to_form(question, form)
         return replace(answer, lasting="session") if answer.lasting == "always" and not self.always else answer
 
-    def _answer_to_form(self, question: Question, form: Mapping[str, Any]) -> Answer:
+    def _answer_to_form(self, question: Question, form: Mapping[str, object]) -> Answer:
         """The first answer: of the person behind the client, or of one at another terminal."""
         elsewhere = threading.Event()
         background = BackgroundQuestion(self.attached, question, elsewhere.set)
@@ -131,7 +131,7 @@ class Elicitation:
         finally:
             background.withdraw()
 
-    def _answer_in_call(self, question: Question, form: Mapping[str, Any], preview: str) -> Answer:
+    def _answer_in_call(self, question: Question, form: Mapping[str, object], preview: str) -> Answer:
         """The answer that came with the call, if it is one to this; else the call has to come again with one."""
         params, token = self.params, self.params.get("requestState")
         if token is not None and not self.tokens.is_genuine(token):
@@ -154,7 +154,7 @@ class Elicitation:
         background = BackgroundQuestion(self.attached, replace(question, cancel=None))
         raise InputRequired(form, self.tokens.issue(*shown, background=background))
 
-    def _is_automatic(self, reply: Any, asked: OpenQuestion) -> bool:
+    def _is_automatic(self, reply: object, asked: OpenQuestion) -> bool:
         """Whether the client declined faster than a person can read: then nobody has answered."""
         return _is_decline(reply) and asked.answered_within(_AUTOMATIC)
 
@@ -181,7 +181,7 @@ def make_form(question: Question, preview: str, version: str, always: bool = Tru
     return _add_form_mode({"message": f"{head}\n\n{preview}", "requestedSchema": schema}, version)
 
 
-def make_reason_form(version: str) -> dict[str, Any]:
+def make_reason_form(version: str) -> dict[str, object]:
     """Build the params of the form that follows a No."""
     reason = {"type": "string", "title": "Why not?", "description": "The model reads it"}
     schema = {"type": "object", "properties": {"reason": reason}, "required": ["reason"]}
@@ -189,7 +189,7 @@ def make_reason_form(version: str) -> dict[str, Any]:
     return _add_form_mode({"message": message, "requestedSchema": schema}, version)
 
 
-def _add_form_mode(form: dict[str, Any], version: str) -> dict[str, Any]:
+def _add_form_mode(form: dict[str, Any], version: str) -> dict[str, object]:
     return form if version < _TITLED_SINCE else {"mode": "form", **form}
 
 
@@ -228,28 +228,28 @@ def _shorten_line(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def _read_fields(reply: Any) -> Mapping[str, Any]:
+def _read_fields(reply: object) -> Mapping[str, Any]:
     content = reply.get("content") if isinstance(reply, Mapping) else None
     return content if isinstance(content, Mapping) else {}
 
 
-def _is_decline(reply: Any) -> bool:
+def _is_decline(reply: object) -> bool:
     return not isinstance(reply, Mapping) or reply.get("action") != "accept"
 
 
-def _is_no_without_reason(reply: Any) -> bool:
+def _is_no_without_reason(reply: object) -> bool:
     """Whether a person chose No, and was not asked for a reason yet."""
     accepted = isinstance(reply, Mapping) and reply.get("action") == "accept"
     return accepted and _read_fields(reply).get("decision") == "no" and not read_reason(reply)
 
 
-def read_reason(reply: Any) -> str:
+def read_reason(reply: object) -> str:
     """The reason that a client's `ElicitResult` gives; empty if the form was closed."""
     text = _read_fields(reply).get("reason")
     return text.strip() if isinstance(text, str) else ""
 
 
-def read_reply(reply: Any) -> Answer:
+def read_reply(reply: object) -> Answer:
     """The meaning of a client's `ElicitResult`. Anything but a plain yes is a no."""
     action = reply.get("action") if isinstance(reply, Mapping) else None
     reason = read_reason(reply)

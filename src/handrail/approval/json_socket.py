@@ -101,7 +101,7 @@ class JsonSocket:
             raise Disconnected
 
 
-def _parse_line(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, object]:
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

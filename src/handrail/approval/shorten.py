@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from handrail.model import Access, FileDiff, Question, Verdict
 
@@ -75,7 +74,7 @@ class _Shortening:
             for access in accesses[:_MOST_ACCESSES]
         )
 
-    def _shorten_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _shorten_arguments(self, arguments: Mapping[str, object]) -> dict[str, object] | None:
         """None if they are too long, or not JSON; they are only needed to rewrite a command."""
         try:
             size = len(json.dumps(dict(arguments), allow_nan=False))

@@ -200,7 +200,7 @@ def _list_patched(text: str, is_command: bool) -> list[str]:
     return [os.path.join(directory, path) for one in operations for path in one.paths]
 
 
-def _name_call(tool: str, arguments: Mapping[str, Any]) -> str:
+def _name_call(tool: str, arguments: Mapping[str, object]) -> str:
     text = json.dumps([tool, arguments], sort_keys=True) if tool else ""
     return f"{zlib.crc32(text.encode()):08x}" if text else ""
 

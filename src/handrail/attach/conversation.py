@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.attach.contracts import Contract, HookEvent, decide
 from handrail.errors import ToolError
@@ -46,7 +46,7 @@ class AttachedConversation:
         """A failure in the words of the dialect."""
         return self.session.dialect.render_error(error)
 
-    def refuse(self, event: HookEvent, tool: str, arguments: Mapping[str, Any]) -> bytes:
+    def refuse(self, event: HookEvent, tool: str, arguments: Mapping[str, object]) -> bytes:
         """Record a refusal, as the pipeline words it, and tell the model."""
         return self.deny(self.session.call(tool, arguments, id=event.call).text)
 
@@ -58,7 +58,7 @@ class AttachedConversation:
 
         return JournalReader(get_default_path(state_directory(self.session.settings.state)))
 
-    def record_unwrapped(self, call: str, arguments: Mapping[str, Any], why: str) -> None:
+    def record_unwrapped(self, call: str, arguments: Mapping[str, object], why: str) -> None:
         """Record a command that runs without Handrail, and cannot be undone."""
         self.unwrapped += 1
         access = CommandAccess(str(arguments["command"]), doubt=why)

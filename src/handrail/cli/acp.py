@@ -74,7 +74,7 @@ class Driver:
         self._plan = plan
         self._agents: dict[str, Agent] = {}
 
-    async def __call__(self, conversation: Conversation, prompt: Sequence[Any]) -> Any:
+    async def __call__(self, conversation: Conversation, prompt: Sequence[object]) -> Any:
         loop = asyncio.get_running_loop()
         agent = self._agents.get(conversation.id)
         if agent is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
 
 from handrail.cli.configuration_errors import explain_failures
 from handrail.cli.output import Stop
@@ -35,5 +34,5 @@ def remove(path: str) -> None:
         records.forget(config.real + _PART)
 
 
-def _is_ours(config: ConfigurationFile, known: Mapping[str, Any] | None) -> bool:
+def _is_ours(config: ConfigurationFile, known: Mapping[str, object] | None) -> bool:
     return known is not None and known["after"] == config.digest(config.text)

@@ -126,7 +126,7 @@ def _choose(settings: Sequence[Setting], _text: str) -> Sequence[Setting]:
     return settings
 
 
-def _fill(value: Any, words: Mapping[str, str]) -> Any:
+def _fill(value: object, words: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: _fill(one, words) for key, one in value.items()}
     if isinstance(value, list):

@@ -157,7 +157,7 @@ def _read_stdin() -> bytes:
     return raw
 
 
-def _parse_json(raw: bytes, place: str) -> Mapping[str, Any]:
+def _parse_json(raw: bytes, place: str) -> Mapping[str, object]:
     try:
         value = parse_json(raw)
     except ValueError as error:
@@ -170,7 +170,7 @@ def _parse_json(raw: bytes, place: str) -> Mapping[str, Any]:
 _SAMPLE = '{"file_path": "README.md"}'
 
 
-def _read_first(session: AnySession, tool: str, arguments: Mapping[str, Any]) -> None:
+def _read_first(session: AnySession, tool: str, arguments: Mapping[str, object]) -> None:
     """Read the file that the call names first. If that fails, the call itself will say why."""
     from handrail.errors import ToolError
 

@@ -211,7 +211,7 @@ def _list_entries() -> list[SettingInForce]:
     return entries
 
 
-def describe_values(hint: Any) -> str:
+def describe_values(hint: object) -> str:
     """The valid values of a setting, as they are given here."""
     from handrail.settings.config_file import strip_none
 
@@ -222,7 +222,7 @@ def describe_values(hint: Any) -> str:
     return "a list, separated by commas" if get_origin(hint) is tuple else f"one of {', '.join(get_args(hint))}"
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     from handrail.text.toml_lines import write_value
 
     return "(not set)" if value is None else escape(write_value(value))
@@ -238,7 +238,7 @@ def _as_json(entry: SettingInForce) -> dict[str, Any]:
     }
 
 
-def _parse_word(key: str, word: str) -> Any:
+def _parse_word(key: str, word: str) -> object:
     """A value from the command line; what does not fit the setting is refused when the new file is checked."""
     import tomllib
 

@@ -149,7 +149,7 @@ def describe(result: FleetResult) -> dict[str, Any]:
     }
 
 
-def _read_tasks(path: str, model: Mapping[str, Any]) -> list[FleetWorkspace]:
+def _read_tasks(path: str, model: Mapping[str, object]) -> list[FleetWorkspace]:
     """The workspaces of a file, with their tasks as data; raises `UsageError` with the line of a mistake."""
     try:
         with open(path, "rb") as file:
@@ -170,7 +170,7 @@ def _read_tasks(path: str, model: Mapping[str, Any]) -> list[FleetWorkspace]:
     return list(tasks.values())
 
 
-def _parse_task(task: Any, model: Mapping[str, Any]) -> FleetWorkspace:
+def _parse_task(task: object, model: Mapping[str, object]) -> FleetWorkspace:
     from handrail.fleet.workspaces import FleetWorkspace
 
     if not isinstance(task, dict) or not isinstance(task.get("workspace"), dict):

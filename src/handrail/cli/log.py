@@ -214,7 +214,7 @@ def format_time(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds / 1e9))
 
 
-def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, Any]:
+def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, object]:
     """A call as JSON values."""
     from dataclasses import asdict
 

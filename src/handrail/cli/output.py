@@ -18,8 +18,6 @@ from handrail.text.display import replace_surrogates
 from handrail.text.json_values import as_line as as_line
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
@@ -35,7 +33,7 @@ def warn(text: str) -> None:
             sys.stderr.buffer.flush()
 
 
-def as_document(value: Any) -> str:
+def as_document(value: object) -> str:
     """JSON for the reader at hand: indented on a terminal, on one line in a pipe."""
     if on_terminal(sys.stdout):
         import json

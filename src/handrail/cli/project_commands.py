@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from handrail.frozen import frozen
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-if TYPE_CHECKING:
-    from typing import Any
 
 _MOST_BYTES = 1 << 20
 _MOST_COMMANDS = 20
@@ -147,7 +145,7 @@ def _read(root: str, name: str) -> str | None:
     return None
 
 
-def _parse_json(text: str | None) -> dict[str, Any]:
+def _parse_json(text: str | None) -> dict[str, object]:
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -155,7 +153,7 @@ def _parse_json(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _parse_toml(text: str | None) -> dict[str, Any]:
+def _parse_toml(text: str | None) -> dict[str, object]:
     try:
         return tomllib.loads(text or "")
     except (ValueError, RecursionError):

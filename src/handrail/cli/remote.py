@@ -47,7 +47,7 @@ def check_address(at: str) -> None:
         raise UsageError(f"--at: {escape(str(error))}") from None
 
 
-def refuse_local_options(options: Any) -> None:
+def refuse_local_options(options: object) -> None:
     """Raise `UsageError` for options that name files and directories of this machine."""
     for option, name, usual in (
         ("-w", "workspace", "."),

@@ -34,23 +34,23 @@ examples:
   handrail tools --dialect claude --format anthropic > tools.json"""
 
 
-def _to_json(spec: Spec) -> dict[str, Any]:
+def _to_json(spec: Spec) -> dict[str, object]:
     return {"name": spec.name, "description": spec.description, "schema": spec.schema}
 
 
-def _to_openai(spec: Spec) -> dict[str, Any]:
+def _to_openai(spec: Spec) -> dict[str, object]:
     from handrail.wire.openai import build_chat_tool
 
     return build_chat_tool(spec)
 
 
-def _to_anthropic(spec: Spec) -> dict[str, Any]:
+def _to_anthropic(spec: Spec) -> dict[str, object]:
     from handrail.wire.anthropic import build_tool
 
     return build_tool(spec)
 
 
-def _to_mcp(spec: Spec) -> dict[str, Any]:
+def _to_mcp(spec: Spec) -> dict[str, object]:
     from dataclasses import asdict
 
     from handrail.wire.mcp import convert_hints

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def take_back(options: argparse.Namespace, **which: Any) -> int:
+def take_back(options: argparse.Namespace, **which: object) -> int:
     """Undo or redo what ``which`` selects, and report it."""
     for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
         for place in places:

@@ -80,7 +80,7 @@ class ToolEntry:
         return {**self.also, **self.rename}
 
     def translate(
-        self, arguments: Mapping[str, Any], known: Collection[str], needed: Collection[str]
+        self, arguments: Mapping[str, object], known: Collection[str], needed: Collection[str]
     ) -> tuple[dict[str, Any], list[str]]:
         """The arguments of a call in our names, and the names that the tool does not have."""
         expanded = self._expand_objects(arguments) if self.spread else arguments
@@ -107,18 +107,18 @@ class ToolEntry:
                     translated[names.get(theirs, theirs)] = value
         return translated, unknown
 
-    def _expand_objects(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _expand_objects(self, arguments: Mapping[str, Any]) -> Mapping[str, object]:
         expanded = dict(arguments)
         for name in self.spread:
             if isinstance(expanded.get(name), Mapping):
                 expanded = {**expanded.pop(name), **expanded}
         return expanded
 
-    def _coerce(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _coerce(self, values: Mapping[str, object]) -> dict[str, object]:
         texts = {name: "" for name in self.texts if not isinstance(values.get(name), str)}
         return texts | {name: values[name] is True for name in self.switches if name in values}
 
-    def _check(self, values: Mapping[str, Any]) -> None:
+    def _check(self, values: Mapping[str, object]) -> None:
         for name in self.filled:
             value = values.get(name)
             if not isinstance(value, str) or not value.strip():
@@ -127,7 +127,7 @@ class ToolEntry:
         if texts and isinstance(texts[0], str) and all(text == texts[0] for text in texts):
             raise NothingToChange(old=texts[0])
 
-    def _translate_value(self, theirs: str, value: Any) -> Any:
+    def _translate_value(self, theirs: str, value: object) -> object:
         if theirs in self.whole:
             value = _truncate(value)
         value = _scale(_shift(value, self.add.get(theirs, 0)), self.scale.get(theirs))
@@ -148,14 +148,14 @@ def is_of_type(value: object, annotation: object) -> bool:
     return type(value).__name__ in kinds or (type(value) is int and "float" in kinds)
 
 
-def _truncate(value: Any) -> int | None:
+def _truncate(value: object) -> int | None:
     """A number of at least 1 without its fraction; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return math.trunc(value) if 1 <= value < math.inf else None
 
 
-def _shift(value: Any, more: int) -> Any:
+def _shift(value: Any, more: int) -> object:
     """A number in our counting. A negative one counts from the end and stays, as does anything that is not a number."""
     if more and isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         value = int(value)  # a model's "12"
@@ -163,7 +163,7 @@ def _shift(value: Any, more: int) -> Any:
     return value + more if numeric and value >= 0 else value
 
 
-def _scale(value: Any, factor: float | None) -> Any:
+def _scale(value: object, factor: float | None) -> object:
     """A number in our unit; anything else stays, and is refused later."""
     if factor is None or isinstance(value, bool):
         return value
@@ -173,7 +173,7 @@ def _scale(value: Any, factor: float | None) -> Any:
         return value
 
 
-def _invert(value: Any) -> Any:
+def _invert(value: object) -> object:
     """The opposite of a switch, also of a text such as "true"; anything else stays, and is refused later."""
     value = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
     return not value if isinstance(value, bool) else value
@@ -330,7 +330,7 @@ class Dialect:
             self._limits[name] = self._read_limits(name)
         return self._limits[name]
 
-    def _read_limits(self, name: str) -> Any:
+    def _read_limits(self, name: str) -> object:
         entry, tool = self.entry(name), self.tool(name)
         standard = tool.limits()
         known = {limit.name: limit.type for limit in fields(standard)}
@@ -400,7 +400,7 @@ class Dialect:
 
         return build_schema(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
 
-    def translate(self, name: str, arguments: Mapping[str, Any]) -> tuple[ToolEntry, dict[str, Any], list[str]]:
+    def translate(self, name: str, arguments: Mapping[str, object]) -> tuple[ToolEntry, dict[str, Any], list[str]]:
         """A call in our names: the tool's entry, its arguments, and argument names that it does not have."""
         entry = self.entry(name)
         schema = self.spec(name).schema

@@ -122,7 +122,7 @@ class _FolderCheck:
                 else:
                     adapters[name] = self.folder / file
 
-    def _load_tools(self, entries: Mapping[str, Any], adapters: Mapping[str, Path]) -> None:
+    def _load_tools(self, entries: Mapping[str, object], adapters: Mapping[str, Path]) -> None:
         """Load the tools of Handrail and those of the dialect; those that cannot be loaded are reported already."""
         self._tools = {one: [tools.load(one)] for one in tools.list_ids()}
         for name, entry in entries.items():
@@ -196,7 +196,7 @@ class _FolderCheck:
                     way: Key = (key, name) if isinstance(table[key], dict) else (key, number)
                     report.add(way, f"{key}: unknown {what} {name}: {suggest(str(name), known)}")
 
-    def _check_messages(self, table: Mapping[str, Any], report: Reporter) -> None:
+    def _check_messages(self, table: Mapping[str, object], report: Reporter) -> None:
         for way, template in _flatten(table):
             key = ".".join(way)
             facts = self._facts(key)
@@ -239,7 +239,7 @@ class _FolderCheck:
         return template_facts.of_note(rest) if tool == "notes" else {fact for fact, _ in facts_in(self._native[key])}
 
 
-def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flatten(table: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flatten(value, (*above, name))

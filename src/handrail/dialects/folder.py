@@ -165,12 +165,12 @@ def _extends_tool(inherited: object, entry: object) -> bool:
     return bool(entry.get("id", inherited.get("id")) == inherited.get("id"))
 
 
-def _read_tools(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_tools(table: Mapping[str, object]) -> Mapping[str, Any]:
     tools = table.get("tools", {})
     return tools if isinstance(tools, Mapping) else {}
 
 
-def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in own.items():
         inherited = merged.get(key)
@@ -179,7 +179,7 @@ def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     """A file of TOML; raises `DialectError`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -69,13 +69,13 @@ def object_of_data(result: Result, context: RenderContext) -> Result:
     return _to_json(result, whole)
 
 
-def _select_data(known: Mapping[str, Any], context: RenderContext) -> dict[str, Any]:
+def _select_data(known: Mapping[str, object], context: RenderContext) -> dict[str, object]:
     """Return the data to show under the dialect's names, without absent values."""
     chosen = {theirs: known.get(ours) for theirs, ours in context.data.items()}
     return {name: value for name, value in chosen.items() if value is not None and value is not False}
 
 
-def _to_json(result: Result, whole: Mapping[str, Any]) -> Result:
+def _to_json(result: Result, whole: Mapping[str, object]) -> Result:
     text = replace_surrogates(json.dumps(whole, ensure_ascii=False, indent=2, default=repr))
     return replace(result, text=text, blocks=({"type": "text", "text": text}, *result.blocks[1:]))
 

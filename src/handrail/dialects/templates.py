@@ -30,7 +30,7 @@ _REASONS = {"why", "kind"}
 class _Formatter(string.Formatter):
     """Python's formats, and `{count:n line}` for "1 line" or "2 lines"."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
         if format_spec.startswith("n "):
             return f"{value} {format_spec[2:]}{'' if value == 1 else 's'}"
         formatted: str = super().format_field(value, format_spec)
@@ -87,10 +87,10 @@ class DialectTemplates:
                     text.append(value if type(value) is str and not form else _formatter.format_field(value, form))
         return "".join(text)
 
-    def _collect_values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, Any]:
+    def _collect_values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, object]:
         """The values that a template names, as they are printed; those that nobody gives are missing."""
         fields = fact_names(type(facts)) if facts is not None else ()
-        known: dict[str, Any] = {}
+        known: dict[str, object] = {}
         for name in names:
             if name in values:
                 value = values[name]
@@ -135,7 +135,7 @@ def _list_fields(kind: type) -> frozenset[str]:
     return frozenset(getattr(kind, "_fields", ()))
 
 
-def _make_printable(name: str, value: Any) -> Any:
+def _make_printable(name: str, value: Any) -> object:
     several = isinstance(value, list | tuple)
     if name in _NAMES:
         return ", ".join(escape(item) for item in value) if several else escape(str(value))

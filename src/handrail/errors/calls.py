@@ -12,7 +12,7 @@ class _Facts(Exception):
 
     code: ClassVar[str] = "internal_error"
 
-    def __init__(self, **facts: Any) -> None:
+    def __init__(self, **facts: object) -> None:
         super().__init__(self.code, facts)
         self.__dict__.update(facts)
 

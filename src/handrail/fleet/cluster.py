@@ -101,7 +101,7 @@ class Fleet:
             for left in running:
                 self._ray.cancel(left, force=True)
 
-    def _place(self, name: str, running: Iterable[str]) -> Any:
+    def _place(self, name: str, running: Iterable[str]) -> object:
         """Where a workspace is worked on: on the machine with its files, or the one with the least to do."""
         alive = {one["NodeID"]: one["Resources"].get("CPU", 0) for one in self._ray.nodes() if one["Alive"]}
         if self._nodes.get(name) not in alive:
@@ -110,7 +110,7 @@ class Fleet:
         strategies = import_module("ray.util.scheduling_strategies")
         return strategies.NodeAffinitySchedulingStrategy(self._nodes[name], soft=True)
 
-    def _take(self, done: Any, name: str) -> FleetResult:
+    def _take(self, done: object, name: str) -> FleetResult:
         try:
             result: FleetResult = self._ray.get(done)
         except self._ray.exceptions.RayTaskError as error:  # of the function: it is not tried again

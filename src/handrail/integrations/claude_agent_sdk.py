@@ -7,7 +7,6 @@ a number is meant; the server here leaves both to the session.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
@@ -27,10 +26,10 @@ def server(session: GivenSession, name: str = "handrail") -> McpSdkServerConfig:
     most = sync_session(session).settings.answer_chars
     listed = ListToolsResult(tools=[_build_tool(spec, most) for spec in sync_session(session).specs()])
 
-    async def list_tools(*_: Any) -> ListToolsResult:
+    async def list_tools(*_: object) -> ListToolsResult:
         return listed
 
-    async def call_tool(_: Any, request: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
         async with order.turn(request.name):
             return _build_result(await ours.call(request.name, request.arguments))
 

@@ -224,7 +224,7 @@ class HandrailBackend(BackendProtocol):
         except ToolError as error:
             return Result("read_file", "error", str(error))
 
-    def _call(self, tool: str, **arguments: Any) -> Result:
+    def _call(self, tool: str, **arguments: object) -> Result:
         return self._session.call(tool, arguments)
 
     def _to_session_path(self, path: str) -> str:

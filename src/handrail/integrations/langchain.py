@@ -33,7 +33,9 @@ class LangChainTool(BaseTool):
         super().__init__(name=spec.name, description=spec.description, args_schema=dict(spec.schema))
         self._session, self._order = session, order
 
-    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _to_args_and_kwargs(
+        self, tool_input: object, tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # As the model wrote them: the session checks arguments itself, and says all that is wrong with them at once.
         return (tool_input, tool_call_id or ""), {}
 

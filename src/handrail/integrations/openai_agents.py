@@ -20,7 +20,7 @@ def tools(session: GivenSession) -> list[Tool]:
     ours, order = async_session(session), CallOrder(session)
 
     def tool(spec: Spec) -> FunctionTool:
-        async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        async def invoke(context: ToolContext[Any], arguments: str) -> object:
             async with order.turn(spec.name):
                 return _build_output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
 

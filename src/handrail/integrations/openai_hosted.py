@@ -73,7 +73,7 @@ def output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInput
     return typed
 
 
-def _describe_outcome(result: Result) -> dict[str, Any]:
+def _describe_outcome(result: Result) -> dict[str, object]:
     """How a command ended, with both its streams as one; 126, as shells have it, for one that was not run."""
     if not result.ok and "exit_code" not in result.data:
         return {"stdout": "", "stderr": result.text, "outcome": {"type": "exit", "exit_code": 126}}

@@ -51,7 +51,7 @@ class HandrailToolset(AbstractToolset[Any]):
         tool_args: dict[str, Any],
         ctx: RunContext[Any],
         tool: ToolsetTool[Any],  # noqa: ARG002
-    ) -> Any:
+    ) -> object:
         arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
         result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")
         images = [BinaryContent.from_data_uri(make_data_url(one)) for one in get_images(result)]
@@ -69,7 +69,7 @@ class _Text(dict[str, Any]):
 class _AsSent:
     """Stands where a validator is wanted, and leaves the judgement to the session."""
 
-    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+    def validate_json(self, input: str | bytes | bytearray, **_: object) -> dict[str, object]:
         text = input if isinstance(input, str) else input.decode("utf-8", "replace")
         try:
             value = json.loads(text)
@@ -77,5 +77,5 @@ class _AsSent:
             return _Text(text)
         return value if isinstance(value, dict) else _Text(text)
 
-    def validate_python(self, input: Any, **_: Any) -> Any:
+    def validate_python(self, input: object, **_: object) -> object:
         return input

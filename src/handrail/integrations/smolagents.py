@@ -36,7 +36,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
         self._session = sync_session(session)
         super().__init__()
 
-    def forward(self, *positional: Any, **named: Any) -> str:
+    def forward(self, *positional: object, **named: object) -> str:
         if len(positional) > len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} arguments, not {len(positional)}")
         arguments = dict(zip(self.inputs, positional, strict=False)) | named  # code of an agent may leave names out

@@ -52,7 +52,14 @@ class CallSummary:
 
     @classmethod
     def of(
-        cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any, session: str
+        cls,
+        seq: int,
+        tool: str,
+        status: str | None,
+        rule: str | None,
+        arguments: object,
+        accesses: object,
+        session: str,
     ) -> CallSummary:
         undone, calls, places, act = None, (), (), ""  # type: tuple[Any, Any, Any, str]
         if tool in (UNDO, REDO) and rule == "undo":

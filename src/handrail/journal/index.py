@@ -149,7 +149,7 @@ class Index:
         except (sqlite3.Error, OSError) as error:
             raise JournalFailed(journal=path, why=str(error)) from None
 
-    def execute(self, query: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:
+    def execute(self, query: str, values: Sequence[object] = (), /) -> sqlite3.Cursor:
         try:
             return self.connection.execute(query, values)
         except sqlite3.DatabaseError as error:
@@ -206,7 +206,7 @@ class Index:
         with contextlib.suppress(AttributeError):  # none could be opened yet
             self.connection.close()
 
-    def _open(self, known: Sequence[Any] | None = None) -> _Reading:
+    def _open(self, known: Sequence[object] | None = None) -> _Reading:
         """Open the index; ``known``: make it first, with this damage."""
         try:
             for _ in range(2):

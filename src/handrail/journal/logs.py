@@ -333,7 +333,7 @@ class LogWriter:
             self.numbers.close()
             raise
 
-    def append(self, stage: str, content: Sequence[Any], seq: int = 0, added: int = 0) -> int:
+    def append(self, stage: str, content: Sequence[object], seq: int = 0, added: int = 0) -> int:
         """Write a record and return the number of its call: ``seq``, else the next number.
 
         ``added``: how many bytes of old contents were stored for it.

@@ -251,7 +251,7 @@ class PostgresDatabase:
 
 
 def _restoring_rows(cursor: psycopg.Cursor[Any]) -> Any:  # noqa: ARG001 - psycopg passes it
-    def make_row(values: Sequence[Any]) -> tuple[Any, ...]:
+    def make_row(values: Sequence[object]) -> tuple[Any, ...]:
         return tuple([restore_nul(value) if type(value) is str else value for value in values])
 
     return make_row

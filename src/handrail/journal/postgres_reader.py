@@ -182,7 +182,7 @@ class _Translated:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def execute(self, query: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+    def execute(self, query: str, values: Sequence[object] = ()) -> psycopg.Cursor[Any]:
         return self._connection.execute(_translate(query), values)
 
 

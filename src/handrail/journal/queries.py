@@ -146,12 +146,12 @@ class JournalReader:
         """Around queries: the newest records are there, and errors of the database become `JournalFailed`."""
         return self._index.errors()
 
-    def query(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows of a query. Raises `JournalFailed`."""
         with self.errors():
             return self.db.execute(query, values).fetchall()
 
-    def read_value(self, query: str, values: Sequence[Any] = ()) -> Any:
+    def read_value(self, query: str, values: Sequence[object] = ()) -> Any:
         """The first column of the first row of a query; None if there is no row. Raises `JournalFailed`."""
         rows = self.query(query, values)
         return rows[0][0] if rows else None
@@ -358,13 +358,13 @@ def _call(row: Sequence[Any]) -> CallRow:
     return CallRow(**named)
 
 
-def list_texts(value: Any) -> list[list[str]]:
+def list_texts(value: object) -> list[list[str]]:
     """Lists of two or more texts, which is what accesses and notes are."""
     lists = value if isinstance(value, list) else []
     return [[str(text) for text in one] for one in lists if isinstance(one, list) and len(one) > 1]
 
 
-def describe_undo(tool: str, arguments: Any) -> str:
+def describe_undo(tool: str, arguments: object) -> str:
     """Which calls an undo or redo was about, in a few words: "undo of 17"; empty for any other call."""
     named = arguments if isinstance(arguments, dict) and tool in (UNDO, REDO) else {}
     numbers = list_numbers(named.get("redone" if tool == REDO else "calls"))
@@ -372,7 +372,7 @@ def describe_undo(tool: str, arguments: Any) -> str:
     return f"{tool.lower()} of {', '.join(map(str, numbers[:_MOST_NAMED]))}{more}" if numbers else ""
 
 
-def list_numbers(value: Any) -> tuple[int, ...]:
+def list_numbers(value: object) -> tuple[int, ...]:
     return tuple(one for one in value if isinstance(one, int)) if isinstance(value, list) else ()
 
 

@@ -56,7 +56,7 @@ class Rows(Protocol):
 class Queries(Protocol):
     """Executes queries; `?` stands for a value."""
 
-    def execute(self, query: str, values: Sequence[Any] = ..., /) -> Rows: ...
+    def execute(self, query: str, values: Sequence[object] = ..., /) -> Rows: ...
 
 
 @frozen
@@ -389,14 +389,14 @@ def _hash_of(path: str) -> str | None:
         return None
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     try:
         return _encoder.encode(value)
     except (ValueError, RecursionError):
         return '"[cannot be written as JSON]"'
 
 
-def _count_characters(arguments: Any, depth: int = 0) -> int:
+def _count_characters(arguments: object, depth: int = 0) -> int:
     """How much a model wrote, roughly: the characters of all its strings."""
     if isinstance(arguments, str):
         return len(arguments)

@@ -342,7 +342,7 @@ class Shipment:
                 cursor.executemany(_PUT_IMAGE, sorted(group))
 
 
-def _convert_call(journal: int, number: int, row: Sequence[Any]) -> tuple[Any, ...]:
+def _convert_call(journal: int, number: int, row: Sequence[object]) -> tuple[Any, ...]:
     named = dict(zip(CALL_COLUMNS[1:], map(_convert, row), strict=True))
     for name in ("session", "workspace"):  # PostgreSQL does not index longer values
         named[name] = (named[name] or "")[:_LONGEST_KEY]
@@ -351,7 +351,7 @@ def _convert_call(journal: int, number: int, row: Sequence[Any]) -> tuple[Any, .
     return (journal, number, *named.values(), len(accesses), action, target and _convert(target[:300]))
 
 
-def _convert(value: Any) -> Any:
+def _convert(value: object) -> Any:
     """A value as PostgreSQL takes it."""
     if type(value) is not str:
         return value

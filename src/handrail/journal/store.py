@@ -16,7 +16,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from handrail.drafts import IN_DRAFT
@@ -199,7 +199,7 @@ class SqliteJournal:
         self,
         log: LogWriter,
         stage: str,
-        content: Sequence[Any],
+        content: Sequence[object],
         seq: int,
         contents: dict[str, bytes],
         origin: Origin | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from handrail.pipeline.any_session import AnySession
@@ -21,7 +21,7 @@ class CannotOpen(Exception):
     """No session can be opened; the text says why, for a person."""
 
 
-def get_conversation(meta: Mapping[str, Any]) -> str:
+def get_conversation(meta: Mapping[str, object]) -> str:
     """Which conversation a call belongs to, where the client says so in `_meta`; empty if it does not."""
     for name in ("threadId", "sessionId"):
         if isinstance(value := meta.get(name), str) and value:
@@ -33,7 +33,7 @@ def get_conversation(meta: Mapping[str, Any]) -> str:
     return ""
 
 
-def read_model(meta: Mapping[str, Any]) -> str:
+def read_model(meta: Mapping[str, object]) -> str:
     """The model that makes a call, where the client names it in `_meta`, as Codex does; empty if it does not."""
     turn = meta.get("x-codex-turn-metadata")
     for place in (turn, meta):

@@ -90,7 +90,7 @@ def read_pages(fd: int, size: int, first: int, last: int | None, limits: MediaLi
     return answer
 
 
-def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: Any) -> PdfExcerpt:
+def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: object) -> PdfExcerpt:
     if size > limits.pdf_bytes:
         raise BadPdf(size=size, most_bytes=limits.pdf_bytes)
     frames, end = separate_process.ask(task, fd, size, limits, first=first, **more)

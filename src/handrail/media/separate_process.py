@@ -49,7 +49,7 @@ class WorkerAnswer(NamedTuple):
     """Empty if it came to its end, else `late` or `crashed`."""
 
 
-def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: Any) -> WorkerAnswer:
+def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: object) -> WorkerAnswer:
     """Have a task done on an open file, or on some bytes; raises the `ToolError` that it ended in."""
     if not sys.executable or getattr(sys, "frozen", False):
         raise IoError(why="there is no Python interpreter beside this program to decode it with")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect, Spec
@@ -55,7 +55,7 @@ class AnySession(Protocol):
     def call(
         self,
         tool: str,
-        arguments: Mapping[str, Any] | str | None = None,
+        arguments: Mapping[str, object] | str | None = None,
         *,
         id: str = "",
         cancel: threading.Event | None = None,
@@ -63,10 +63,10 @@ class AnySession(Protocol):
     ) -> Result:
         """Make one tool call. Never raises for anything a model did."""
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
         """Make one tool call, as `call` does; ``received`` holds all but its arguments."""
 
-    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
+    def prepare(self, tool: str, arguments: Mapping[str, object] | str | None = None) -> Judged:
         """Take a call as far as it goes without changing anything; raises `ToolError`."""
 
     def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:

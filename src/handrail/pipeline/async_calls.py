@@ -46,7 +46,7 @@ class AsyncCalls:
         """The tools of the session's dialect, for the model."""
         return await self.run_in_thread(self.session.specs)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:
+    async def call(self, tool: str, arguments: Mapping[str, object] | str | None = None, *, id: str = "") -> Result:
         """Make one tool call. Never raises for anything that a model did."""
         running = LoopCall(asyncio.get_running_loop())
         return await self._run_in_thread(
@@ -54,7 +54,7 @@ class AsyncCalls:
         )
 
     async def stream(
-        self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = ""
+        self, tool: str, arguments: Mapping[str, object] | str | None = None, *, id: str = ""
     ) -> AsyncGenerator[SessionEvent]:
         """Make one tool call and yield its events as they happen; the last one is `ToolFinished`, with the result.
 

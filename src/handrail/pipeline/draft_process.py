@@ -56,7 +56,7 @@ class DraftProcess:
     """A process with a session in a draft."""
 
     def __init__(
-        self, draft: OpenDraft, options: Mapping[str, Any], approve: Approve | None, *, closes: bool = True
+        self, draft: OpenDraft, options: Mapping[str, object], approve: Approve | None, *, closes: bool = True
     ) -> None:
         """``options``: those of its session; raises `ValueError` if they cannot be sent, and `OSError`.
 
@@ -86,7 +86,7 @@ class DraftProcess:
             self.close()
             raise
 
-    def _ask(self, send: Any, message: Any) -> Any:
+    def _ask(self, send: Any, message: Any) -> object:
         """Send the first message and wait for the answer; raises what the other side raised."""
         with self._connect() as connection:
             send(connection, message)
@@ -157,7 +157,7 @@ class CallsInDraft:
         self._process = process
         self._pipeline = pipeline
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
         progress, call = Progress(received), received.call
         sent = dict(arguments) if isinstance(arguments, Mapping) else arguments
 

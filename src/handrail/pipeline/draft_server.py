@@ -89,7 +89,7 @@ def _portable(error: BaseException) -> BaseException:
     return error
 
 
-def _start(connection: Connection) -> Any:
+def _start(connection: Connection) -> object:
     """Enter the draft and open the session; the connection gets what keeps that from happening."""
     path, options = pickle.loads(connection.recv_bytes())  # noqa: S301 - from the program that started us
     try:

@@ -82,7 +82,7 @@ class RuleHooks:
         )
 
 
-def describe_call(call: Call, event: str, workspace: str) -> dict[str, Any]:
+def describe_call(call: Call, event: str, workspace: str) -> dict[str, object]:
     """The JSON that a hook gets on stdin."""
     arguments = dict(call.arguments)
     return {"event": event, "id": call.id or None, "tool": call.tool, "arguments": arguments, "workspace": workspace}

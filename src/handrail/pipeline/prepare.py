@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from handrail.tools.tool import Arguments
 
 
-def read_arguments(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+def read_arguments(arguments: Mapping[str, object] | str | None) -> Mapping[str, Any]:
     """Arguments as a mapping; models and command lines also send them as a string of JSON."""
     if isinstance(arguments, str):
         try:
@@ -71,7 +71,7 @@ def parse(received: Received, dialect: Dialect, redaction: Redaction | None, mat
 
 
 def _parse_arguments(
-    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], dialect: Dialect, entry: ToolEntry
+    args: type[Arguments], ours: Mapping[str, object], unknown: Sequence[str], dialect: Dialect, entry: ToolEntry
 ) -> Arguments:
     """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's words."""
     schema, templates = dialect.spec(entry.name).schema, dialect.templates
@@ -110,14 +110,14 @@ def _place(parts: list[str]) -> str:
     return escape(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{escape(part)}" for part in parts[1:])
 
 
-def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
+def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, object]:
     """The part of a schema that speaks of one argument, also inside a list of objects."""
     for part in place:
         schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
     return schema
 
 
-def _report_missing(schema: Mapping[str, Any], place: list[str], templates: DialectTemplates) -> str:
+def _report_missing(schema: Mapping[str, object], place: list[str], templates: DialectTemplates) -> str:
     argument = _find_schema(schema, place)
     return templates.fill("arguments.missing", what=argument.get("description"), kind=argument.get("type", "any"))
 

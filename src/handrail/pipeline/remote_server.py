@@ -49,7 +49,7 @@ class Pages(Protocol):
     """The pages of `handrail web`, for a browser at the client."""
 
     def answer(
-        self, message: Mapping[str, Any], send: Callable[[dict[str, Any]], None], gone: threading.Event
+        self, message: Mapping[str, object], send: Callable[[dict[str, Any]], None], gone: threading.Event
     ) -> None: ...
 
     def close(self) -> None: ...
@@ -168,7 +168,7 @@ class RemoteServer:
             received = Received(call, CallClock(), running.cancel, on_event, guard)
             return self._make_call(session, message.get("arguments"), received, guard)
 
-    def _make_call(self, session: Session, arguments: Any, received: Received, guard: KeyGuard) -> dict[str, Any]:
+    def _make_call(self, session: Session, arguments: Any, received: Received, guard: KeyGuard) -> dict[str, object]:
         try:
             earlier = guard.find_answer()
         except Interrupted as error:
@@ -201,13 +201,13 @@ class RemoteServer:
 
     # Other requests.
 
-    def _answer_page(self, number: int, message: Mapping[str, Any]) -> None:
+    def _answer_page(self, number: int, message: Mapping[str, object]) -> None:
         def send(part: dict[str, Any]) -> None:
             self._send({"id": number, "part": part})
 
         self.find_pages().answer(message, send, self._running[number].cancel)
 
-    def _answer_once(self, do: str, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer_once(self, do: str, message: Mapping[str, object]) -> dict[str, object]:
         """Answer a request that has an effect, under its key: a repeat gets the first answer."""
         session = self._find_session("")
         with closing(self._guard(message, session)) as guard:
@@ -215,7 +215,7 @@ class RemoteServer:
             if isinstance(earlier, dict):
                 return earlier
             guard.before_command(False)
-            reply: dict[str, Any]
+            reply: dict[str, object]
             try:
                 reply = {"value": self._answer(do, message)}
             except values.EXPECTED as error:
@@ -223,7 +223,7 @@ class RemoteServer:
             guard.keep(reply)
             return reply
 
-    def _guard(self, message: Mapping[str, Any], session: Session) -> KeyGuard:
+    def _guard(self, message: Mapping[str, object], session: Session) -> KeyGuard:
         return self._answers.guard(
             str(message.get("key")),
             again=bool(message.get("again")),
@@ -231,7 +231,7 @@ class RemoteServer:
             recover=session.services.locks.sweep,
         )
 
-    def _answer(self, do: str, message: Mapping[str, Any]) -> Any:
+    def _answer(self, do: str, message: Mapping[str, Any]) -> object:
         if do == "open":
             return self._open(message)
         if do not in _REQUESTS:
@@ -244,7 +244,7 @@ class RemoteServer:
         if self._find_session("").mode == "read-only":
             raise ValueError(f"{do} changes files, and this server is in mode read-only")
 
-    def _open(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _open(self, message: Mapping[str, object]) -> dict[str, object]:
         if message.get("protocol") != PROTOCOL:
             raise ValueError(f"this server is handrail {__version__} and speaks protocol {PROTOCOL}; install the same")
         session = self._open_session(message, self.ask if message.get("asks") else None)
@@ -296,18 +296,18 @@ class RemoteServer:
             self._session.close()
 
 
-def _read_answer(value: Any) -> Answer:
+def _read_answer(value: object) -> Answer:
     try:
         return Answer.from_json(value)
     except ValueError as error:
         return Answer(False, str(error))
 
 
-def _list_specs(session: Session) -> list[dict[str, Any]]:
+def _list_specs(session: Session) -> list[dict[str, object]]:
     return [values.spec_as_json(spec) for spec in session.specs()]
 
 
-def _restrict(session: Session, message: Mapping[str, Any]) -> None:
+def _restrict(session: Session, message: Mapping[str, object]) -> None:
     session.restrict(values.read_restriction(message["restriction"], session.workspace.home))
 
 
@@ -315,7 +315,7 @@ def _summarize(changes: Sequence[FileSummary]) -> list[dict[str, Any]]:
     return [asdict(one) for one in changes]
 
 
-def _prepare(session: Session, message: Mapping[str, Any]) -> dict[str, Any]:
+def _prepare(session: Session, message: Mapping[str, Any]) -> dict[str, object]:
     judged = session.prepare(str(message["tool"]), message["arguments"])
     return {"accesses": [access_as_json(one) for one in judged.accesses], "verdict": asdict(judged.verdict)}
 
@@ -350,11 +350,11 @@ class _Request:
     """Whether a message changes files or drafts: a server in mode read-only refuses it, with a key or without."""
 
 
-def _always(_: Mapping[str, Any]) -> bool:
+def _always(_: Mapping[str, object]) -> bool:
     return True
 
 
-def _undoes(message: Mapping[str, Any]) -> bool:
+def _undoes(message: Mapping[str, object]) -> bool:
     which = message.get("which")
     return not (isinstance(which, dict) and which.get("dry_run") is True)
 

@@ -137,7 +137,7 @@ class RemoteSession:
     def call(
         self,
         tool: str,
-        arguments: Mapping[str, Any] | str | None = None,
+        arguments: Mapping[str, object] | str | None = None,
         *,
         id: str = "",
         cancel: threading.Event | None = None,
@@ -145,7 +145,7 @@ class RemoteSession:
     ) -> Result:
         return self.make_call(arguments, Received(Call(str(tool), {}, id), CallClock(), cancel, on_event))
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
         call = received.call
         shown = _ShownCall(call)
         sent = dict(arguments) if isinstance(arguments, Mapping) else arguments
@@ -191,7 +191,7 @@ class RemoteSession:
         raise AssertionError("a request ends with its answer")
 
     def stream(
-        self, do: str, message: Mapping[str, Any], take: Callable[[Mapping[str, Any]], None], cancel: threading.Event
+        self, do: str, message: Mapping[str, object], take: Callable[[Mapping[str, Any]], None], cancel: threading.Event
     ) -> None:
         """Make a request whose answer comes in parts. It is not repeated if the connection is lost."""
         with closing(self._link.find_live_connection().start({"do": do, **message})) as request:
@@ -217,7 +217,7 @@ class RemoteSession:
     def redo(self, *, any_session: bool = False, dry_run: bool = False) -> UndoReport:
         return self.undo(redo=True, any_session=any_session, dry_run=dry_run)
 
-    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
+    def prepare(self, tool: str, arguments: Mapping[str, object] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`. `proposed` is empty here."""
         read = read_arguments(arguments)
         received = Received(Call(tool, read), CallClock())
@@ -259,7 +259,7 @@ class RemoteSession:
     def describe_project(self) -> ProjectFacts:
         return values.read(lambda value: ProjectFacts(**value), self.request("project"))
 
-    def request(self, do: str, *, once: bool = False, **message: Any) -> Any:
+    def request(self, do: str, *, once: bool = False, **message: object) -> Any:
         """Make a request that is not a call; raises what the session on the other side raises.
 
         ``once``: it has an effect. If the connection is cut it is repeated under its key, and has the effect once.
@@ -267,7 +267,7 @@ class RemoteSession:
         key, again = self._keys.take(do, message) if once else ("", False)
         sent = {"do": do, "draft": self._draft, **message}
 
-        def make(connection: Connection, again: bool) -> Any:
+        def make(connection: Connection, again: bool) -> object:
             return _request(connection, {**sent, "key": key, "again": again} if once else sent)
 
         return self._link.repeat(again, make)
@@ -318,7 +318,7 @@ class RemoteDraft(SessionDraft[AnySession]):
         if not self._is_over:
             self._do("close")
 
-    def _do(self, what: str, **message: Any) -> Any:
+    def _do(self, what: str, **message: Any) -> object:
         self._require_open()
         return self._parent.request(f"draft {what}", draft=self.name, **message)
 
@@ -415,7 +415,7 @@ def _take_replies(request: RemoteRequest, cancel: threading.Event | None) -> Ite
             yield request.next(_POLL_SECONDS if cancel and not cancelled else None)
 
 
-def _open_reply(reply: Mapping[str, Any]) -> Any:
+def _open_reply(reply: Mapping[str, object]) -> object:
     if "error" in reply:
         raise values.read(values.read_error, reply["error"])
     return reply.get("value")

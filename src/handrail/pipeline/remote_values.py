@@ -48,7 +48,7 @@ class RemoteFailed(RuntimeError):
     """The server failed in a way that has no class of its own here; the text names its exception."""
 
 
-def read(kind: Callable[[Any], T], value: Any) -> T:
+def read(kind: Callable[[Any], T], value: object) -> T:
     """Read a value with a function of this module; raises `ValueError` for another shape."""
     try:
         return kind(value)
@@ -56,7 +56,7 @@ def read(kind: Callable[[Any], T], value: Any) -> T:
         raise ValueError(f"the other side sent a value that cannot be read: {error!r}") from None
 
 
-def result_as_json(result: Result) -> dict[str, Any]:
+def result_as_json(result: Result) -> dict[str, object]:
     return {
         "tool": result.tool,
         "status": result.status,
@@ -88,7 +88,7 @@ def read_result(value: Any) -> Result:
     )
 
 
-def event_as_json(event: SessionEvent) -> dict[str, Any]:
+def event_as_json(event: SessionEvent) -> dict[str, object]:
     if isinstance(event, ToolOutput):
         return {"type": "output", "text": event.text, "omitted": event.omitted}
     if isinstance(event, ToolProgress):
@@ -111,7 +111,7 @@ def is_sent(event: SessionEvent) -> bool:
     return not isinstance(event, ToolFinished)
 
 
-def error_as_json(error: BaseException) -> dict[str, Any]:
+def error_as_json(error: BaseException) -> dict[str, object]:
     if isinstance(error, ToolError):
         facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float | None)}
         return {"code": error.code, "facts": facts, "text": str(error)}
@@ -142,7 +142,7 @@ def read_error(value: Any) -> Exception:
     return known(text)
 
 
-def spec_as_json(spec: Spec) -> dict[str, Any]:
+def spec_as_json(spec: Spec) -> dict[str, object]:
     return asdict(spec)
 
 
@@ -167,7 +167,7 @@ def read_summaries(value: Any) -> list[FileSummary]:
             for one in value]  # fmt: skip
 
 
-def restriction_as_json(restriction: Restriction) -> dict[str, Any]:
+def restriction_as_json(restriction: Restriction) -> dict[str, object]:
     """A restriction with the text of its rules, which the other side parses for its own paths."""
     rules = [{"path": one.path, "origin": one.origin, "text": one.text} for one in restriction.rules]
     return {"mode": restriction.mode, "rules": rules}

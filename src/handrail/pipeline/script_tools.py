@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from handrail.dialects import Dialect
 from handrail.drafts.store import OpenDraft
@@ -32,7 +31,7 @@ class OpenDraftTools:
         self._process.close()
 
 
-def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, Any]) -> OpenDraftTools:
+def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, object]) -> OpenDraftTools:
     """Start a session in a draft."""
     entries = [entry for entry in dialect.entries.values() if entry.id not in _NOT_IN_SCRIPTS]
     signatures = {entry.id: (entry.name, list(dialect.spec(entry.name).schema["properties"])) for entry in entries}

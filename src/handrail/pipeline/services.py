@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from handrail.dialects import Dialect
 from handrail.errors import SessionOver
@@ -99,7 +99,7 @@ class Services:
         indexes = state if settings.index else None
         self.search = SearchView(workspace, self.policy, lambda: self.own_files, indexes)
 
-    def describe_options(self) -> dict[str, Any]:
+    def describe_options(self) -> dict[str, object]:
         """The options with which another process opens a session like this; see `session.reopen`."""
         mode = None if self.has_own_policy else self.mode
         return {"root": self.workspace.home, **self._options, "mode": mode, "restriction": self._restriction}

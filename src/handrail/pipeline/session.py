@@ -218,7 +218,7 @@ class Session:
     def call(
         self,
         tool: str,
-        arguments: Mapping[str, Any] | str | None = None,
+        arguments: Mapping[str, object] | str | None = None,
         *,
         id: str = "",
         cancel: threading.Event | None = None,
@@ -232,7 +232,7 @@ class Session:
         # A host may pass on anything; a tool that does not exist is answered, not raised.
         return self.make_call(arguments, Received(Call(str(tool), {}, id), CallClock(), cancel, on_event))
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
         """One tool call, as `call` makes it; ``received`` has all but its arguments."""
         return self._calls.make_call(arguments, received)
 
@@ -261,7 +261,7 @@ class Session:
 
         return read_project(self.workspace.home)
 
-    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
+    def prepare(self, tool: str, arguments: Mapping[str, object] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""
         received = Received(Call(tool, read_arguments(arguments)), CallClock())
         return self._pipeline.prepare(received, Progress(received))
@@ -295,7 +295,7 @@ class Session:
 class Calls(Protocol):
     """The calls of a session: made here, or in the process of a draft."""
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result: ...
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result: ...
 
     def undo(self, which: UndoOptions) -> UndoReport: ...
 
@@ -331,7 +331,7 @@ class CallPipeline:
     def close(self) -> None:
         self.services.close()
 
-    def make_call(self, arguments: Mapping[str, Any] | str | None, received: Received) -> Result:
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
         progress = Progress(received)
 
         def perform() -> Result:
@@ -361,7 +361,7 @@ class CallPipeline:
             failure, traceback = Bug(what=f"{type(error).__name__}: {error}"), _format_traceback()
         return self._renderer.render_failure(failure, progress), traceback
 
-    def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
+    def _receive(self, arguments: Mapping[str, object] | str | None, progress: Progress) -> Received:
         received = progress.received
         if self.services.host:
             self.services.host.changes.check_jobs()
@@ -376,7 +376,7 @@ class CallPipeline:
         """Whether anybody gets the events of a call: a listener, or a reader of our debug records."""
         return self.services.is_heard(received.on_event) or _is_logging()
 
-    def _hide_secrets(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _hide_secrets(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         redaction = self.services.redaction
         return redaction.hide_arguments(arguments) if redaction is not None else arguments
 

@@ -11,7 +11,7 @@ seconds = 30                                # 60 if left out
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from handrail.frozen import frozen
 from handrail.policy.rules import BadRule, Rule, from_line
@@ -64,7 +64,7 @@ class Hook:
     """`file:line`."""
 
 
-def parse_checks(table: Any) -> tuple[FileCheck, ...]:
+def parse_checks(table: object) -> tuple[FileCheck, ...]:
     """The checks of a rule file; raises `BadCommandTable`."""
     if not isinstance(table, dict):
         raise BadCommandTable(("checks",), 'must be a table, [checks], such as "*.py" = "ruff check {files}"')
@@ -81,14 +81,14 @@ def parse_checks(table: Any) -> tuple[FileCheck, ...]:
     return tuple(checks)
 
 
-def parse_hooks(tables: Sequence[Any], place: Callable[[Key], str], *, project: bool) -> tuple[Hook, ...]:
+def parse_hooks(tables: Sequence[object], place: Callable[[Key], str], *, project: bool) -> tuple[Hook, ...]:
     """The hooks of a rule file; raises `BadCommandTable`. ``place`` gives `file:line` of a key."""
     if len(tables) > MOST_HOOKS:
         raise BadCommandTable(("hooks",), f"at most {MOST_HOOKS} hooks")
     return tuple(_parse_hook(("hooks", number), table, place, project) for number, table in enumerate(tables))
 
 
-def _parse_hook(key: Key, table: Any, place: Callable[[Key], str], project: bool) -> Hook:
+def _parse_hook(key: Key, table: object, place: Callable[[Key], str], project: bool) -> Hook:
     if not isinstance(table, dict):
         raise BadCommandTable(key, "must be tables, [[hooks]], with before or after, and run")
     for name in table:
@@ -113,14 +113,14 @@ def _parse_hook(key: Key, table: Any, place: Callable[[Key], str], project: bool
     return Hook(event, tuple(rules), run, _read_seconds(key, table), project, place(key))
 
 
-def _read_seconds(key: Key, table: Mapping[str, Any]) -> float:
+def _read_seconds(key: Key, table: Mapping[str, object]) -> float:
     seconds = table.get("seconds", _SECONDS)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
         raise BadCommandTable((*key, "seconds"), f"must be a number above 0, and at most {MOST_SECONDS}")
     return seconds
 
 
-def _read_texts(key: Key, value: Any, what: str) -> list[str]:
+def _read_texts(key: Key, value: object, what: str) -> list[str]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not values or not all(isinstance(one, str) and one.strip() for one in values):
         raise BadCommandTable(key, f"{escape(str(key[-1]))} must be {what}")

@@ -194,7 +194,7 @@ class _RuleReader:
             key = key[:-1]
         return f"{escape(self._path)}:{self._lines[key]}" if key else escape(self._path)
 
-    def read(self, table: Mapping[str, Any]) -> tuple[list[Rule], bool]:
+    def read(self, table: Mapping[str, object]) -> tuple[list[Rule], bool]:
         known = ["rules", "permissions", "checks", "hooks", *(["locked"] if self._origin == "system" else [])]
         for key in table:
             if key == "locked" and key not in known:
@@ -207,7 +207,7 @@ class _RuleReader:
         rules = [self._read_rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
         return rules + self._read_permissions(table.get("permissions", {})), locked
 
-    def read_commands(self, table: Mapping[str, Any]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
+    def read_commands(self, table: Mapping[str, object]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
         if "checks" not in table and "hooks" not in table:
             return (), ()
         from handrail.policy.checks_and_hooks import BadCommandTable, parse_checks, parse_hooks  # in few files
@@ -218,7 +218,7 @@ class _RuleReader:
         except BadCommandTable as error:
             raise self.wrong(error.key, str(error)) from None
 
-    def _read_permissions(self, table: Any) -> list[Rule]:
+    def _read_permissions(self, table: object) -> list[Rule]:
         if not isinstance(table, dict):
             raise self.wrong(("permissions",), "must be a table, [permissions], with the lists allow, ask and deny")
         rules: list[Rule] = []
@@ -238,13 +238,13 @@ class _RuleReader:
     def _project(self) -> bool:
         return self._origin == "project"
 
-    def _list(self, table: Mapping[str, Any], key: Key) -> Sequence[Any]:
+    def _list(self, table: Mapping[str, object], key: Key) -> Sequence[Any]:
         value = table.get(str(key[-1]), [])
         if not isinstance(value, list):
             raise self.wrong(key, f"must be a list of {'hooks' if key == ('hooks',) else 'rules'}")
         return value
 
-    def _read_rule(self, key: Key, value: Any) -> Rule:
+    def _read_rule(self, key: Key, value: object) -> Rule:
         if isinstance(value, str):
             return self._make_rule(key, lambda: from_line(value, project=self._project))
         if isinstance(value, dict):

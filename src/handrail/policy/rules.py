@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from handrail.frozen import frozen
 from handrail.model import Access, Action, CommandAccess, Decision, NetworkAccess, Verdict
@@ -220,7 +220,7 @@ class Rule:
         return not self.host or matches_host(self.host, host, wide=self.tier != "allow")
 
 
-def from_table(table: Mapping[str, Any]) -> Rule:
+def from_table(table: Mapping[str, object]) -> Rule:
     """A rule from its table; raises `BadRule`."""
     for key in table:
         if key not in _KEYS:
@@ -252,7 +252,7 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     return rule
 
 
-def _parse_inline_table(table: Mapping[str, Any]) -> Rule:
+def _parse_inline_table(table: Mapping[str, object]) -> Rule:
     """A rule in one line with more to it: `{rule = "allow Bash(make)", in = "/srv/project"}`."""
     more = [key for key in table if key not in ("rule", "in", "why")]
     if more:
@@ -261,7 +261,7 @@ def _parse_inline_table(table: Mapping[str, Any]) -> Rule:
     return replace(rule, why=_get_text(table, "why"), place=_place(table, rule))
 
 
-def _place(table: Mapping[str, Any], rule: Rule) -> str:
+def _place(table: Mapping[str, object], rule: Rule) -> str:
     place = _get_text(table, "in")
     if place and not place.startswith("/"):
         raise BadRule("must be an absolute path", "in")
@@ -341,7 +341,7 @@ def _parse_claude_command(text: str) -> str:
     return text[:-2] + " *" if text.endswith(":*") else text
 
 
-def _parse_actions(table: Mapping[str, Any]) -> frozenset[Action]:
+def _parse_actions(table: Mapping[str, object]) -> frozenset[Action]:
     actions = _get_texts(table, "action")
     wrong = [action for action in actions if action not in get_args(Action)]
     if wrong or not actions:
@@ -392,14 +392,14 @@ def _parse_command(text: str, key: str | None = None) -> CommandPattern:
         raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
-def _get_text(table: Mapping[str, Any], key: str) -> str:
+def _get_text(table: Mapping[str, object], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value.strip()):
         raise BadRule("must be a non-empty string", key)
     return value
 
 
-def _get_texts(table: Mapping[str, Any], key: str) -> list[str]:
+def _get_texts(table: Mapping[str, object], key: str) -> list[str]:
     value = table.get(key, [])
     values = [value] if isinstance(value, str) else value
     good = isinstance(values, list) and all(isinstance(one, str) and one.strip() for one in values)

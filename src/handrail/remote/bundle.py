@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any
 
 import handrail
 from handrail.frozen import frozen
@@ -30,7 +29,7 @@ class Bundle:
     digest: str
 
 
-def find_misfit(facts: Mapping[str, Any]) -> str:
+def find_misfit(facts: Mapping[str, object]) -> str:
     """Why the packages installed here cannot run on a machine that describes itself so (`loader.py`); else empty."""
     ours = {"abi": sysconfig.get_config_var("SOABI"), "machine": platform.machine(), "libc": platform.libc_ver()[0]}
     differing = [f"{facts.get(name)} instead of {value}" for name, value in ours.items() if facts.get(name) != value]
@@ -72,7 +71,7 @@ def _list_files() -> Iterator[tuple[str, str]]:
                 yield f"site/{name}", path
 
 
-def read_facts(line: bytes) -> dict[str, Any]:
+def read_facts(line: bytes) -> dict[str, object]:
     """What a machine says of itself; raises `ValueError`."""
     facts = json.loads(line)
     if not isinstance(facts, dict):

@@ -123,6 +123,6 @@ def iterate_rows(
         result.keep(_Rows(rows, linked), walk.paths)
 
 
-def _add(here: VisitedDirectory, row: Any, rows: dict[str, Any], linked: set[str]) -> None:
+def _add(here: VisitedDirectory, row: object, rows: dict[str, Any], linked: set[str]) -> None:
     rows[here.path] = row
     (linked.add if here.links else linked.discard)(here.path)

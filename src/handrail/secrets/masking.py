@@ -102,7 +102,7 @@ class Mask:
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: object, depth: int = 0) -> Any:
         """Mask the secrets in arguments; long strings are cut, and values that are not JSON are described."""
         if isinstance(value, str):
             return self.text(value)
@@ -119,7 +119,7 @@ class Mask:
             return [self.value(item, depth + 1) for item in value]
         return self.text(repr(value))
 
-    def whole(self, value: Any) -> Any:
+    def whole(self, value: object) -> Any:
         """Mask a whole value whose name says that it is secret."""
         if isinstance(value, str):
             return self._make_placeholder(value) if value else value

@@ -84,7 +84,7 @@ class Redaction:
                 length += 1
         return f"⟦secret:{digest[:length]}⟧"
 
-    def restore(self, value: Any, depth: int = 0) -> Any:
+    def restore(self, value: object, depth: int = 0) -> Any:
         """Restore the secrets in every string of the arguments; other text stays."""
         if not self._patterns or depth > DEEPEST:
             return value
@@ -94,14 +94,14 @@ class Redaction:
             return {self._change_key(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
         return [self.restore(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
-    def _change_key(self, key: Any, change: Callable[[Any], Any]) -> Any:
+    def _change_key(self, key: object, change: Callable[[Any], Any]) -> object:
         return change(key) if isinstance(key, str) else key
 
     def _restore_match(self, match: re.Match[str]) -> str:
         with self._lock:
             return self._tags.get(match[1], match[0])
 
-    def hidden(self, value: Any, depth: int = 0) -> Any:
+    def hidden(self, value: object, depth: int = 0) -> Any:
         """Plain JSON values without secrets."""
         if not self._patterns:
             return value
@@ -113,7 +113,7 @@ class Redaction:
             return {self._change_key(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
         return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
-    def hide_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def hide_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """The arguments of a call as they may be shown and written down, whoever wrote a secret into them."""
         known: Mapping[str, Any] = self.hidden(self.restore(arguments))
         return known

@@ -133,7 +133,7 @@ def check_fields(settings: Settings | AgentSettings) -> None:
 
 
 @cache
-def _read_hints(kind: type) -> dict[str, Any]:
+def _read_hints(kind: type) -> dict[str, object]:
     return get_type_hints(kind)
 
 

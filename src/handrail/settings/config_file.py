@@ -104,7 +104,7 @@ class _Checked:
     def wrong(self, key: str, what: str) -> ConfigError:
         return ConfigError(f"{escape(self._path)}: {escape(key)}: {what}")
 
-    def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
+    def config(self, table: Mapping[str, object]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
         self._check_keys("", table, ["settings", "roots", "agent"])
         roots = table.get("roots", [])
         if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
@@ -116,7 +116,7 @@ class _Checked:
         )
         return Settings(**settings), checked, AgentSettings(**agent)
 
-    def _check_keys(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
+    def _check_keys(self, above: str, table: Mapping[str, object], known: list[str]) -> None:
         for key in table:
             if key not in known:
                 import difflib  # slow to import, and only needed for mistakes
@@ -125,7 +125,9 @@ class _Checked:
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")
 
-    def _read_fields(self, name: str, above: Mapping[str, Any], kind: type[Settings | AgentSettings]) -> dict[str, Any]:
+    def _read_fields(
+        self, name: str, above: Mapping[str, object], kind: type[Settings | AgentSettings]
+    ) -> dict[str, Any]:
         """A table whose keys are the fields of a class."""
         table = above.get(name, {})
         if not isinstance(table, dict):
@@ -134,7 +136,7 @@ class _Checked:
         hints = get_type_hints(kind)
         return {key: self._read_value(f"{name}.{key}", value, strip_none(hints[key])) for key, value in table.items()}
 
-    def _read_value(self, key: str, value: Any, hint: Any) -> Any:
+    def _read_value(self, key: str, value: object, hint: object) -> Any:
         if hint is bool:
             if not isinstance(value, bool):
                 raise self.wrong(key, f"must be true or false, not {_name_kind(value)}")
@@ -181,7 +183,7 @@ class _Checked:
                 raise self.wrong(key, f"{_name_kind(value)} is not a regular expression: {error}") from None
         return value
 
-    def _read_root(self, key: str, table: Mapping[str, Any]) -> Root:
+    def _read_root(self, key: str, table: Mapping[str, object]) -> Root:
         self._check_keys(f"{key}.", table, ["path", "writable"])
         path, writable = table.get("path"), table.get("writable", False)
         if not isinstance(path, str) or not path:
@@ -195,13 +197,13 @@ class _Checked:
         return path
 
 
-def strip_none(hint: Any) -> Any:
+def strip_none(hint: object) -> object:
     """The type of a field that may also be left out."""
     rest = [one for one in get_args(hint) if one is not NoneType]
     return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
 
 
-def _name_kind(value: Any) -> str:
+def _name_kind(value: object) -> str:
     if isinstance(value, str):
         return f'"{escape(value[:60])}"' if len(value) <= 60 else f'"{escape(value[:60])}..."'
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ _MOST_LINES = 1000
 """A value that goes on over more lines than this is not replaced."""
 
 
-def set_key(text: str, table: str, key: str, value: Any) -> str:
+def set_key(text: str, table: str, key: str, value: object) -> str:
     """The text with ``key`` of ``[table]`` set to ``value``; raises `ConfigError`."""
     wanted = _parse(text)
     wanted[table] = {**wanted.get(table, {}), key: value}

@@ -30,7 +30,7 @@ def parse_json(raw: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def write_json(value: Any) -> str:
+def write_json(value: object) -> str:
     """A value from `parse_json`, back as it came."""
     import json
 
@@ -40,7 +40,7 @@ def write_json(value: Any) -> str:
         raise ValueError("it is nested too deeply") from None
 
 
-def as_line(value: Any) -> str:
+def as_line(value: object) -> str:
     """JSON on one line, in ASCII and well-formed Unicode, so that any reader in any locale can take it."""
     import json
 
@@ -50,7 +50,7 @@ def as_line(value: Any) -> str:
     return text
 
 
-def name_kind(value: Any) -> str:
+def name_kind(value: object) -> str:
     """Name the type of a JSON value."""
     return _KINDS.get(type(value), "null")
 

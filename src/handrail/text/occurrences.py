@@ -102,7 +102,7 @@ def _find_matches(compiled: Any, new: Callable[[Any], str], text: str, until: fl
         yield start, position, new(match)
 
 
-def _compile(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
+def _compile(pattern: str, ignore_case: bool, whole_words: bool) -> object:
     import regex  # type: ignore[import-untyped]  # slow to import, and most searches are for plain text
 
     flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)

@@ -9,7 +9,6 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any
 
 Key = tuple[str | int, ...]
 
@@ -25,7 +24,7 @@ def find_lines(text: str) -> dict[Key, int]:
     return _TomlReader(text).lines
 
 
-def write_value(value: Any) -> str:
+def write_value(value: object) -> str:
     """A string, number, truth value, or list or table of them in TOML, on one line."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{json.dumps(key)} = {write_value(one)}" for key, one in value.items()) + " }"

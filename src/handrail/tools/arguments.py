@@ -112,23 +112,23 @@ class Arguments:
     _needed: ClassVar[frozenset[str]]
     _validator: ClassVar[SchemaValidator]
 
-    def __init__(self, /, **values: Any) -> None:
+    def __init__(self, /, **values: object) -> None:
         self.__dict__.update(self.parse(values).__dict__)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} cannot be changed")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._list_values().items())})"
 
-    def _list_values(self) -> dict[str, Any]:
+    def _list_values(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.declared()}
 
     def check(self) -> None:
         """Check the arguments together; raises `ValueError`."""
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Self:
+    def parse(cls, values: Mapping[str, object]) -> Self:
         """Parse ``values``; raises `pydantic_core.ValidationError` with every mistake."""
         try:
             parsed = cls.__new__(cls)
@@ -181,7 +181,7 @@ class _NotExact(Exception):
     """A value has to be converted, or is wrong: pydantic-core decides."""
 
 
-def _take_exact(args: type[Arguments], values: Mapping[str, Any]) -> dict[str, Any]:
+def _take_exact(args: type[Arguments], values: Mapping[str, object]) -> dict[str, object]:
     """The values as they are, if each has its declared type; raises `_NotExact` otherwise."""
     declared = args.declared()
     if not (declared.keys() >= values.keys() >= _list_needed(args)):
@@ -200,7 +200,7 @@ def _list_needed(args: type[Arguments]) -> frozenset[str]:
     return args._needed
 
 
-def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
+def _take_marked(kind: object, marks: Sequence[object], value: object) -> object:
     for mark in marks:
         if isinstance(mark, BeforeValidator):
             value = mark.function(value)
@@ -215,7 +215,7 @@ def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
     return value
 
 
-def _take(kind: Any, value: Any) -> Any:
+def _take(kind: object, value: object) -> object:
     if type(value) is kind and kind in _SIMPLE:  # nearly always
         return value
     inner, marks = _split(kind)
@@ -281,7 +281,7 @@ def _build_model(args: type[Arguments]) -> Any:
     return {"type": "function-after", "function": {"type": "no-info", "function": check}, "schema": model}
 
 
-def _build_field(name: str, one: Argument) -> Any:
+def _build_field(name: str, one: Argument) -> object:
     schema = _add_constraints(one.type, one.marks, name)
     if one.is_required:
         return schema
@@ -293,7 +293,7 @@ def _build_field(name: str, one: Argument) -> Any:
     }
 
 
-def _add_constraints(kind: Any, marks: Sequence[Any], name: str) -> Any:
+def _add_constraints(kind: object, marks: Sequence[object], name: str) -> Any:
     schema = _type(kind, name)
     for mark in marks:
         if isinstance(mark, Field):
@@ -309,7 +309,7 @@ def _add_constraints(kind: Any, marks: Sequence[Any], name: str) -> Any:
     return schema
 
 
-def _type(kind: Any, name: str) -> Any:
+def _type(kind: object, name: str) -> Any:
     inner, marks = _split(kind)
     if marks:
         return _add_constraints(inner, marks, name)
@@ -334,7 +334,7 @@ def _type(kind: Any, name: str) -> Any:
     return {"type": "nullable", "schema": _type(_strip_none(kind), name)}
 
 
-def _strip_none(kind: Any) -> Any:
+def _strip_none(kind: object) -> object:
     """The type of a value that may be null."""
     if get_origin(kind) in (Union, types.UnionType):
         others = [one for one in get_args(kind) if one is not types.NoneType]
@@ -351,7 +351,7 @@ def _constrain(schema: dict[str, Any], field: Field) -> None:
     schema |= {name: getattr(field, name) for name in bounds if getattr(field, name) is not None}
 
 
-def _describe_property(one: Argument) -> dict[str, Any]:
+def _describe_property(one: Argument) -> dict[str, object]:
     schema = _describe_type(one.type, one.field)
     if one.field.description:
         schema["description"] = one.field.description
@@ -360,7 +360,7 @@ def _describe_property(one: Argument) -> dict[str, Any]:
     return dict(sorted(schema.items()))
 
 
-def _describe_type(kind: Any, field: Field) -> dict[str, Any]:
+def _describe_type(kind: object, field: Field) -> dict[str, object]:
     inner, marks = _split(kind)
     if marks:
         return _describe_type(inner, next((mark for mark in marks if isinstance(mark, Field)), field))

@@ -209,7 +209,7 @@ class _Parameters:
             declared[name] = self._declare(tool, parameter, hints[name], documented.get(name, ""))
         self.args = _make_args(declared)
 
-    def _declare(self, tool: str, parameter: inspect.Parameter, hint: Any, description: str) -> Argument:
+    def _declare(self, tool: str, parameter: inspect.Parameter, hint: object, description: str) -> Argument:
         name, declared = parameter.name, Argument(*_split_hint(hint))
         action = _find_action(declared.type)
         if action:
@@ -314,7 +314,7 @@ def _make_args(declared: Mapping[str, Argument]) -> type[Arguments]:
     return type("Args", (Arguments,), {"_declared": declared})
 
 
-def _unwrap(function: Callable[..., object]) -> Any:
+def _unwrap(function: Callable[..., object]) -> object:
     """The function whose annotations count: of an object that can be called, its method."""
     function = inspect.unwrap(function)
     return function if inspect.isroutine(function) else type(function).__call__
@@ -324,7 +324,7 @@ def _split_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
 
 
-def _find_action(kind: Any) -> Literal["read", "write", ""]:
+def _find_action(kind: object) -> Literal["read", "write", ""]:
     """The access that an argument of this type declares; empty if it is not a file."""
     if kind in (ReadFile, WriteFile):
         return "read" if kind is ReadFile else "write"
@@ -333,7 +333,7 @@ def _find_action(kind: Any) -> Literal["read", "write", ""]:
     return ""
 
 
-def _as_path(kind: Any) -> Any:
+def _as_path(kind: object) -> object:
     """The type of a file argument as the model gives it: a path in the place of each file."""
     if kind in (ReadFile, WriteFile):
         return str
@@ -348,7 +348,7 @@ def _list_paths(value: Any) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _make_field(marks: Sequence[Any], description: str) -> Field:
+def _make_field(marks: Sequence[object], description: str) -> Field:
     """The description and the bounds in `Annotated`: a text, a `Field` of pydantic, or bounds of annotated_types."""
     known: dict[str, Any] = {"description": description}
     for mark in marks:

@@ -217,7 +217,7 @@ def _create_id(book: Notebook, index: int, source: str) -> str:
     raise AssertionError("one of n + 1 different ids is free")
 
 
-def _list_ids(cells: Sequence[Any]) -> list[str | None]:
+def _list_ids(cells: Sequence[object]) -> list[str | None]:
     ids = (cell.get("id") if isinstance(cell, dict) else None for cell in cells)
     return [one if isinstance(one, str) else None for one in ids]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -54,7 +53,7 @@ class QuestionPages:
         return self._site.message(status, "Not answered", text)
 
 
-def view_question(one: PageQuestion) -> dict[str, Any]:
+def view_question(one: PageQuestion) -> dict[str, object]:
     """The values of the template of a question."""
     question = one.question
     files = [(file, view_hunks(file.path, file.hunks, file.description)) for file in question.files]

@@ -60,7 +60,7 @@ class RemotePages:
             await page(scope, receive, send)
 
     async def _exchange(
-        self, message: Mapping[str, Any], receive: Receive, send: Send
+        self, message: Mapping[str, object], receive: Receive, send: Send
     ) -> tuple[bool, Exception | None]:
         """Pass a request on; returns whether the answer has begun, and why it did not end well."""
         gone, begun, failed = threading.Event(), threading.Event(), None
@@ -70,11 +70,11 @@ class RemotePages:
                 pass
             gone.set()
 
-        async def send_part(part: Mapping[str, Any]) -> None:
+        async def send_part(part: Mapping[str, object]) -> None:
             begun.set()
             await send(_read_part(part))
 
-        def take(part: Mapping[str, Any]) -> None:
+        def take(part: Mapping[str, object]) -> None:
             anyio.from_thread.run(send_part, part)
 
         async with anyio.create_task_group() as tasks:
@@ -127,7 +127,9 @@ class PageAnswerer:
         """End streams."""
         self._closing.set()
 
-    def answer(self, message: Mapping[str, Any], send: Callable[[dict[str, Any]], None], gone: threading.Event) -> None:
+    def answer(
+        self, message: Mapping[str, object], send: Callable[[dict[str, Any]], None], gone: threading.Event
+    ) -> None:
         """Answer one request: ``send`` gets the parts, until ``gone`` is set. Raises `ValueError` for no request."""
         scope = _read_scope(message)
         body = base64.b64decode(str(message["body"]), validate=True)
@@ -170,7 +172,7 @@ def _read_scope(message: Mapping[str, Any]) -> Scope:
     }
 
 
-def _write_part(message: Message) -> dict[str, Any]:
+def _write_part(message: Message) -> dict[str, object]:
     if message["type"] == "http.response.start":
         headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in message["headers"]]
         return {"status": message["status"], "headers": headers}

@@ -70,11 +70,11 @@ class Site:
         for template in self._templates.list_templates():  # compiled now, so that the first page does not wait for it
             self._templates.get_template(template)
 
-    def render(self, template: str, **values: Any) -> str:
+    def render(self, template: str, **values: object) -> str:
         """A page, or a part of one."""
         return self._templates.get_template(template).render(open_questions=len(self.list_questions()), **values)
 
-    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
         """A page as an answer."""
         return HTMLResponse(self.render(template, **values).encode("utf-8", "replace"), status)
 

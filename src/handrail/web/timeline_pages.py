@@ -108,7 +108,7 @@ class TimelinePages:
         except JournalFailed:  # the page that is loaded next says why
             return [], since
 
-    def _render(self, turn: TimelineTurn) -> dict[str, Any]:
+    def _render(self, turn: TimelineTurn) -> dict[str, object]:
         calls = [call.row.seq for call in turn.calls]
         return {"calls": calls, "html": self._site.render("turn.html", turn=turn, fold=fold_looks)}
 

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from handrail.dialects import Spec
 
 
-def build_tool(spec: Spec) -> dict[str, Any]:
+def build_tool(spec: Spec) -> dict[str, object]:
     """Return a tool definition."""
     return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.schema)}
 
 
-def build_result_content(text: str, images: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def build_result_content(text: str, images: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return the content blocks of a tool result."""
     sources = [{"type": "base64", "media_type": image["mime_type"], "data": image["base64"]} for image in images]
     blocks = [{"type": "image", "source": source} for source in sources]

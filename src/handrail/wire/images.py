@@ -13,6 +13,6 @@ def get_images(result: Result) -> list[Mapping[str, Any]]:
     return [block for block in result.blocks if block["type"] == "image"]
 
 
-def make_data_url(image: Mapping[str, Any]) -> str:
+def make_data_url(image: Mapping[str, object]) -> str:
     """Return an image block as a `data:` URL."""
     return f"data:{image['mime_type']};base64,{image['base64']}"

@@ -27,7 +27,7 @@ ADDED = ("wait_for_previous",)
 """Arguments that some clients add to every call for their own use."""
 
 
-def drop_client_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+def drop_client_arguments(arguments: Mapping[str, object] | None) -> dict[str, Any]:
     """Drop the arguments that the client has added for itself."""
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
@@ -75,20 +75,20 @@ def make_title(name: str) -> str:
 def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
     """Return a result as the result of `tools/call`."""
     facts = build_structured_content(result)
-    response: dict[str, Any] = {"content": build_content(result.blocks, result.text), "isError": not result.ok}
+    response: dict[str, object] = {"content": build_content(result.blocks, result.text), "isError": not result.ok}
     if structured:
         response["structuredContent"] = facts
     response["_meta"] = {RESULT_KEY: facts}
     return response
 
 
-def build_failed_result(text: str, code: str) -> dict[str, Any]:
+def build_failed_result(text: str, code: str) -> dict[str, object]:
     """Return a failure that happened before there was a result."""
     facts = {"status": "error", "data": {}, "notes": [], "error": {"code": code}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {RESULT_KEY: facts}}
 
 
-def build_structured_content(result: Result) -> dict[str, Any]:
+def build_structured_content(result: Result) -> dict[str, object]:
     """Return the facts of a result for programs; the text has the sentences."""
     return {
         "status": result.status,
@@ -99,7 +99,7 @@ def build_structured_content(result: Result) -> dict[str, Any]:
     }
 
 
-def build_content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+def build_content(blocks: Iterable[Mapping[str, object]], text: str) -> list[dict[str, object]]:
     """Return the blocks in MCP's shape. An image always has a text beside it; there is at least one block."""
     converted: list[dict[str, Any]] = []
     for block in blocks:

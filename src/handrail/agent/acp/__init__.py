@@ -67,7 +67,7 @@ class HandrailAgent:
         self,
         protocol_version: int,  # noqa: ARG002 - there is one version so far: an editor that wants another hangs up
         client_capabilities: ClientCapabilities | None = None,
-        **_: Any,
+        **_: object,
     ) -> InitializeResponse:
         self._may = client_capabilities
         can = PromptCapabilities(image=self._images, embedded_context=True)
@@ -82,7 +82,7 @@ class HandrailAgent:
         cwd: str,
         additional_directories: list[str] | None = None,
         mcp_servers: list[Any] | None = None,
-        **_: Any,
+        **_: object,
     ) -> NewSessionResponse:
         for path in (cwd, *(additional_directories or ())):
             if not os.path.isabs(path) or not os.path.isdir(path):
@@ -95,7 +95,7 @@ class HandrailAgent:
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)
 
-    async def prompt(self, session_id: str, prompt: list[ContentBlock], **_: Any) -> PromptResponse:
+    async def prompt(self, session_id: str, prompt: list[ContentBlock], **_: object) -> PromptResponse:
         opened = self._conversations.get(session_id)
         if opened is None:
             raise acp.RequestError.invalid_params({"details": f"there is no session {session_id}"})
@@ -113,7 +113,7 @@ class HandrailAgent:
             opened.turn = None
         return PromptResponse(stop_reason="cancelled" if opened.cancelled else reason or "end_turn")
 
-    async def cancel(self, session_id: str, **_: Any) -> None:
+    async def cancel(self, session_id: str, **_: object) -> None:
         opened = self._conversations.get(session_id)
         if opened and opened.turn:
             opened.cancelled = True
@@ -125,7 +125,7 @@ class HandrailAgent:
             await self._conversations.popitem()[1].session.close()
 
 
-async def serve(agent: HandrailAgent, to_client: Any = None, from_client: Any = None) -> None:
+async def serve(agent: HandrailAgent, to_client: object = None, from_client: object = None) -> None:
     """Speak with an editor until it hangs up: over stdin and stdout, or these streams."""
     try:
         await acp.run_agent(cast("acp.Agent", agent), to_client, from_client)

@@ -34,7 +34,7 @@ _KINDS: Mapping[ToolKind, Sequence[str]] = {
 class Conversation:
     """One session of the editor, with the operations of a driver."""
 
-    def __init__(self, id: str, client: acp.Client, servers: Sequence[Any]) -> None:
+    def __init__(self, id: str, client: acp.Client, servers: Sequence[object]) -> None:
         self.id = id
         self.mcp_servers = servers
         """The MCP servers of the editor, for the driver."""
@@ -51,7 +51,7 @@ class Conversation:
         """Send a part of the model's reasoning."""
         await self._update(acp.update_agent_thought_text(text))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:
+    async def call(self, tool: str, arguments: Mapping[str, object] | str | None = None, *, id: str = "") -> Result:
         """One tool call, shown in the editor. Never raises for anything that a model did."""
         call = id or f"call-{secrets.token_hex(6)}"
         prepared, changes = await asyncio.to_thread(self._prepare, tool, arguments)
@@ -87,7 +87,7 @@ class Conversation:
             await self._update(acp.update_tool_call(question.call.id, status="in_progress"))
         return answer
 
-    def _prepare(self, tool: str, arguments: Mapping[str, Any] | str | None) -> tuple[Judged | None, Content]:
+    def _prepare(self, tool: str, arguments: Mapping[str, object] | str | None) -> tuple[Judged | None, Content]:
         """The call and the changes that it would make, as far as they are known before it runs."""
         try:
             prepared = self.session.session.prepare(tool, arguments)

@@ -54,7 +54,7 @@ class Request:
     reason: Callable[[str], None] = lambda _: None
     """Receives the model's reasoning, piece by piece."""
 
-    def pieces(self, stream: Iterable[Any]) -> Iterator[Any]:
+    def pieces(self, stream: Iterable[object]) -> Iterator[Any]:
         """Yield the pieces of a stream until the request is cancelled."""
         for piece in stream:
             if self.cancel.is_set():

@@ -92,7 +92,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     return Reply(turn, Usage(tokens_in, tokens_out, cached), cut=reason == "max_tokens")
 
 
-def _grow(block: dict[str, Any], delta: Any) -> None:
+def _grow(block: dict[str, Any], delta: object) -> None:
     """A piece of text, of thought, or the signature of a thought."""
     for name in ("text", "thinking", "signature"):
         piece = getattr(delta, name, None)
@@ -111,7 +111,7 @@ def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[
     return Turn("assistant", text, calls, raw={"api": _API, "content": blocks})
 
 
-def _build_messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def _build_messages(turns: Sequence[Turn]) -> list[dict[str, object]]:
     """Turns as messages that take turns; the last one is marked, so that all before it is cached."""
     messages: list[dict[str, Any]] = []
     for turn in turns:

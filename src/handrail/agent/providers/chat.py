@@ -70,7 +70,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     return Reply(Turn("assistant", "".join(text), calls), usage, cut=ended == "length")
 
 
-def _read_reasoning(delta: Any) -> str:
+def _read_reasoning(delta: object) -> str:
     """A piece of reasoning, by either name that servers use for it."""
     return text_of(getattr(delta, "reasoning_content", None)) or text_of(getattr(delta, "reasoning", None))
 
@@ -81,7 +81,7 @@ def _read_usage(counted: Any) -> Usage:
     return Usage(count(counted.prompt_tokens), count(counted.completion_tokens), cached)
 
 
-def _write_arguments(arguments: Any) -> str:
+def _write_arguments(arguments: object) -> str:
     """Arguments are a text that holds JSON; some servers send the object itself."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
@@ -99,7 +99,7 @@ def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
     return call.index
 
 
-def _build_messages(turn: Turn) -> list[dict[str, Any]]:
+def _build_messages(turn: Turn) -> list[dict[str, object]]:
     if turn.role == "tools":
         messages: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}
@@ -109,7 +109,7 @@ def _build_messages(turn: Turn) -> list[dict[str, Any]]:
             build_chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks
         ]
     content = build_chat_content(turn.text, turn.blocks) if turn.blocks else turn.text or None
-    message: dict[str, Any] = {"role": turn.role, "content": content}
+    message: dict[str, object] = {"role": turn.role, "content": content}
     if turn.calls:
         message["tool_calls"] = [
             {

@@ -41,12 +41,12 @@ def api_arguments(call: ToolCall) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"malformed": call.arguments}
 
 
-def count(value: Any) -> int:
+def count(value: object) -> int:
     """A number of tokens; servers may send nothing or something else."""
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def text_of(content: Any) -> str:
+def text_of(content: object) -> str:
     """The text of a piece; some servers send a list of parts."""
     if isinstance(content, str):
         return content

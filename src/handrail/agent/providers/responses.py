@@ -86,7 +86,7 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
     return Reply(turn, usage, cut=response.status == "incomplete")
 
 
-def _build_items(turn: Turn) -> list[dict[str, Any]]:
+def _build_items(turn: Turn) -> list[dict[str, object]]:
     if turn.role == "tools":
         return [build_function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:

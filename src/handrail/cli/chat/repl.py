@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.cli.chat.attachments import describe_named_files, load_pictures
 from handrail.cli.chat.interrupts import Leave, ended_in_order
@@ -134,7 +134,7 @@ class Worker:
             self._composer.end()
 
 
-def answer(work: Work, text: str, images: Sequence[Mapping[str, Any]] = ()) -> Ending | None:
+def answer(work: Work, text: str, images: Sequence[Mapping[str, object]] = ()) -> Ending | None:
     """Work on one message; None if the model cannot be asked at all."""
     from handrail.agent.providers import ModelError
 

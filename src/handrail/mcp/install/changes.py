@@ -189,7 +189,7 @@ class FileSettings:
             text = new
         return text
 
-    def _require_only(self, before: str, after: str, keys: Sequence[str], value: Any) -> None:
+    def _require_only(self, before: str, after: str, keys: Sequence[str], value: object) -> None:
         """Require that the new file equals the old one except for one value."""
         try:
             new = read_data(self.path, after)
@@ -202,7 +202,7 @@ class FileSettings:
             )
 
 
-def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[Any]) -> list[Splice]:
+def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[object]) -> list[Splice]:
     if setting.add:
         return json_file.extend(text, setting.keys, missing)
     splices: list[Splice] = _format_of(path).put(text, setting.keys, setting.value)
@@ -215,14 +215,14 @@ def _apply(text: str, splices: Sequence[Splice]) -> str:
     return text
 
 
-def get_value(data: Any, keys: Sequence[str]) -> Any:
+def get_value(data: object, keys: Sequence[str]) -> Any:
     """The value at the end of these keys; None if there is none."""
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
     return copy.copy(data)
 
 
-def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
+def _remove_keys(data: object, keys: Sequence[str]) -> object:
     """The data without the value at these keys, and without objects that are empty then."""
     if not isinstance(data, dict) or not keys:
         return data
@@ -231,6 +231,6 @@ def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
     return left if inner in (None, {}) else left | {keys[0]: inner}
 
 
-def _count_new_levels(data: Any, keys: Sequence[str]) -> int:
+def _count_new_levels(data: object, keys: Sequence[str]) -> int:
     """How many of the objects around a value have to be created."""
     return sum(1 for count in range(1, len(keys)) if get_value(data, keys[:count]) is None)

@@ -136,10 +136,10 @@ class ServerEntry:
             [*keys, NAME], {key: self._fill(one) for key, one in {**entry, **self._allow_in_entry()}.items()}
         )
 
-    def _allow_in_entry(self) -> Mapping[str, Any]:
+    def _allow_in_entry(self) -> Mapping[str, object]:
         return self.client.allow_entry if self.allow else {}
 
-    def _fill(self, value: Any) -> Any:
+    def _fill(self, value: object) -> Any:
         if isinstance(value, dict):
             return {key: self._fill(one) for key, one in value.items()}
         if isinstance(value, str):
@@ -207,7 +207,7 @@ class ServerEntry:
         lines += self._list_hints()
         return InstallReport("\n".join(lines) + "\n", self.client.note.get(self.scope, ""))
 
-    def _make_entry(self) -> dict[str, Any]:
+    def _make_entry(self) -> dict[str, object]:
         return {key: self._fill(one) for key, one in self._allow_in_entry().items()}
 
     def _list_hints(self) -> list[str]:
@@ -240,7 +240,7 @@ class ServerEntry:
                 lines.append(f"removed {'' if gone else 'from '}{escape(other.path)}")
         return InstallReport("\n".join(lines) + "\n")
 
-    def _require_ours(self, data: Mapping[str, Any], known: Mapping[str, Any] | None) -> None:
+    def _require_ours(self, data: Mapping[str, object], known: Mapping[str, object] | None) -> None:
         """An entry of this name that starts something else is not ours to replace."""
         for keys in (self.client.keys, self.client.newer.get("keys", self.client.keys)):
             there = get_value(data, [*keys, NAME])
@@ -250,7 +250,7 @@ class ServerEntry:
                 )
 
 
-def _is_ours(entry: Any, url: str) -> bool:
+def _is_ours(entry: object, url: str) -> bool:
     """Whether a server's entry starts `handrail mcp`, or has the address of this server."""
     if not isinstance(entry, dict):
         return False

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
@@ -40,7 +39,7 @@ def find(root: JsonItem | None, keys: Sequence[str]) -> JsonItem | None:
     return root
 
 
-def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
+def put(text: str, keys: Sequence[str], value: object) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     root = parse(text)
     style = _Style.of(text, root)
@@ -65,7 +64,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     raise AssertionError("unreachable")
 
 
-def extend(text: str, keys: Sequence[str], items: Sequence[Any]) -> list[Splice]:
+def extend(text: str, keys: Sequence[str], items: Sequence[object]) -> list[Splice]:
     """Return splices that add ``items`` at the end of the list at ``keys``, which is created if there is none."""
     root = parse(text)
     there = find(root, keys)
@@ -108,7 +107,7 @@ def _strip_members(text: str, node: JsonItem) -> str:
     return left + text[at : node.end - 1]
 
 
-def _nest(keys: Sequence[str], value: Any) -> Any:
+def _nest(keys: Sequence[str], value: object) -> object:
     for key in reversed(keys):
         value = {key: value}
     return value
@@ -135,14 +134,14 @@ class _Style:
         line = text[text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
-    def dump(self, value: Any, indent: str) -> str:
+    def dump(self, value: object, indent: str) -> str:
         if not self.lines:
             return json.dumps(value, ensure_ascii=False)
         text = json.dumps(value, ensure_ascii=False, indent=self.unit)
         return text.replace("\n", self.newline + indent)
 
 
-def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Any) -> list[Splice]:
+def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: object) -> list[Splice]:
     name = json.dumps(key, ensure_ascii=False) + ": "
     if not holder.inside:
         outer = style.indent_at(text, holder.at)

@@ -38,7 +38,7 @@ class Records:
         record = self._all.get(path)
         return record if isinstance(record, dict) else None
 
-    def put(self, path: str, record: Mapping[str, Any]) -> None:
+    def put(self, path: str, record: Mapping[str, object]) -> None:
         self._all[path] = dict(record)
         self._save()
 

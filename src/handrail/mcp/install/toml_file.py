@@ -27,7 +27,7 @@ def parse(text: str) -> dict[str, Any]:
         raise BadConfiguration("it is nested too deeply") from None
 
 
-def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
+def put(text: str, keys: Sequence[str], value: object) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     if not isinstance(value, Mapping):
         return _put_key(text, keys, value)
@@ -47,7 +47,7 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     return [Splice(len(text), len(text), gap + table)]
 
 
-def _put_key(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
+def _put_key(text: str, keys: Sequence[str], value: object) -> list[Splice]:
     """Set one key of a table, on a line of its own."""
     newline = "\r\n" if "\r\n" in text else "\n"
     there, table = _look_up(parse(text), keys), _look_up(parse(text), keys[:-1])
@@ -101,7 +101,7 @@ def take(text: str, keys: Sequence[str], empty_too: int = 0) -> list[Splice]:
     return [Splice(start, end, "")]
 
 
-def _look_up(data: Any, keys: Sequence[str]) -> Any:
+def _look_up(data: object, keys: Sequence[str]) -> Any:
     for key in keys:
         if not isinstance(data, dict):
             raise BadConfiguration(f"{'.'.join(keys)} cannot be added, because its parent is not a table")

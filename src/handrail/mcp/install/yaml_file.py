@@ -37,7 +37,7 @@ def parse(text: str) -> dict[str, Any]:
     return _read(rows, _find_members(rows, 0, len(rows)))
 
 
-def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
+def put(text: str, keys: Sequence[str], value: object) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     rows, newline = _split_rows(text), "\r\n" if "\r\n" in text else "\n"
     place = [0, *_find_offsets(text)]
@@ -146,7 +146,7 @@ def _read(rows: Sequence[str], members: Sequence[_Member]) -> dict[str, Any]:
     return data
 
 
-def _parse_scalar(text: str) -> Any:
+def _parse_scalar(text: str) -> object:
     if text in _PLAIN:
         return _PLAIN[text]
     try:
@@ -155,13 +155,13 @@ def _parse_scalar(text: str) -> Any:
         return text.strip("'")
 
 
-def _nest(keys: Sequence[str], value: Any) -> Any:
+def _nest(keys: Sequence[str], value: object) -> object:
     for key in reversed(keys):
         value = {key: value}
     return value
 
 
-def _write(key: str, value: Any, indent: int) -> list[str]:
+def _write(key: str, value: object, indent: int) -> list[str]:
     head = " " * indent + key + ":"
     if isinstance(value, Mapping) and value:
         return [head, *(row for name, one in value.items() for row in _write(name, one, indent + 2))]

@@ -15,7 +15,6 @@ from handrail.mcp.protocol import MOST_BYTES, encode
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
 _CHUNK = 1 << 16
 _LAST_WORDS_MS = 1000
@@ -105,7 +104,7 @@ class Channel:
         elif held.strip():  # the last line of a script needs no line feed
             yield bytes(held)
 
-    def send(self, message: Mapping[str, Any], still: Callable[[], bool] | None = None) -> None:
+    def send(self, message: Mapping[str, object], still: Callable[[], bool] | None = None) -> None:
         """One frame, if it is ``still`` wanted when its turn comes; one that nobody reads is dropped."""
         frame = memoryview(encode(message))
         with self._lock:

@@ -177,7 +177,7 @@ def _find_character_end(fd: int, start: int, end: int) -> int:
     return end - (len(line) - cut)
 
 
-def _compile_filter(filter: str | None) -> Any:
+def _compile_filter(filter: str | None) -> object:
     if filter is None:
         return None
     import regex  # type: ignore[import-untyped]

@@ -303,7 +303,7 @@ class ContainedProcess(subprocess.Popen[bytes]):
         fd, self.command_end = self.command_end, -1
         return fd
 
-    def _handle_exitstatus(self, *status: Any, **rest: Any) -> None:
+    def _handle_exitstatus(self, *status: object, **rest: object) -> None:
         super()._handle_exitstatus(*status, **rest)  # type: ignore[misc]
         self._give_back()
         self._launcher.prepare()  # now, and not while the command needs the processors
@@ -315,6 +315,6 @@ class ContainedProcess(subprocess.Popen[bytes]):
         if self.command_end >= 0:
             os.close(self.take_command_end())
 
-    def __del__(self, *rest: Any) -> None:
+    def __del__(self, *rest: object) -> None:
         self._give_back()
         super().__del__(*rest)

@@ -118,7 +118,7 @@ def _find_indentation(space: str) -> str:
     return ANY_END.split(space)[-1]
 
 
-def render(value: Any, layout: Layout, indent: str, spelled: Mapping[str, str] | None = None) -> str:
+def render(value: object, layout: Layout, indent: str, spelled: Mapping[str, str] | None = None) -> str:
     """``value`` as JSON at this indentation; strings that are in ``spelled`` already are written as they are there."""
     if spelled and isinstance(value, str) and value in spelled:
         return spelled[value]
@@ -141,7 +141,7 @@ def render(value: Any, layout: Layout, indent: str, spelled: Mapping[str, str] |
 
 
 def change_cell(
-    book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[str], escaped: bool
+    book: Notebook, index: int, new: Mapping[str, object], drop: frozenset[str], escaped: bool
 ) -> list[Splice]:
     """Give members of one cell new values, add those that are missing, and take away those to ``drop``."""
     text, cell = book.text, book.cells[index]
@@ -168,7 +168,7 @@ def change_cell(
     return sorted((splice for splice in splices if splice), key=lambda splice: splice.start)
 
 
-def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:
+def _respell(text: str, member: JsonItem, value: object, layout: Layout) -> str:
     """A new value in place of an old one: lines that stay keep their spelling, a list on one line stays there."""
     spelled: dict[str, str] = {}
     if isinstance(member.value, list) and member.value:
@@ -181,7 +181,7 @@ def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:
     return render(value, layout, layout.inner, spelled)
 
 
-def insert_cell(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool) -> list[Splice]:
+def insert_cell(book: Notebook, index: int, cell: Mapping[str, object], escaped: bool) -> list[Splice]:
     """Put a new cell in front of the cell ``index``, or behind the last one."""
     text, array, cells = book.text, book.array, book.cells
     if not cells:

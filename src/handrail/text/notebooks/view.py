@@ -102,7 +102,7 @@ class _CellReader:
         self.limits = limits
         self.pictures = limits.pictures
 
-    def cell(self, index: int, value: Any, name: str) -> Cell:
+    def cell(self, index: int, value: object, name: str) -> Cell:
         if not isinstance(value, dict):
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False)))
         kind = value.get("cell_type")
@@ -132,7 +132,7 @@ class _CellReader:
             return self._render_output("result" if kind in ("execute_result", "pyout") else "display", data)
         return self._cut("unknown", json.dumps(value, ensure_ascii=False))
 
-    def _render_output(self, kind: str, data: Mapping[str, Any]) -> Output:
+    def _render_output(self, kind: str, data: Mapping[str, object]) -> Output:
         """One output in all the forms it has: the plainest text of it, the pictures, and a word on the others."""
         best = next((mime for mime in _TEXTS if mime in data), None)
         parts: list[str] = []
@@ -229,7 +229,7 @@ def _name_cells(cells: list[Any]) -> list[str]:
     ]
 
 
-def _find_language(book: Mapping[str, Any], cells: list[Any]) -> str:
+def _find_language(book: Mapping[str, object], cells: list[Any]) -> str:
     metadata = book.get("metadata")
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
         part = metadata.get(key) if isinstance(metadata, dict) else None
@@ -239,7 +239,7 @@ def _find_language(book: Mapping[str, Any], cells: list[Any]) -> str:
     return old if isinstance(old, str) else ""
 
 
-def _join_lines(value: Any) -> str | None:
+def _join_lines(value: object) -> str | None:
     """A text that may be written as a list of lines."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
@@ -274,7 +274,7 @@ def _drop_overdrawn(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _describe_failure(value: Mapping[str, Any]) -> str:
+def _describe_failure(value: Mapping[str, object]) -> str:
     trace = value.get("traceback")
     if isinstance(trace, list) and trace and all(isinstance(line, str) for line in trace):
         return "\n".join(trace)
