@@ -83,7 +83,7 @@ def test_the_list_of_own_periods_is_bounded(drafts: DraftStore, monkeypatch: pyt
     monkeypatch.setattr(layout, "_MOST_PERIODS", 3)
     draft = drafts.create()
     for number in range(500):
-        draft.directory.add_own_period(number, number + 1)
+        draft.directory.own_periods.add(number, number + 1)
     assert os.path.getsize(os.path.join(drafts.path, layout.OWN_PERIODS)) <= 220
-    assert draft.directory.read_own_periods() == [(497, 498), (498, 499), (499, 500)]
+    assert draft.directory.own_periods.read() == [(497, 498), (498, 499), (499, 500)]
     draft.drop()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail.drafts.compare import Entry, Step, have_same_contents
-from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.layout import DraftDirectory, is_same_index_at
 from handrail.drafts.staging import stage_changes
 from handrail.journal.records import MOST_HASHED_BYTES, read_state
 from handrail.system_calls import READABLE_DIRECTORY
@@ -123,6 +123,6 @@ def test_a_huge_index_of_git_is_not_copied_for_each_draft(tmp_path: Path) -> Non
     assert not os.path.exists(os.path.join(draft.path, "index"))
     directory = os.open(workspace / ".git", READABLE_DIRECTORY)
     try:
-        assert not draft.is_same_index(".git/index", str(workspace / ".git" / "index"), directory, "index")
+        assert not is_same_index_at(".git/index", str(workspace / ".git" / "index"), directory, "index")
     finally:
         os.close(directory)

@@ -173,7 +173,7 @@ def _list(options: argparse.Namespace) -> int:
             with ChangeReader(draft) as reader:
                 changes = reader.list(comparison)
             row.update({"conflicts": len(comparison.conflicts), **dict[str, int](count_changes(changes).items())})
-            row.update({"paths": [change.path for change in changes], "worker": draft.read_worker()})
+            row.update({"paths": [change.path for change in changes], "worker": draft.notes.read_worker()})
         except OSError as error:  # something is being changed in it just now, or may not be read
             row["error"] = describe_failure(error)
     if options.json:
@@ -333,7 +333,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
         os.chdir(inside)
 
     try:
-        draft.directory.note_worker(worker or os.path.basename(command[0]))
+        draft.directory.notes.note_worker(worker or os.path.basename(command[0]))
         environment = {**os.environ, IN_DRAFT: draft.name}
         process = subprocess.Popen(command, preexec_fn=enter, env=environment)  # noqa: S603 - one thread
     except (OSError, subprocess.SubprocessError) as error:

@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _try(session: Session, options: argparse.Namespace) -> int:
+    from handrail.drafts.layout import remove_temporaries
     from handrail.errors import NoSandbox
     from handrail.pipeline.draft_changes import DraftChanges
 
@@ -88,7 +89,7 @@ def _try(session: Session, options: argparse.Namespace) -> int:
         code = _run(session, draft, options)
         ran = True
         try:
-            draft.directory.remove_temporaries()
+            remove_temporaries(draft.directory.upper)
             changes = DraftChanges.observe(draft)
         except OSError as error:
             raise _Failed(f"the changes cannot be read: {error.strerror}") from None

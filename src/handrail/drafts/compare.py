@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
-from handrail.drafts.layout import DraftDirectory, Version, get_start
+from handrail.drafts.layout import DraftDirectory, Version, get_start, is_same_index_at
 from handrail.system_calls import READABLE_DIRECTORY, find_data, lease, open_beneath, stat_at, walk_beneath
 
 MARKS = "user.overlay."
@@ -113,7 +113,7 @@ def compare(draft: DraftDirectory) -> Comparison:
     root = draft.open_workspace()
     try:
         return _Comparer(
-            draft, draft.upper, root, draft.info.start, read_foreign_copies(draft), draft.read_resolved()
+            draft, draft.upper, root, draft.info.start, read_foreign_copies(draft), draft.notes.read_resolved()
         ).compare()
     finally:
         os.close(root)
@@ -205,13 +205,13 @@ class _Comparer:
             elif (
                 self._is_late(lower, path)
                 and upper.st_mode != lower.st_mode
-                and not self.draft.is_accepted(path, lower)
+                and not self.draft.notes.is_accepted(path, lower)
             ):
                 self._conflict(path, "changed outside the draft")
             else:
                 self._add("set", path, lower, upper)
             return
-        if self.draft.is_same_index(path, upper_path, directory, name):
+        if is_same_index_at(path, upper_path, directory, name):
             return  # `git status` has refreshed the file times in it
         self._replace(directory, name, path, upper, lower)
 
@@ -243,7 +243,7 @@ class _Comparer:
     def _check_tree(self, directory: int, name: str, path: str, lower: os.stat_result) -> None:
         """Report a conflict if an entry that is to be taken away, or anything below it, was changed outside."""
         if self._is_late(lower) and (
-            self.draft.is_refreshed_index(path, directory, name) or self.draft.is_accepted(path, lower)
+            self.draft.is_refreshed_index(path, directory, name) or self.draft.notes.is_accepted(path, lower)
         ):
             return
         start = get_start(self.resolved, path, self.start)

@@ -154,7 +154,7 @@ def undo(draft: DraftDirectory) -> list[Step]:
 def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) -> list[Step]:
     """Take the steps back. ``start``: just before all kept entries were looked at, unless this is done again here."""
     steps = _read_steps(draft, "undoing.json")
-    own = [*draft.read_own_periods(), (start, sys.maxsize)]  # the steps change times themselves
+    own = [*draft.own_periods.read(), (start, sys.maxsize)]  # the steps change times themselves
     with _Trees.open(draft) as trees:
         keeper = _Keeper(draft, trees, steps, _clock=start, _own=own)
         try:
@@ -162,10 +162,10 @@ def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) ->
         except BaseException as error:
             draft.rename("undoing.json", "kept.json")
             if isinstance(error, OSError):  # nobody else has changed anything
-                draft.add_own_period(start, read_clock(draft.path))
+                draft.own_periods.add(start, read_clock(draft.path))
             raise
     draft.rename("undoing.json", "undone.json", sync=False)
-    draft.add_own_period(start, read_clock(draft.path))
+    draft.own_periods.add(start, read_clock(draft.path))
     return steps
 
 
@@ -186,7 +186,7 @@ def _find_changes_since(
     draft: DraftDirectory, root: int, steps: Sequence[Step], known: int
 ) -> Iterator[ChangedOutside]:
     """The kept entries that something else has changed since. To take back a later draft is no such change."""
-    own = draft.read_own_periods()
+    own = draft.own_periods.read()
     created = {step.path for step in steps if step.action == "create"}
     for step in steps:
         parent, _, name = step.path.rpartition("/")
@@ -306,7 +306,7 @@ class _Keeper:
     _resolved: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._resolved = self.draft.read_resolved()
+        self._resolved = self.draft.notes.read_resolved()
 
     def carry_out(self, recovering: bool) -> None:
         try:
@@ -334,7 +334,7 @@ class _Keeper:
             self.draft.rename("keeping.json", "given-up.json")
             with contextlib.suppress(OSError):  # a rename and a mode give files new times, which a later keep sees
                 touched = (step for step in self.steps if step.before and not step.before.is_directory)
-                self.draft.accept(*((step.path, step.before.version) for step in touched if step.before))
+                self.draft.notes.accept(*((step.path, step.before.version) for step in touched if step.before))
             if self._further:
                 raise DraftConflict([*getattr(error, "conflicts", ()), *self._further]) from error
             raise
@@ -584,7 +584,7 @@ class _Keeper:
         return (
             self._is_late(step, status)
             and not self.draft.is_refreshed_index(step.path, directory, name)
-            and not self.draft.is_accepted(step.path, status)
+            and not self.draft.notes.is_accepted(step.path, status)
         )
 
     def _is_same_link(self, status: os.stat_result, before: Entry) -> bool:

@@ -145,38 +145,6 @@ class DraftDirectory:
             os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return DraftDirectory.open(self.path)
 
-    def is_disk_full(self) -> bool:
-        """Whether not even a small file fits on the disk of the upper layer: a command may have written half of one."""
-        probe = os.path.join(os.path.dirname(self.upper), "probe")
-        try:
-            fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(fd, 0, _PROBED_BYTES)
-            finally:
-                os.close(fd)
-                os.unlink(probe)
-        except OSError as error:
-            return error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return False
-
-    def remove_temporaries(self) -> None:
-        """Remove what a commit was writing or deleting from a draft in which nothing runs any more.
-
-        A command that copies a directory takes such entries of other sessions along.
-        """
-        stack = [self.upper]
-        while stack:
-            with contextlib.suppress(PermissionError), os.scandir(stack.pop()) as entries:
-                for entry in entries:
-                    is_temporary = is_temporary_name(entry.name)
-                    if entry.is_dir(follow_symlinks=False):
-                        if is_temporary:
-                            remove_tree(entry.path)
-                        else:
-                            stack.append(entry.path)
-                    elif is_temporary and entry.is_file(follow_symlinks=False):
-                        os.unlink(entry.path)
-
     def allow_mounts(self) -> None:
         """Write the draft of a command to the disk, so that it can be mounted again: the kernel refuses that else."""
         sync_file_system(self.upper)
@@ -213,6 +181,14 @@ class DraftDirectory:
     @property
     def state(self) -> State:
         return _read_state(self.path)
+
+    @property
+    def notes(self) -> DraftNotes:
+        return DraftNotes(self)
+
+    @property
+    def own_periods(self) -> OwnPeriods:
+        return OwnPeriods(os.path.dirname(self.path))
 
     def open_workspace(self) -> int:
         """A descriptor of the workspace; `FileNotFoundError` if another directory has its name now."""
@@ -274,88 +250,7 @@ class DraftDirectory:
 
     def is_refreshed_index(self, path: str, directory: int, name: str) -> bool:
         """Whether an entry of the workspace is the git index, with other file times and nothing else changed in it."""
-        return self.is_same_index(path, os.path.join(self.path, INDEX), directory, name)
-
-    def is_same_index(self, path: str, other: str, directory: int, name: str) -> bool:
-        """Whether an entry of the workspace is the git index, and the file ``other`` differs in file times only."""
-        if path != ".git/index":
-            return False
-        try:
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-            with open(fd, "rb") as now, open(other, "rb") as before:
-                if max(os.fstat(file.fileno()).st_size for file in (now, before)) > _MOST_INDEX_BYTES:
-                    return False
-                return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
-        except OSError:
-            return False
-
-    def accept(self, *versions: tuple[str, Version]) -> None:
-        """Take these versions of files of the workspace for no change from outside: a keep has touched them."""
-        accepted = self._read_accepted()
-        for path, version in versions:
-            accepted[path] = [*accepted.get(path, []), list(version)][-_MOST_ACCEPTED:]
-        self.write(_ACCEPTED, accepted)
-
-    def is_accepted(self, path: str, status: os.stat_result) -> bool:
-        """Whether the workspace has a version of a file that the draft takes for its base."""
-        version = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
-        return list(version) in self._read_accepted().get(path, [])
-
-    def resolve(self, paths: Iterable[str], time: int) -> None:
-        """Let the draft win at these paths, and below them, over what was changed before ``time``."""
-        self.write(_RESOLVED, {**self.read_resolved(), **dict.fromkeys(paths, time)})
-
-    def read_resolved(self) -> dict[str, int]:
-        resolved: dict[str, int] = self._read_or(_RESOLVED, {})
-        return resolved
-
-    def note_worker(self, name: str) -> None:
-        """Remember which program works in the draft, for people."""
-        self.write(_WORKER, name, sync=False)
-
-    def read_worker(self) -> str:
-        return str(self._read_or(_WORKER, ""))
-
-    def mark(self, paths: Iterable[str]) -> None:
-        """Remember that these files have markers around lines that overlap."""
-        self.write(_MARKED, sorted({*self.read_marked(), *paths}))
-
-    def read_marked(self) -> list[str]:
-        marked: list[str] = self._read_or(_MARKED, [])
-        return marked
-
-    def _read_accepted(self) -> dict[str, list[list[int]]]:
-        accepted: dict[str, list[list[int]]] = self._read_or(_ACCEPTED, {})
-        return accepted
-
-    def _read_or(self, name: str, default: Any) -> Any:
-        try:
-            return self.read(name)
-        except FileNotFoundError:
-            return default
-
-    @property
-    def _periods(self) -> str:
-        return os.path.join(os.path.dirname(self.path), OWN_PERIODS)
-
-    def add_own_period(self, start: int, end: int) -> None:
-        """Remember when a draft was taken back, or kept without a change of contents: that changes times as well."""
-        with contextlib.suppress(OSError), open(self._periods, "a+b") as file:  # without it an undo is only less exact
-            file.write(f"{start} {end}\n".encode("ascii"))
-            if file.tell() > _MOST_PERIOD_BYTES:
-                file.seek(0)
-                recent = file.read(_MOST_INDEX_BYTES).splitlines(keepends=True)[-_MOST_PERIODS:]
-                file.truncate(0)
-                file.write(b"".join(recent))
-
-    def read_own_periods(self) -> list[tuple[int, int]]:
-        """The last such periods of all drafts beside this one, by the file system's time."""
-        try:
-            with open(self._periods, "rb") as file:
-                rows = [line.split() for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_PERIODS:]]
-            return [(int(start), int(end)) for start, end in rows]
-        except (OSError, ValueError):
-            return []
+        return is_same_index_at(path, os.path.join(self.path, INDEX), directory, name)
 
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
         """Move a plan on to the next state, and wait until that is on the disk, unless ``sync`` is false."""
@@ -375,6 +270,132 @@ class DraftDirectory:
         if self.copies:
             with contextlib.suppress(FileNotFoundError):
                 remove_tree(self.info.layers)
+
+
+class DraftNotes:
+    """What is remembered beside the changes of a draft, each kind in a file of its own."""
+
+    def __init__(self, directory: DraftDirectory) -> None:
+        self._directory = directory
+
+    def accept(self, *versions: tuple[str, Version]) -> None:
+        """Take these versions of files of the workspace for no change from outside: a keep has touched them."""
+        accepted = self._read_accepted()
+        for path, version in versions:
+            accepted[path] = [*accepted.get(path, []), list(version)][-_MOST_ACCEPTED:]
+        self._directory.write(_ACCEPTED, accepted)
+
+    def is_accepted(self, path: str, status: os.stat_result) -> bool:
+        """Whether the workspace has a version of a file that the draft takes for its base."""
+        version = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
+        return list(version) in self._read_accepted().get(path, [])
+
+    def resolve(self, paths: Iterable[str], time: int) -> None:
+        """Let the draft win at these paths, and below them, over what was changed before ``time``."""
+        self._directory.write(_RESOLVED, {**self.read_resolved(), **dict.fromkeys(paths, time)})
+
+    def read_resolved(self) -> dict[str, int]:
+        resolved: dict[str, int] = self._read(_RESOLVED, {})
+        return resolved
+
+    def note_worker(self, name: str) -> None:
+        """Remember which program works in the draft, for people."""
+        self._directory.write(_WORKER, name, sync=False)
+
+    def read_worker(self) -> str:
+        return str(self._read(_WORKER, ""))
+
+    def mark(self, paths: Iterable[str]) -> None:
+        """Remember that these files have markers around lines that overlap."""
+        self._directory.write(_MARKED, sorted({*self.read_marked(), *paths}))
+
+    def read_marked(self) -> list[str]:
+        marked: list[str] = self._read(_MARKED, [])
+        return marked
+
+    def _read_accepted(self) -> dict[str, list[list[int]]]:
+        accepted: dict[str, list[list[int]]] = self._read(_ACCEPTED, {})
+        return accepted
+
+    def _read(self, name: str, default: Any) -> Any:
+        try:
+            return self._directory.read(name)
+        except FileNotFoundError:
+            return default
+
+
+class OwnPeriods:
+    """When the drafts of a directory were taken back, or kept without new contents: both change times as well."""
+
+    def __init__(self, drafts: str) -> None:
+        self._path = os.path.join(drafts, OWN_PERIODS)
+
+    def add(self, start: int, end: int) -> None:
+        """Remember a period, by the file system's time."""
+        with contextlib.suppress(OSError), open(self._path, "a+b") as file:  # without it an undo is only less exact
+            file.write(f"{start} {end}\n".encode("ascii"))
+            if file.tell() > _MOST_PERIOD_BYTES:
+                file.seek(0)
+                recent = file.read(_MOST_INDEX_BYTES).splitlines(keepends=True)[-_MOST_PERIODS:]
+                file.truncate(0)
+                file.write(b"".join(recent))
+
+    def read(self) -> list[tuple[int, int]]:
+        """The last of these periods."""
+        try:
+            with open(self._path, "rb") as file:
+                rows = [line.split() for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_PERIODS:]]
+            return [(int(start), int(end)) for start, end in rows]
+        except (OSError, ValueError):
+            return []
+
+
+def is_disk_full(directory: str) -> bool:
+    """Whether not even a small file fits on the disk of a directory: a command may have written half of one."""
+    probe = os.path.join(directory, "probe")
+    try:
+        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, _PROBED_BYTES)
+        finally:
+            os.close(fd)
+            os.unlink(probe)
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return False
+
+
+def remove_temporaries(upper: str) -> None:
+    """Remove what a commit was writing or deleting from a layer in which nothing runs any more.
+
+    A command that copies a directory takes such entries of other sessions along.
+    """
+    stack = [upper]
+    while stack:
+        with contextlib.suppress(PermissionError), os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                is_temporary = is_temporary_name(entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    if is_temporary:
+                        remove_tree(entry.path)
+                    else:
+                        stack.append(entry.path)
+                elif is_temporary and entry.is_file(follow_symlinks=False):
+                    os.unlink(entry.path)
+
+
+def is_same_index_at(path: str, other: str, directory: int, name: str) -> bool:
+    """Whether an entry of the workspace is the git index, and the file ``other`` differs in file times only."""
+    if path != ".git/index":
+        return False
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        with open(fd, "rb") as now, open(other, "rb") as before:
+            if max(os.fstat(file.fileno()).st_size for file in (now, before)) > _MOST_INDEX_BYTES:
+                return False
+            return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
+    except OSError:
+        return False
 
 
 def get_start(resolved: Mapping[str, int], path: str, start: int) -> int:

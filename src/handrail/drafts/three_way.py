@@ -182,4 +182,4 @@ def write_merged(draft: DraftDirectory, sides: Sides, raw: bytes) -> None:
     upper = os.path.join(draft.upper, sides.path)
     _write(draft, raw, sides.mode, upper, like=upper)
     _write_base(draft, sides.path, sides.theirs, sides.version[1])
-    draft.accept((sides.path, sides.version))
+    draft.notes.accept((sides.path, sides.version))

@@ -24,7 +24,7 @@ from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.foreign_files import adopt_foreign_copies
 from handrail.drafts.hidden_paths import spare_hidden
 from handrail.drafts.keep import DraftConflict, keep
-from handrail.drafts.layout import read_clock, remove_tree
+from handrail.drafts.layout import is_disk_full, read_clock, remove_temporaries, remove_tree
 from handrail.drafts.split import choose, find_held_units, find_unit, is_below, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.drafts.three_way import BaseSaver
@@ -187,7 +187,7 @@ class DraftChanges:
             for step in picked.comparison.steps:
                 if step.path in contents and step.before and step.after:
                     versions = step.before.version, step.after.version
-                    self.draft.directory.accept(*((step.path, version) for version in versions))
+                    self.draft.directory.notes.accept(*((step.path, version) for version in versions))
         finally:
             if part.is_open:
                 part.drop()
@@ -317,7 +317,7 @@ class DraftChanges:
         directory = self.draft.directory
         start = read_clock(directory.path)
         self.keep()
-        directory.add_own_period(start, read_clock(directory.path))
+        directory.own_periods.add(start, read_clock(directory.path))
 
     def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
         """Leave a kept draft on disk for an undo, if its call has a number ``seq``; return paths that cannot be undone.
@@ -374,7 +374,7 @@ class CallDraft:
         """
         self._bases.stop()
         try:
-            self.open_draft.directory.remove_temporaries()
+            remove_temporaries(self.open_draft.directory.upper)
             self._drop_own_caches()
             hidden = self.open_draft.hidden or ()
             spared = spare_hidden(self.open_draft.directory, hidden)
@@ -388,7 +388,7 @@ class CallDraft:
                     changes.keep_times()
                 self._is_settled = True
                 return
-            if changes.writes_files and self.open_draft.directory.is_disk_full():
+            if changes.writes_files and is_disk_full(os.path.dirname(self.open_draft.directory.upper)):
                 raise OSError(errno.ENOSPC, "the disk is full, and a file may be half written")
             consent = self._approve(changes)
             if consent and consent.answer.hunks is not None:

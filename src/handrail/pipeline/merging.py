@@ -93,7 +93,7 @@ def resolve_conflicts(draft: DraftDirectory, side: Side, tops: Sequence[str] = (
         return conflicts, _merge_with_markers(draft, comparison, conflicts)
     places = sorted({_find_top(path, comparison) for path in conflicts})
     if side == "ours":
-        draft.resolve(places, time)
+        draft.notes.resolve(places, time)
     else:
         for path in places:
             _give_up(draft, path)
@@ -114,7 +114,7 @@ def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts
     if failed:
         raise DraftConflict(failed)
     marked = [sides.path for sides, text in results if text.overlaps]
-    draft.mark(marked)
+    draft.notes.mark(marked)
     for sides, text in results:
         write_merged(draft, sides, text.raw)
     return marked
@@ -123,7 +123,7 @@ def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts
 def find_markers(draft: DraftDirectory) -> list[ChangedOutside]:
     """The files of a draft that still have markers of a merge."""
     left: list[ChangedOutside] = []
-    for path in draft.read_marked():
+    for path in draft.notes.read_marked():
         with contextlib.suppress(OSError), open(os.path.join(draft.upper, path), "rb") as file:
             if any(line.startswith((_START + b"draft", _END + b"workspace")) for line in file):
                 left.append(ChangedOutside(path, "it still has the markers of a merge"))
