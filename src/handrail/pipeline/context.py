@@ -7,9 +7,8 @@ not declare is a fault of the tool and fails closed.
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +19,7 @@ from handrail.errors import (
     ChangedSince,
     IsDirectory,
     NotDirectory,
+    NotRegular,
     NotSeen,
     PermissionDenied,
     SameFile,
@@ -29,9 +29,7 @@ from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
 from handrail.pipeline.call_state import Approved, Judged, Proposed, StagedChanges
-from handrail.pipeline.command_context import CallCommands
 from handrail.pipeline.services import Services
-from handrail.pipeline.staging import Staging
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
@@ -40,13 +38,13 @@ from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
+    from handrail.pipeline.command_context import CallCommands
     from handrail.pipeline.options import UndoOptions
     from handrail.search.tree import SearchTree
     from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.line_tags import ShownTags
 
 T = TypeVar("T")
-_MAGIC = re.compile(r"[*?\[{\\]")
 _MOST_SHOWN = 20
 """Lines of the current text in a conflict."""
 
@@ -65,7 +63,8 @@ class ToolContext:
         self.limits = judged.parsed.limits
         self.call_id = judged.call.id
         self.cancel = judged.cancel if approved else None
-        self.command = CallCommands(services, judged, approved, draft, self.report_progress)
+        self._command: CallCommands | None = None
+        self._judged, self._approved, self._draft = judged, approved, draft
         self._staging = Staging(services.workspace, judged.paths)
         self.subtrees = Subtrees(self, self._staging, services)
         self._choice = approved.consent.choice if approved and approved.consent else None
@@ -82,12 +81,23 @@ class ToolContext:
         self._received = judged.received
 
     @property
+    def command(self) -> CallCommands:
+        if self._command is None:
+            from handrail.pipeline.command_context import CallCommands  # only needed for commands
+
+            self._command = CallCommands(
+                self._services, self._judged, self._approved, self._draft, self.report_progress
+            )
+        return self._command
+
+    @property
     def staged(self) -> StagedChanges:
         """The changes that the tool has asked for so far."""
         return self._staging.staged
 
     def close(self) -> None:
-        self.command.close()
+        if self._command:
+            self._command.close()
         for fd in self._open:
             os.close(fd)
         self._open.clear()
@@ -286,6 +296,38 @@ class ToolContext:
         self._staging.add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
         return Staged(True, _compute_hunks(loaded.document.text, splices))
+
+
+class Staging:
+    """The changes of one call, in the order in which the tool asked for them."""
+
+    def __init__(self, workspace: Workspace, paths: Mapping[str, WorkPath]) -> None:
+        self.paths = paths
+        self.changes: list[Change] = []
+        self.hunks: list[list[Hunk]] = []
+        self.proposed: list[Proposed] = []
+        self.unread: set[str] = set()
+        self.tags: dict[str, ShownTags] = {}
+        self._workspace = workspace
+
+    @property
+    def staged(self) -> StagedChanges:
+        return StagedChanges(self.changes, self.hunks, self.proposed, self.unread, self.tags)
+
+    def add(self, change: Change, hunks: list[Hunk]) -> None:
+        for other in self.changes:
+            if other.path.real == change.path.real:  # one file under two names
+                raise SameFile(path=change.path.named, other=other.path.named)
+        self.changes.append(change)
+        self.hunks.append(hunks)
+
+    def resolve_link_itself(self, named: str) -> WorkPath:
+        """Resolve a path to delete: a link itself, not its target."""
+        path = self.paths[named]
+        parent = self._workspace.resolve_below_slash(os.path.dirname(named.rstrip("/")) or ".")
+        if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
+            raise NotRegular(path=named, kind="a link")
+        return path
 
 
 class LineTags:
