@@ -65,11 +65,11 @@ class ToolContext:
         self.cancel = judged.cancel if approved else None
         self._command: CallCommands | None = None
         self._judged, self._approved, self._draft = judged, approved, draft
-        self._staging = Staging(services.workspace, judged.paths)
-        self.subtrees = Subtrees(self, self._staging, services)
+        self.staging = Staging(services.workspace, judged.paths)
+        self.subtrees = Subtrees(self, self.staging, services)
         self._choice = approved.consent.choice if approved and approved.consent else None
         self._dry = approved is None
-        self.tags = LineTags(self._staging, services, keeps=not self._dry, certain=not self._choice)
+        self.tags = LineTags(self.staging, services, keeps=not self._dry, certain=not self._choice)
         self._services = services
         self._workspace = services.workspace
         self._tracker = services.tracker
@@ -89,11 +89,6 @@ class ToolContext:
                 self._services, self._judged, self._approved, self._draft, self.report_progress
             )
         return self._command
-
-    @property
-    def staged(self) -> StagedChanges:
-        """The changes that the tool has asked for so far."""
-        return self._staging.staged
 
     def close(self) -> None:
         if self._command:
@@ -205,7 +200,7 @@ class ToolContext:
         unread = not unseen and self._rules.read_before_write and not self._tracker.look(path.real, stored.version)
         if unread:
             self._require_quoted(named, stored.raw, quoted)
-            self._staging.unread.add(path.real)
+            self.staging.unread.add(path.real)
         changed = None if unseen or unread else self._find_changes(path, stored.version, stored.raw)
         moved = changed.describe() if changed else None
         if moved is not None and (whole or self._rules.stale == "mtime"):
@@ -252,13 +247,13 @@ class ToolContext:
             return Staged(False, hunks)
         raw = loaded.stored.raw if loaded else None
         whole = apply_splices(text.text, splices) if self._dry else ""  # only a person who is asked may edit it
-        self._staging.proposed.append(Proposed(named, raw, after, hunks, whole, loaded is not None))
+        self.staging.proposed.append(Proposed(named, raw, after, hunks, whole, loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
             after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
             if after == raw:
                 return Staged(False, hunks)
-        self._staging.add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
+        self.staging.add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
         return Staged(True, hunks)
 
     def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
@@ -269,31 +264,31 @@ class ToolContext:
         before = loaded.stored.raw if loaded else None
         was = f", before {len(before)} bytes" if before is not None else ""
         description = f"{escape(named)}: {len(raw)} bytes{was}\n"
-        self._staging.unread.add(self._paths[named].real)
-        self._staging.proposed.append(Proposed(named, before, raw, [], description=description))
+        self.staging.unread.add(self._paths[named].real)
+        self.staging.proposed.append(Proposed(named, before, raw, [], description=description))
         stored = loaded.stored if loaded else None
-        self._staging.add(Change(self._paths[named], stored, raw, preview=description), [])
+        self.staging.add(Change(self._paths[named], stored, raw, preview=description), [])
         return Staged(True, [])
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        path, text = self._staging.resolve_link_itself(named), loaded.document.text
+        path, text = self.staging.resolve_link_itself(named), loaded.document.text
         hunks = _compute_hunks(text, [Splice(0, len(text), "")] if text else [])
-        self._staging.proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
-        self._staging.add(Change(path, loaded.stored, None), hunks)
+        self.staging.proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
+        self.staging.add(Change(path, loaded.stored, None), hunks)
         return Staged(True, hunks)
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        path, source = self._paths[target], self._staging.resolve_link_itself(named)
+        path, source = self._paths[target], self.staging.resolve_link_itself(named)
         if path.real == source.real:
             raise SameFile(path=named, other=target)
         after = _apply_splices(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = _compute_hunks("", [Splice(0, 0, text)] if text else [])
-        self._staging.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
-        self._staging.add(Change(path, over.stored if over else None, after, loaded.stored), whole)
+        self.staging.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
+        self.staging.add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
         return Staged(True, _compute_hunks(loaded.document.text, splices))
 

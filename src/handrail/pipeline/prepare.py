@@ -223,7 +223,7 @@ def _run_dry(judged: Judged, services: Services) -> StagedChanges:
         return StagedChanges((), (), ())
     with contextlib.closing(ToolContext(services, judged)) as context:
         judged.tool.run(judged.args, context)
-    return context.staged
+    return context.staging.staged
 
 
 def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:

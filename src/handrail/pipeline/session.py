@@ -544,7 +544,7 @@ def run(approved: Approved, context: ToolContext) -> Ran:
     if (guard := judged.received.guard) and (judged.command is not None or not parsed.tool.repeatable):
         guard.before_command(context.command.draft is not None)
     outcome = parsed.tool.run(parsed.args, context)
-    staged = context.staged
+    staged = context.staging.staged
     for change in staged.changes:
         if change.path.real not in judged.written_paths:
             raise AssertionError(f"a change of {change.path.named!r} was staged but not declared")
