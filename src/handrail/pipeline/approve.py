@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from handrail.errors import CallCancelled, Denied, HardLinked, NeedsApproval, NoSandbox, TooLargeToChange, ToolError
 from handrail.journal import Origin
@@ -29,7 +30,20 @@ from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged,
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
 
+if TYPE_CHECKING:
+    from handrail.policy.guards import OwnFiles
+    from handrail.shell.command_host import CommandHost
+
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class HasOwnFiles(Protocol):
+    """A session with files of Handrail's own, which commands cannot reach where the boundary hides them."""
+
+    @property
+    def own_files(self) -> OwnFiles: ...
+
+    def command_host(self) -> CommandHost: ...
 
 
 class Approvals:
@@ -40,13 +54,13 @@ class Approvals:
         policy: Policy,
         approve: Approve | None,
         origin: Origin,
-        own: Callable[[Sequence[Access]], Verdict | None] = lambda _: None,
+        session: HasOwnFiles,
     ) -> None:
-        """``own``: the verdict on Handrail's own files, which no policy and no earlier answer overrides."""
+        """``session``: its verdict on Handrail's own files is overridden by no policy and no earlier answer."""
         self.policy = policy
         self._approve = approve
         self._origin = origin
-        self._own = own
+        self._session = session
         self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
@@ -64,7 +78,8 @@ class Approvals:
 
     def verdict(self, accesses: Sequence[Access]) -> Verdict:
         """Judge by the policy, and apply answers for this session. A deny is never overridden."""
-        verdict, own = self._judge_by_policy(accesses), self._own(accesses)
+        verdict = self._judge_by_policy(accesses)
+        own = self._session.own_files.judge(accesses, lambda: self._session.command_host().boundary.hides_own)
         return own if own and _STRICT[own.decision] > _STRICT[verdict.decision] else verdict
 
     def _judge_by_policy(self, accesses: Sequence[Access]) -> Verdict:

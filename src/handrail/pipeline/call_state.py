@@ -81,6 +81,10 @@ class Received:
     """The streams of a command that another agent's own tool runs."""
     previous: ClassVar[None] = None
 
+    def is_heard(self, on_event: OnEvent | None) -> bool:
+        """Whether anybody gets the events of the call; ``on_event``: the session's listener."""
+        return on_event is not None or self.on_event is not None
+
 
 @frozen
 class Parsed:

@@ -51,25 +51,29 @@ class CallCommands:
     def host(self) -> CommandHost:
         if self._dry:  # a preview must never run anything
             raise AssertionError("a preview runs no commands")
-        return self._services.command_host()
+        return self._opened
+
+    @property
+    def _opened(self) -> CommandHost:
+        return self._services.host or self._services.command_host()
 
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
-        return self._services.command_host().network.trusts_fetch(service, addresses)
+        return self._opened.network.trusts_fetch(service, addresses)
 
     def is_own_program(self, name: str, where: str) -> bool:
-        return self._services.command_host().sandbox.finds_own_program(name, where)
+        return self._opened.sandbox.finds_own_program(name, where)
 
     def needs_port(self, port: int) -> bool:
-        return self._services.command_host().network.needs_port(port)
+        return self._opened.network.needs_port(port)
 
     def reaches_agents(self) -> bool:
-        return self._services.command_host().network.filters
+        return self._opened.network.filters
 
     def unreached_host(self, command: str) -> str | None:
-        return self._services.command_host().network.unreached.get(command)
+        return self._opened.network.unreached.get(command)
 
     def follow_output(self, log: str) -> None:
-        if self._services.is_heard(self._received.on_event):
+        if self._received.is_heard(self._services.on_event):
             from handrail.pipeline.events import ToolOutput
             from handrail.pipeline.live_output import OutputFollower
 

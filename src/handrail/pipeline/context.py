@@ -117,7 +117,7 @@ class ToolContext:
 
     def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         services, received = self._services, self._received
-        if not self._dry and services.is_heard(received.on_event):
+        if not self._dry and received.is_heard(services.on_event):
             from handrail.pipeline.events import ToolProgress
 
             event = ToolProgress(received.call, services.hide(message), received.clock.seconds, done, total)

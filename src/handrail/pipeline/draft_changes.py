@@ -574,7 +574,7 @@ class CallDraft:
         if in_git:
             host.changes.begin_in_repositories(in_git)
         try:
-            with self._services.accepting() as accepted:
+            with host.changes.accepting() as accepted:
                 accepted += (os.path.join(workspace, change.path) for change in changes.changes)
                 changes.keep()
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Unpack
@@ -17,7 +17,7 @@ from handrail.files.locks import Intent, Locks
 from handrail.files.pages import Indexes
 from handrail.files.versions import Saving
 from handrail.journal import Origin
-from handrail.model import Access, Approve, NetworkAccess, Verdict
+from handrail.model import Approve, NetworkAccess
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.finish import Recorder, SessionJournal
 from handrail.pipeline.options import load_redaction
@@ -89,11 +89,11 @@ class Services:
         self._journal = journal
         self._restriction: Restriction | None = None
         self._opening = threading.Lock()
-        self._closed = False
+        self.closed = False
         self.policy = self._build_policy(policy) if isinstance(policy, str) else policy
         self.has_own_policy = not isinstance(policy, str)
         self.recorder = Recorder(journal, self.origin, dialect)
-        self.approvals = Approvals(self.policy, approve, self.origin, self._judge_own_files)
+        self.approvals = Approvals(self.policy, approve, self.origin, self)
         self.locks = Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds)
         self.refused = RefusedCalls(state, home)
         indexes = state if settings.index else None
@@ -157,10 +157,6 @@ class Services:
         readable: Callable[[str], bool] | None = getattr(self.policy, "readable", None)
         return readable is None or readable(path)
 
-    def is_heard(self, on_event: OnEvent | None) -> bool:
-        """Whether anybody gets the events of a call, whose own listener is ``on_event``."""
-        return self.on_event is not None or on_event is not None
-
     def hide(self, text: str) -> str:
         """A text for the host or the model, with placeholders in the place of secrets."""
         for redaction in self.redactions:
@@ -178,7 +174,7 @@ class Services:
         only = "" if which.pop("any_session", False) else self.origin.session
         saving = Saving(settings.durable, settings.hard_links)
         context = UndoContext(self.workspace, self.locks, saving, settings.most_edit_bytes, self.origin)
-        with self.accepting() as paths:
+        with self.host.changes.accepting() if self.host else nullcontext([]) as paths:
             report = undo(journal, context, only=only, **which)
             paths += (one.path for one in report.restored)
         return report
@@ -197,18 +193,10 @@ class Services:
             child = ChildJournal(own.path, call, self.origin.session)
         return open_draft_tools(self.dialect, draft, {**self.describe_options(), "journal": child})
 
-    def accepting(self) -> AbstractContextManager[list[str]]:
-        """Accept what is written to protected files meanwhile, by the paths that are added to the list."""
-        return self.host.changes.accepting() if self.host else nullcontext([])
-
-    def require_open(self) -> None:
-        if self._closed:
-            raise SessionOver
-
     def close(self) -> None:
         """End running commands and release the workspace."""
         with self._opening:
-            self._closed = True
+            self.closed = True
         if checks := self.__dict__.get("checks"):  # unless no call has needed them
             checks.close()
         if self.host:
@@ -223,7 +211,8 @@ class Services:
     def command_host(self) -> CommandHost:
         """The host of the commands; opened for the first one."""
         with self._opening:
-            self.require_open()
+            if self.closed:
+                raise SessionOver
             if self.host is None:
                 from handrail.pipeline.job_changes import make_judge  # only needed for commands
 
@@ -241,7 +230,7 @@ class Services:
     def hooks(self) -> RuleHooks | None:
         """The hooks of rule files that count; None if there are none."""
         hooks = [hook for file in self.rules if file.trusted for hook in file.hooks]
-        if not hooks or self._closed:
+        if not hooks or self.closed:
             return None
         from handrail.pipeline.hooks import RuleHooks
 
@@ -251,7 +240,7 @@ class Services:
     def checks(self) -> Checks | None:
         """The checks of rule files that count; None if there are none."""
         checks = [check for file in self.rules if file.trusted for check in file.checks]
-        if not checks or self._closed:
+        if not checks or self.closed:
             return None
         from handrail.pipeline.checks import Checks
 
@@ -264,9 +253,6 @@ class Services:
 
         roots = [root.path for root in self.workspace.roots if not root.alias]
         return OwnFiles.locate(self.state, self._artefacts.directory, roots, os.environ)
-
-    def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
-        return self.own_files.judge(accesses, lambda: self.command_host().boundary.hides_own)
 
     @cached_property
     def _first_ignores(self) -> FirstIgnores:

@@ -26,6 +26,7 @@ from handrail.errors import (
     CallbackFailed,
     CallCancelled,
     ChangedSince,
+    SessionOver,
     ToolError,
     ToolFailed,
     from_os,
@@ -374,7 +375,7 @@ class CallPipeline:
 
     def _is_reported(self, received: Received) -> bool:
         """Whether anybody gets the events of a call: a listener, or a reader of our debug records."""
-        return self.services.is_heard(received.on_event) or _is_logging()
+        return received.is_heard(self.services.on_event) or _is_logging()
 
     def _hide_secrets(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         redaction = self.services.redaction
@@ -425,7 +426,8 @@ class CallPipeline:
     def prepare(self, received: Received, progress: Progress) -> Judged:
         """Take a call as far as it goes without changing anything."""
         services = self.services
-        services.require_open()
+        if services.closed:
+            raise SessionOver
         if not self._swept.is_set():
             services.locks.sweep()
             self._swept.set()
@@ -567,7 +569,7 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         retain = getattr(services.recorder.journal, "retain", None)  # a host's own journal has none
         saving = Saving(settings.durable, settings.hard_links, retain)
         services.workspace.call_before_close(check_replaced)
-        with services.accepting() as paths:
+        with services.host.changes.accepting() if services.host else contextlib.nullcontext([]) as paths:
             paths += (change.path.real for change in staged.changes)
             versions = commit_files(services.workspace, staged.changes, held, saving)
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))

@@ -43,7 +43,7 @@ from handrail.tools.notes import (
     Swept,
     TooMuchOutput,
 )
-from handrail.tools.shared.fold_output import fold
+from handrail.tools.shared.fold_output import LEAST, FoldedOutput, fold
 from handrail.tools.tool import CommandDraft, Context, Outcome
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def show_output(done: Run, limits: OutputLimits, command_host: CommandHost) -> S
     if not limits.fold or done.pipes.bytes > WHOLE or not command_host.logs.can_reach(done.order.log):
         return describe_output(view_output(done, limits, command_host))
     whole = done.pipes.view(WHOLE, 0)
-    folded = fold(whole.head)
+    folded = fold(whole.head) if whole.head.count("\n") >= LEAST else FoldedOutput(whole.head, 0)
     view = view_text(folded.text, whole.size, limits)
     shown = describe_output(view)
     facts = replace(shown.facts, folded=folded.left or None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-_LEAST = 8
+LEAST = 8
 """Fewer lines than these are shown as they are."""
 _LONGEST = 500
 """Longer lines are shown as they are; this also limits the work of the patterns."""
@@ -58,13 +58,13 @@ def fold(text: str) -> FoldedOutput:
 def _group(rows: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Runs of lines that can be folded, and the lines between them."""
     passed = [len(row) <= _LONGEST and bool(_PASSED.match(row) or _TESTS.fullmatch(row)) for row in rows]
-    folds_tests = sum(passed) >= _LEAST
+    folds_tests = sum(passed) >= LEAST
     for key, run in groupby(zip(rows, passed, strict=True), lambda one: _key(one[0], folds_tests and one[1])):
         group = [row for row, _ in run]
         kind = key[0]
         if kind == "again":  # the same line, or the same but for its figures
             kind = "again" if len(set(group)) == 1 and group[0] else "progress" if key[2] else ""
-            kind = kind if len(group) >= _LEAST else ""
+            kind = kind if len(group) >= LEAST else ""
         yield kind, group
 
 
