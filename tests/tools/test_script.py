@@ -11,6 +11,7 @@ import pytest
 
 from handrail import Session
 from handrail.journal.postgres_reader import open_reader
+from handrail.journal.queries import list_children
 from handrail.journal.store import SqliteJournal
 from handrail.model import Question, Result
 
@@ -44,7 +45,7 @@ def open_session(make_session: Make, root: Path, tmp_path: Path) -> Make:
     return make
 
 
-def list_children() -> set[int]:
+def list_processes() -> set[int]:
     lists = Path("/proc/self/task").glob("*/children")
     return {int(pid) for one in lists for pid in one.read_text(encoding="ascii").split()}
 
@@ -84,7 +85,7 @@ def test_each_call_is_a_record_below_that_of_the_script(open_session: Make, root
     assert isinstance(session.journal, SqliteJournal)
     with open_reader(session.journal.path) as reader:
         script, *calls = reader.iterate_calls(session=session.origin.session)
-        assert reader.list_children(script) == calls and not script.in_script
+        assert list_children(reader, script) == calls and not script.in_script
         assert [one.tool for one in calls] == ["Write", "Read", "Grep"] and all(one.in_script for one in calls)
         assert [one.status for one in calls] == ["ok", "denied", "ok"] and "+x" in (calls[0].diff or "")
         assert [file.path for file in reader.read_files(script.seq)] == [str(root / "new.txt")]
@@ -97,13 +98,13 @@ def test_a_script_that_cannot_start_leaves_no_process(open_session: Make) -> Non
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     session = open_session()
     assert _script(session, "print(1)").ok  # opens what stays open
-    before, free = len(list_children()), os.dup(0)
+    before, free = len(list_processes()), os.dup(0)
     os.close(free)
     try:
         for room in (20, 14, 11, 8, 6):
             resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, limits[1]))
             assert not _script(session, "print(1)").ok
-            assert len(list_children()) <= before
+            assert len(list_processes()) <= before
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 

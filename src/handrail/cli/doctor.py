@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.errors.extras import USES, install_command, install_packages_command
+from handrail.errors.extras import USES, get_module, install_command, install_packages_command, list_packages
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -370,8 +370,6 @@ def _find_version(name: str, module: str) -> str | None:
 
 def _check_extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
-    from handrail.errors.extras import get_module, list_packages
-
     known = list_packages()
     for extra, use in USES.items():
         versions = {name: _find_version(name, get_module(name)) for name in known.get(extra, ())}

@@ -12,7 +12,7 @@ from functools import partial
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.drafts import IN_DRAFT
-from handrail.text.display import escape
+from handrail.text.display import escape, replace_surrogates
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -230,7 +230,6 @@ def _compare(options: argparse.Namespace) -> int:
 
     from handrail.drafts.changes import describe_failure, diff_drafts
     from handrail.text.diff import format_unified
-    from handrail.text.display import replace_surrogates
 
     if len(options.paths) != 1 or options.paths[0] == options.name or options.json:
         raise UsageError("give two different drafts to compare, without --json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 
 from handrail.cli.output import Stop, UsageError
@@ -63,7 +64,6 @@ def refuse_local_options(options: object) -> None:
 def run_there(at: str, words: list[str]) -> int:
     """Run a command on the other machine, with the terminal of this one."""
     import subprocess
-    import sys
 
     from handrail.programs import resolve_words
     from handrail.remote.address import make_command

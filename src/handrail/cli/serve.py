@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
-from handrail.cli.output import UsageError
+from handrail.cli.output import Stop, UsageError
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ def run(options: argparse.Namespace) -> int:
 def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
     from handrail.cli.log import choose_journal
-    from handrail.cli.output import Stop
     from handrail.cli.web import open_site
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from handrail.cli.common import CommandParser
@@ -61,8 +62,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_file(reader: JournalReader, seq: int, name: str) -> int:
-    import os
-
     from handrail.journal.past_files import ContentsGone, read_past
     from handrail.workspace import resolve_parent
 
@@ -82,6 +81,8 @@ def _print_file(reader: JournalReader, seq: int, name: str) -> int:
 def _render_call(row: CallRow, reader: JournalReader) -> str:
     import json
 
+    from handrail.journal.queries import list_children
+
     screen = Screen(sys.stdout)
     code = f" {row.error}" if row.error else ""
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""
@@ -99,7 +100,7 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     if row.decision:
         where = f" ({row.source})" if row.source else ""
         parts.append(_format_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
-    calls = "\n".join(f"{one.seq}  {one.tool}  {one.status}" for one in reader.list_children(row))
+    calls = "\n".join(f"{one.seq}  {one.tool}  {one.status}" for one in list_children(reader, row))
     parts.append(_format_section(screen, "calls", calls))
     files = reader.read_files(row.seq)
     parts.append(_format_section(screen, "files", "\n".join(map(_format_file, files))))

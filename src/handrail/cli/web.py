@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
+import threading
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, choose_journal
@@ -90,8 +91,6 @@ def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
 
 def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
     """Serve the pages of another machine here."""
-    import threading
-
     from handrail.cli.remote import connect_for_pages
     from handrail.web.remote_pages import RemotePages
     from handrail.web.serve import serve
@@ -104,7 +103,6 @@ def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
 def _choose_start(options: argparse.Namespace) -> Callable[[str], None]:
     """What to do with the address once the page is served."""
 
-    import threading
     import webbrowser
 
     def start(address: str) -> None:

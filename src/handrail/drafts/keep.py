@@ -20,7 +20,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -285,6 +285,50 @@ class _Trees:
             fd = self._open[tree, above] = _open_directory(tree, above)
         return fd, name
 
+    def find(self, tree: int, path: str) -> tuple[str, int]:
+        """The last part of a path and its directory, in the order in which system calls take them."""
+        directory, name = self.parent(tree, path)
+        return name, directory
+
+
+class _Outside:
+    """Tells changes from outside a draft from those of its own steps."""
+
+    def __init__(self, draft: DraftDirectory) -> None:
+        self._draft = draft
+        self._resolved = draft.notes.read_resolved()
+        self.moved = set[int]()
+        """Files that a step has renamed, which gives them a new change time under all their names."""
+
+    def is_foreign(self, step: Step, directory: int, name: str, status: os.stat_result) -> bool:
+        """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
+        if step.before is None:
+            return True
+        if self.is_same_link(status, step.before):
+            return False
+        if status.st_ino != step.before.inode:
+            return True
+        return (
+            self._is_late(step, status)
+            and not self._draft.is_refreshed_index(step.path, directory, name)
+            and not self._draft.notes.is_accepted(step.path, status)
+        )
+
+    def is_same_link(self, status: os.stat_result, before: Entry) -> bool:
+        """Whether an entry of an overlay is a file with several names that nobody has changed.
+
+        Overlays do not tell that names are of one file: a step with one of them changes the others' times and inodes.
+        """
+        now = status.st_mode, status.st_size, status.st_mtime_ns
+        return self._draft.copies and before.links > 1 and now == (before.mode, before.size, before.mtime)
+
+    def _is_late(self, step: Step, status: os.stat_result) -> bool:
+        return status.st_ctime_ns >= self.get_start(step) and status.st_ino not in self.moved
+
+    def get_start(self, step: Step) -> int:
+        """From which time on a change outside the draft is a conflict."""
+        return get_start(self._resolved, step.path, self._draft.info.start)
+
 
 @dataclass(slots=True)
 class _Keeper:
@@ -293,8 +337,6 @@ class _Keeper:
     steps: Sequence[Step]
     begun: list[int] = field(default_factory=list)
     """The numbers of the steps that were begun by a keep."""
-    _moved: set[int] = field(default_factory=set)
-    """Files that a step has renamed, which gives them a new change time under all their names."""
     _further: list[ChangedOutside] = field(default_factory=list)
     """Conflicts that were met while steps were taken back."""
     _clock: int = 0
@@ -303,10 +345,10 @@ class _Keeper:
     """The directories in the directories that were taken away, by the number of the step."""
     _own: Sequence[tuple[int, int]] = ()
     """When other drafts were taken back."""
-    _resolved: Mapping[str, int] = field(init=False)
+    _outside: _Outside = field(init=False)
 
     def __post_init__(self) -> None:
-        self._resolved = self.draft.notes.read_resolved()
+        self._outside = _Outside(self.draft)
 
     def carry_out(self, recovering: bool) -> None:
         try:
@@ -317,14 +359,14 @@ class _Keeper:
                     if not (recovering and self._is_done(number, step)):
                         self._do(number, step)
                     if step.before:
-                        self._moved.add(step.before.inode)
-            self._look_again(self._get_start)
+                        self._outside.moved.add(step.before.inode)
+            self._look_again(self._outside.get_start)
             for step in self.steps:
                 if step.action in ("create", "replace"):
                     self._clean(step)
             for step in self.steps:
                 if step.action == "set":
-                    self._set(step, step.after)
+                    _set_attributes(self.trees, step, step.after)
             # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
             self.draft.write(_KEPT_AT, read_clock(self.draft.path), sync=False)
             save_index(self.draft.info.workspace, self.draft.path)
@@ -391,7 +433,7 @@ class _Keeper:
         if is_late:
             raise DraftConflict([ChangedOutside(step.path, "changed while it was taken back")])
         if here:
-            self._moved.add(here.st_ino)
+            self._outside.moved.add(here.st_ino)
 
     def _is_taken_back(self, number: int, step: Step) -> bool:
         """Whether the draft no longer holds the old version of an entry, but the new one."""
@@ -405,7 +447,7 @@ class _Keeper:
 
     def _is_written(self, status: os.stat_result) -> bool:
         """Whether a kept entry was changed after the steps began; a step changes times under all names of a file."""
-        time = status.st_mtime_ns if status.st_ino in self._moved else status.st_ctime_ns
+        time = status.st_mtime_ns if status.st_ino in self._outside.moved else status.st_ctime_ns
         return time >= self._clock
 
     def _restore_before(self) -> None:
@@ -425,7 +467,7 @@ class _Keeper:
                     self._carry_out_step_again(number, step)
         for step in self.steps:
             if step.action in ("create", "replace"):
-                restore_directory(*self._in(self.trees.root, step.path), step.after)
+                restore_directory(*self.trees.find(self.trees.root, step.path), step.after)
             elif step.action == "set":
                 self._restore(step, step.after)
 
@@ -455,23 +497,19 @@ class _Keeper:
     def _restore(self, step: Step, entry: Entry | None) -> None:
         """Set mode and times where that is allowed: all entries are in their places already."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            self._set(step, entry)
+            _set_attributes(self.trees, step, entry)
 
     def _is_done(self, number: int, step: Step) -> bool:
         """Whether a step was carried out already."""
         if not step.whole:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                here = stat_at(*self._in(self.trees.root, step.path))
+                here = stat_at(*self.trees.find(self.trees.root, step.path))
                 return here is None or not stat.S_ISDIR(here.st_mode)
             return True
         if step.action == "delete":
             return stat_at(str(number), self.trees.old) is not None
-        here = stat_at(*self._in(self.trees.root, step.path))
+        here = stat_at(*self.trees.find(self.trees.root, step.path))
         return here is not None and step.after is not None and _is_kept(here, step.after, self._own)
-
-    def _in(self, tree: int, path: str) -> tuple[str, int]:
-        directory, name = self.trees.parent(tree, path)
-        return name, directory
 
     def _do(self, number: int, step: Step) -> None:
         workspace, name = self.trees.parent(self.trees.root, step.path)
@@ -486,7 +524,7 @@ class _Keeper:
         if not step.whole:
             self._remove_directory(workspace, name, step)
             return
-        with self._held(workspace, name, step, partial(self._is_foreign, step, workspace, name)):
+        with self._held(workspace, name, step, partial(self._outside.is_foreign, step, workspace, name)):
             self._move(number, step)
             if self._was_changed(number, step):
                 raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")])
@@ -539,16 +577,11 @@ class _Keeper:
         directory, name = self._find_taken(number, step)
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         assert step.before
-        if status.st_ino != step.before.inode and not self._is_same_link(status, step.before):
+        if status.st_ino != step.before.inode and not self._outside.is_same_link(status, step.before):
             return True
         if not stat.S_ISDIR(status.st_mode):
-            return self._differs(step.before, status)
-        return self._is_late_taken(number, step, self._get_start(step))
-
-    def _differs(self, entry: Entry, status: os.stat_result) -> bool:
-        """Whether an entry that is no directory was written to since it was ``entry``."""
-        is_directory = stat.S_ISDIR(status.st_mode)
-        return not is_directory and (status.st_mtime_ns, status.st_size) != (entry.mtime, entry.size)
+            return _differs(step.before, status)
+        return self._is_late_taken(number, step, self._outside.get_start(step))
 
     def _find_taken(self, number: int, step: Step) -> tuple[int, str]:
         """The directory in which an entry lies that a step has taken out of the workspace, and its name there."""
@@ -563,44 +596,15 @@ class _Keeper:
         if status is None or not stat.S_ISDIR(status.st_mode):
             return False
         inner = self._taken.setdefault(number, [])
-        return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._moved, inner))
+        return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._outside.moved, inner))
 
     def _look_again(self, get_start: Callable[[Step], int]) -> None:
         """Look once more at the directories that were taken away; raises `DraftConflict` if there is anything new."""
         for number, inner in self._taken.items():
             step = self.steps[number]
             directory, name = self._find_taken(number, step)
-            for path in find_created_in_moved(directory, name, step.path, get_start(step), self._moved, inner):
+            for path in find_created_in_moved(directory, name, step.path, get_start(step), self._outside.moved, inner):
                 raise DraftConflict([ChangedOutside(path, "created while it was kept")])
-
-    def _is_foreign(self, step: Step, directory: int, name: str, status: os.stat_result) -> bool:
-        """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
-        if step.before is None:
-            return True
-        if self._is_same_link(status, step.before):
-            return False
-        if status.st_ino != step.before.inode:
-            return True
-        return (
-            self._is_late(step, status)
-            and not self.draft.is_refreshed_index(step.path, directory, name)
-            and not self.draft.notes.is_accepted(step.path, status)
-        )
-
-    def _is_same_link(self, status: os.stat_result, before: Entry) -> bool:
-        """Whether an entry of an overlay is a file with several names that nobody has changed.
-
-        Overlays do not tell that names are of one file: a step with one of them changes the others' times and inodes.
-        """
-        now = status.st_mode, status.st_size, status.st_mtime_ns
-        return self.draft.copies and before.links > 1 and now == (before.mode, before.size, before.mtime)
-
-    def _is_late(self, step: Step, status: os.stat_result) -> bool:
-        return status.st_ctime_ns >= self._get_start(step) and status.st_ino not in self._moved
-
-    def _get_start(self, step: Step) -> int:
-        """From which time on a change outside the draft is a conflict."""
-        return get_start(self._resolved, step.path, self.draft.info.start)
 
     def _undo(self, number: int, step: Step) -> bool:
         """Take a step back, if it was carried out; returns whether it took a new entry out of the workspace."""
@@ -638,7 +642,7 @@ class _Keeper:
             return
         workspace, _ = self.trees.parent(self.trees.root, step.path)
         if not stat.S_ISDIR(status.st_mode):
-            if self._differs(entry, status) or is_being_written(status, directory, name):
+            if _differs(entry, status) or is_being_written(status, directory, name):
                 self._save(step.path, directory, name, workspace)
             return
         for path, inner, above, last in walk_tree(directory, name, step.path):
@@ -652,28 +656,6 @@ class _Keeper:
         os.link(name, second, src_dir_fd=directory, dst_dir_fd=workspace, follow_symlinks=False)
         self._further.append(ChangedOutside(path, f"another program wrote to it meanwhile; its version is {second}"))
 
-    def _set(self, step: Step, entry: Entry | None) -> None:
-        """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""
-        assert entry
-        directory, name = self.trees.parent(self.trees.root, step.path) if step.path else (self.trees.root, ".")
-        status = stat_at(name, directory)
-        if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
-            return
-        if step.action == "set" and _was_written(status, step):
-            return  # its times tell others that it has changed
-        if os.geteuid() not in (0, status.st_uid) and status.st_mode == entry.mode:
-            return  # only its owner can set times; they are those of the steps in it
-        if (status.st_uid, status.st_gid) != entry.owner:
-            os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
-        if entry.is_directory:
-            if not status.st_mode & stat.S_IWUSR:  # attributes need the right to write, even from the owner
-                os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
-            set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
-        if not stat.S_ISLNK(entry.mode):
-            os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
-        if step.times:
-            os.utime(name, ns=(entry.atime, entry.mtime), dir_fd=directory, follow_symlinks=False)
-
     def _clean(self, step: Step) -> None:
         """Remove the marks of overlayfs from an entry that is in the workspace now, and from everything below it."""
         directory, name = self.trees.parent(self.trees.root, step.path)
@@ -682,3 +664,32 @@ class _Keeper:
             if not self.draft.copies:
                 remove_marks(f"/proc/self/fd/{directory}/{name}")
             restore_directory(name, directory, step.after)
+
+
+def _differs(entry: Entry, status: os.stat_result) -> bool:
+    """Whether an entry that is no directory was written to since it was ``entry``."""
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return not is_directory and (status.st_mtime_ns, status.st_size) != (entry.mtime, entry.size)
+
+
+def _set_attributes(trees: _Trees, step: Step, entry: Entry | None) -> None:
+    """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""
+    assert entry
+    directory, name = trees.parent(trees.root, step.path) if step.path else (trees.root, ".")
+    status = stat_at(name, directory)
+    if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
+        return
+    if step.action == "set" and _was_written(status, step):
+        return  # its times tell others that it has changed
+    if os.geteuid() not in (0, status.st_uid) and status.st_mode == entry.mode:
+        return  # only its owner can set times; they are those of the steps in it
+    if (status.st_uid, status.st_gid) != entry.owner:
+        os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
+    if entry.is_directory:
+        if not status.st_mode & stat.S_IWUSR:  # attributes need the right to write, even from the owner
+            os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
+        set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
+    if not stat.S_ISLNK(entry.mode):
+        os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
+    if step.times:
+        os.utime(name, ns=(entry.atime, entry.mtime), dir_fd=directory, follow_symlinks=False)

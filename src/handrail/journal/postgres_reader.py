@@ -30,7 +30,7 @@ _TABLES = ("journals", "calls", "files", "chain", "images", "meta")
 class PostgresReader(JournalReader):
     """The shared journal of a tenant. Calls are numbered by arrival; `CallRow.number` is the number on the machine."""
 
-    _calls = (
+    calls = (
         f"SELECT {', '.join(CALL_COLUMNS)}, "
         "(SELECT host FROM journals WHERE journals.journal = calls.journal), number FROM calls"
     )

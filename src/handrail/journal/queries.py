@@ -124,7 +124,7 @@ class ToolStats:
 class JournalReader:
     """A journal that is only read, whoever writes to it meanwhile."""
 
-    _calls = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
+    calls = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
     _workspace = "+workspace"
     """The plus keeps SQLite from collecting the calls of a large project by their index and sorting them."""
 
@@ -159,7 +159,7 @@ class JournalReader:
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
         where, values = limit_to(session, workspace)
-        query = f"{self._calls} WHERE seq > ? {where} ORDER BY seq DESC LIMIT ?"
+        query = f"{self.calls} WHERE seq > ? {where} ORDER BY seq DESC LIMIT ?"
         return [_call(row) for row in reversed(self.query(query, (after, *values, bound(limit))))]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
@@ -169,7 +169,7 @@ class JournalReader:
         """
         limit = bound(limit)
         # Those of each workspace by themselves: the calls of an old project are not searched among all.
-        places = self._list_workspaces(project) if project and not session else None
+        places = _list_workspaces(self, project) if project and not session else None
         parts = [("workspace = ?", [place]) for place in places] if places else [self._select(session, project)]
         newest = "SELECT seq FROM calls WHERE {} ORDER BY seq DESC LIMIT ?"
         with self.errors():
@@ -177,25 +177,13 @@ class JournalReader:
             numbers = sorted(seq for rows in rows_of_each for (seq,) in rows)[-limit:]
         for start in range(0, len(numbers), _PAGE):
             page = numbers[start : start + _PAGE]
-            query = f"{self._calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
+            query = f"{self.calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
             yield from map(_call, self.query(query, page))
-
-    def _list_workspaces(self, project: str) -> list[bytes] | None:
-        """The workspaces of a project; None where they are too many."""
-        above, first, behind = _find_bounds(project)
-        places = [*above]
-        while len(places) <= _MOST_WORKSPACES:
-            query = "SELECT workspace FROM calls WHERE workspace > ? AND workspace < ? ORDER BY workspace LIMIT 1"
-            first = self.read_value(query, (first, behind))
-            if first is None:
-                return places
-            places.append(first)
-        return None
 
     def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
         ended = self.list_ended(since)
-        rows = [row for _, seq in ended for row in self.query(f"{self._calls} WHERE seq = ?", (seq,))]
+        rows = [row for _, seq in ended for row in self.query(f"{self.calls} WHERE seq = ?", (seq,))]
         return [_call(row) for row in rows], ended[-1][0] if ended else since
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
@@ -210,27 +198,17 @@ class JournalReader:
         """The call of that number, or, failing that, the newest one with that id."""
         rows = []
         if str(call).isdecimal() and len(str(call)) < 19:
-            rows = self.query(f"{self._calls} WHERE seq = ?", (int(call),))
-        newest = f"{self._calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
+            rows = self.query(f"{self.calls} WHERE seq = ?", (int(call),))
+        newest = f"{self.calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
         rows = rows or self.query(newest, (str(call),))
         return _call(rows[0]) if rows else None
 
-    def list_children(self, row: CallRow) -> list[CallRow]:
-        """The calls that a script made."""
-        first = f"{IN_SCRIPT}{row.seq if row.number is None else row.number}/"
-        query = f"{self._calls} WHERE session = ? AND call_id LIKE ? ORDER BY seq"
-        return list(map(_call, self.query(query, (row.session, f"{first}%"))))
-
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""
-        removed = self._read_removed_calls()
+        removed = int(self.read_value("SELECT value FROM meta WHERE key = 'removed'") or 0)
         if str(call).isdecimal() and 0 < int(str(call)[:19]) <= removed:
             return f"call {call} is not in the journal any more: it keeps the newest ones (setting journal_calls)"
         return f"unknown call {call}; `handrail log` lists the calls"
-
-    def _read_removed_calls(self) -> int:
-        """The number up to which calls were removed."""
-        return int(self.read_value("SELECT value FROM meta WHERE key = 'removed'") or 0)
 
     def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
@@ -311,6 +289,26 @@ class JournalReader:
             parts.append(f"({column} IN ({known}) OR ({column} > ? AND {column} < ?))")
             values += [*above, first, behind]
         return " AND ".join(parts), values
+
+
+def list_children(reader: JournalReader, row: CallRow) -> list[CallRow]:
+    """The calls that a script made."""
+    first = f"{IN_SCRIPT}{row.seq if row.number is None else row.number}/"
+    query = f"{reader.calls} WHERE session = ? AND call_id LIKE ? ORDER BY seq"
+    return list(map(_call, reader.query(query, (row.session, f"{first}%"))))
+
+
+def _list_workspaces(reader: JournalReader, project: str) -> list[bytes] | None:
+    """The workspaces of a project; None where they are too many."""
+    above, first, behind = _find_bounds(project)
+    places = [*above]
+    while len(places) <= _MOST_WORKSPACES:
+        query = "SELECT workspace FROM calls WHERE workspace > ? AND workspace < ? ORDER BY workspace LIMIT 1"
+        first = reader.read_value(query, (first, behind))
+        if first is None:
+            return places
+        places.append(first)
+    return None
 
 
 def limit_to(session: str, workspace: str) -> tuple[str, list[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 
 from handrail.cli.chat.first_prompt import early_prompt
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
@@ -56,8 +57,6 @@ def _chat(plan: ChatPlan) -> int:
 
 
 def _list_conversations() -> int:
-    import time
-
     from handrail.agent.store import Store
 
     for stored in Store(find_state()).all():
