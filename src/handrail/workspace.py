@@ -127,7 +127,7 @@ class Workspace:
             )
         spelled = self.expand_alias(named)
         if spelled != named:
-            return self._resolve_as(spelled, named, self.resolve)
+            return _resolve_as(spelled, named, self.resolve)
         relative = not named.startswith("/")
         home = self._open_root(self.roots[0], check=True)[1] if relative else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
@@ -165,15 +165,7 @@ class Workspace:
         leaves = inside != home and not inside.startswith(home + "/")
         first = named.strip("/").partition("/")[0]
         is_elsewhere = first and os.path.lexists("/" + first) and not os.path.lexists(os.path.join(home, first))
-        return resolve(named) if leaves or is_elsewhere else self._resolve_as(inside, named, resolve)
-
-    def _resolve_as(self, spelled: str, named: str, resolve: Callable[[str], WorkPath]) -> WorkPath:
-        """Resolve another spelling of a path that is shown as ``named``."""
-        try:
-            return replace(resolve(spelled), named=named)
-        except ToolError as error:
-            error.path = named
-            raise
+        return resolve(named) if leaves or is_elsewhere else _resolve_as(inside, named, resolve)
 
     def resolve_itself(self, named: str) -> WorkPath:
         """Resolve a path to delete: if its last name is a link, that link, wherever it leads."""
@@ -331,7 +323,7 @@ class Workspace:
 
     def open_file(self, path: WorkPath) -> int:
         """A regular file, for reading. Anything else is refused before it is opened."""
-        if not self._is_regular(path):
+        if not _is_regular(path, self.beneath(path)):
             fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
             try:
                 _require_regular(path, os.fstat(fd))
@@ -344,14 +336,6 @@ class Workspace:
             os.close(fd)
             raise
         return fd
-
-    def _is_regular(self, path: WorkPath) -> bool:
-        """Whether there is a file, by its name alone: a hint, since links above it are followed."""
-        try:
-            status = os.stat(path.inner, dir_fd=self._open_root(path.root)[0], follow_symlinks=False)
-        except OSError:
-            return False
-        return stat.S_ISREG(status.st_mode)
 
     @contextlib.contextmanager
     def parent(self, path: WorkPath, create: bool = False, durable: bool = True) -> Iterator[tuple[int, str]]:
@@ -449,6 +433,24 @@ class Workspace:
         if not path.named.endswith("/".join(parts[depth:])):  # reached through a link or `..`
             prefix = above + "/" if above else ""
         return [prefix + names[name] for name in close]
+
+
+def _resolve_as(spelled: str, named: str, resolve: Callable[[str], WorkPath]) -> WorkPath:
+    """Resolve another spelling of a path that is shown as ``named``."""
+    try:
+        return replace(resolve(spelled), named=named)
+    except ToolError as error:
+        error.path = named
+        raise
+
+
+def _is_regular(path: WorkPath, root: int) -> bool:
+    """Whether there is a file, by its name alone: a hint, since links above it are followed."""
+    try:
+        status = os.stat(path.inner, dir_fd=root, follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode)
 
 
 def _release(fds: dict[str, tuple[int, str]], gone: list[int]) -> None:

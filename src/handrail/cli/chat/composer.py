@@ -67,6 +67,42 @@ _MENU_ROWS = 8
 _SHOWN_QUEUE = 5
 
 
+class _KeyBursts:
+    """Tells a text that a terminal pastes without marking it from keys that a person types."""
+
+    def __init__(self, app: Application[None]) -> None:
+        self._app = app
+        self._last_press = float("-inf")
+        self._burst = 0
+        self._more_waits = False
+        app.key_processor.before_key_press += self._count_press
+        app.key_processor.after_key_press += self._end_press
+
+    def is_pasting(self) -> bool:
+        """Whether this key is in the middle of a paste.
+
+        More keys wait behind it, and all of them together are more than a person types ahead.
+        """
+        waiting = self._count_waiting()
+        return waiting > 0 and self._burst + waiting >= _PASTED_KEYS
+
+    def _count_press(self, _: object) -> None:
+        """Count the keys that have come together, up to this one."""
+        together = self._more_waits or time.monotonic() - self._last_press < _BURST
+        self._burst = self._burst + 1 if together else 1
+
+    def _end_press(self, _: object) -> None:
+        self._last_press, self._more_waits = time.monotonic(), self._count_waiting() > 0
+
+    def _count_waiting(self) -> int:
+        """Keys that were read and not handled yet, and bytes that were not read yet."""
+        try:
+            unread = fcntl.ioctl(self._app.input.fileno(), termios.FIONREAD, bytes(4))
+        except (OSError, ValueError, NotImplementedError):
+            unread = bytes(4)
+        return len(self._app.key_processor.input_queue) + int(struct.unpack("i", unread)[0])
+
+
 class Composer(LiveScreen):
     """The screen of a chat at a terminal, and its input."""
 
@@ -89,9 +125,7 @@ class Composer(LiveScreen):
         """Called for Esc Esc on an empty line."""
         self._pending: list[str] = []
         self._printing = self._suspended = False
-        self._last_key = self._last_interrupt = self._last_press = float("-inf")
-        self._burst = 0
-        self._more_waits = False
+        self._last_key = self._last_interrupt = float("-inf")
         self._parent = os.getppid()
         self._context = contextvars.copy_context()
         self._buffer = Buffer(multiline=True, history=FileHistory(history), complete_while_typing=True)
@@ -103,10 +137,15 @@ class Composer(LiveScreen):
             input=input,
             # The position of the cursor is not asked for: the answer would arrive among the keys.
             output=output
-            or Vt100_Output(out, self._get_size, os.environ.get("TERM"), ColorDepth.from_env(), enable_cpr=False),
+            or Vt100_Output(
+                out,
+                lambda: Size(*reversed(self._size())),
+                os.environ.get("TERM"),
+                ColorDepth.from_env(),
+                enable_cpr=False,
+            ),
         )
-        self._app.key_processor.before_key_press += self._count_press
-        self._app.key_processor.after_key_press += self._end_press
+        self._bursts = _KeyBursts(self._app)
 
     def attach(self, completer: Completer, status: Callable[[], str]) -> None:
         """Set the completions and the line of figures."""
@@ -195,10 +234,6 @@ class Composer(LiveScreen):
         hint = " · Ctrl-C stops" if self._queue.working else ""
         return [("class:status", fit_line(f"  {self._status_idle()}{hint}", self._size()[0]))]
 
-    def _get_size(self) -> Size:
-        wide, high = self._size()
-        return Size(rows=high, columns=wide)
-
     # The keys.
 
     def _make_bindings(self) -> KeyBindings:
@@ -208,20 +243,8 @@ class Composer(LiveScreen):
         has_queue = Condition(lambda: bool(self._queue.waiting))
 
         @keys.add("enter")
-        def send(_: KeyPressEvent) -> None:
-            state = buffer.complete_state
-            if state and state.current_completion:  # the menu is open, and something in it is chosen
-                buffer.apply_completion(state.current_completion)
-            elif self._is_pasting():
-                buffer.insert_text("\n")
-            elif buffer.document.text_before_cursor.endswith("\\"):
-                buffer.delete_before_cursor()
-                buffer.insert_text("\n")
-            elif buffer.text.strip():
-                self._send()
-            else:
-                buffer.reset()
-                self._queue.release()
+        def enter(_: KeyPressEvent) -> None:
+            self._enter()
 
         @keys.add("escape", "enter")
         def new_line(_: KeyPressEvent) -> None:
@@ -229,13 +252,7 @@ class Composer(LiveScreen):
 
         @keys.add("tab")
         def complete(_: KeyPressEvent) -> None:
-            word = buffer.document.get_word_before_cursor(WORD=True)
-            if self._is_pasting() or not word.startswith(("@", "/")):
-                buffer.insert_text("\t")
-            elif buffer.complete_state:
-                buffer.complete_next()
-            else:
-                buffer.start_completion(insert_common_part=True)
+            self._complete()
 
         @keys.add("up", filter=is_empty & has_queue)
         def take_back(_: KeyPressEvent) -> None:
@@ -265,32 +282,33 @@ class Composer(LiveScreen):
         buffer.on_text_changed += self._note_key
         return keys
 
-    def _count_press(self, _: object) -> None:
-        """Count the keys that have come together, up to this one."""
-        together = self._more_waits or time.monotonic() - self._last_press < _BURST
-        self._burst = self._burst + 1 if together else 1
-
-    def _end_press(self, _: object) -> None:
-        self._last_press, self._more_waits = time.monotonic(), self._count_waiting() > 0
-
     def _note_key(self, _: Buffer) -> None:
         self._last_key = time.monotonic()
 
-    def _is_pasting(self) -> bool:
-        """Whether this key is in the middle of a text that a terminal pastes without marking it.
+    def _enter(self) -> None:
+        buffer = self._buffer
+        state = buffer.complete_state
+        if state and state.current_completion:  # the menu is open, and something in it is chosen
+            buffer.apply_completion(state.current_completion)
+        elif self._bursts.is_pasting():
+            buffer.insert_text("\n")
+        elif buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        elif buffer.text.strip():
+            self._send()
+        else:
+            buffer.reset()
+            self._queue.release()
 
-        More keys wait behind it, and all of them together are more than a person types ahead.
-        """
-        waiting = self._count_waiting()
-        return waiting > 0 and self._burst + waiting >= _PASTED_KEYS
-
-    def _count_waiting(self) -> int:
-        """Keys that were read and not handled yet, and bytes that were not read yet."""
-        try:
-            unread = fcntl.ioctl(self._app.input.fileno(), termios.FIONREAD, bytes(4))
-        except (OSError, ValueError, NotImplementedError):
-            unread = bytes(4)
-        return len(self._app.key_processor.input_queue) + int(struct.unpack("i", unread)[0])
+    def _complete(self) -> None:
+        word = self._buffer.document.get_word_before_cursor(WORD=True)
+        if self._bursts.is_pasting() or not word.startswith(("@", "/")):
+            self._buffer.insert_text("\t")
+        elif self._buffer.complete_state:
+            self._buffer.complete_next()
+        else:
+            self._buffer.start_completion(insert_common_part=True)
 
     def _send(self) -> None:
         text = self._buffer.text

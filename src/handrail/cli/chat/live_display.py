@@ -44,6 +44,52 @@ _SHOWN_LINES = 12
 _LONGEST_FOLDED = 1 << 20
 
 
+class _ChangingLines:
+    """The lines at the end of the screen that are drawn again and again; as escape sequences."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def replace(self, lines: list[str]) -> str:
+        text = self._move_home() + "\x1b[K\n".join(lines) + "\x1b[J"
+        self._count = len(lines)
+        return text
+
+    def erase(self) -> str:
+        text = self._move_home() + "\x1b[J" if self._count else ""
+        self._count = 0
+        return text
+
+    def _move_home(self) -> str:
+        up = f"\x1b[{self._count - 1}A" if self._count > 1 else ""
+        return f"\r{up}" if self._count else ""
+
+
+class _Echo:
+    """What is typed while the agent works is kept for the next prompt, and not shown in the middle of its output."""
+
+    def __init__(self) -> None:
+        self._modes: list[Any] | None = None
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        self._modes = modes = _own_modes()
+        _set(modes, echo=False)
+        try:
+            yield
+        finally:
+            self._modes = None
+            _set(modes, echo=True)
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        _set(self._modes, echo=True)
+        try:
+            yield
+        finally:
+            _set(self._modes, echo=False)
+
+
 class LiveScreen:
     """A terminal."""
 
@@ -57,10 +103,10 @@ class LiveScreen:
         self._folded: deque[tuple[str, str]] = deque(maxlen=_MOST_FOLDED)
         self._calls: dict[str, tuple[str, float]] = {}
         self._asked_at: float | None = None
-        self._rows = 0
+        self._changing = _ChangingLines()
         self._drawing = self._held = False
         self._frame = 0
-        self._modes: list[Any] | None = None
+        self._echo = _Echo()
         self._status: Callable[[], str] = str
         self._tail: Callable[[], list[str]] = list
         self._last_tail: list[str] = []
@@ -107,7 +153,7 @@ class LiveScreen:
     def _emit(self, text: str) -> None:
         """Write finished lines above those that change."""
         with self._lock:
-            self._write(self._erase_lines() + text)
+            self._write(self._changing.erase() + text)
 
     def _print_markdown(self, block: str) -> None:
         from rich.markdown import Markdown
@@ -227,7 +273,7 @@ class LiveScreen:
         self._status, self._tail = status, tail
         over = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(over,), daemon=True, name="handrail-screen")
-        with self._stop_echo():
+        with self._echo.stopped():
             self._drawing = True
             ticker.start()
             try:
@@ -238,7 +284,7 @@ class LiveScreen:
                 with self._lock:
                     self._drawing = False
                     self._end_run()
-                    self._write(self._erase_lines())
+                    self._write(self._changing.erase())
 
     def _end_run(self) -> None:
         with self._lock:
@@ -253,10 +299,10 @@ class LiveScreen:
         asked = time.monotonic()
         with self._lock:
             self._flush()
-            self._write(self._erase_lines())
+            self._write(self._changing.erase())
             self._held = True
         try:
-            with self._restore_echo():
+            with self._echo.restored():
                 yield
         finally:
             with self._lock:
@@ -292,43 +338,12 @@ class LiveScreen:
         wide, high = self._size()
         lines = self.live_lines(wide, high - 2)
         lines.append(fit_line(f"  {self._status()} · Ctrl-C stops", wide))
-        self._write(self._move_home() + "\x1b[K\n".join(lines) + "\x1b[J")
-        self._rows = len(lines)
-
-    def _move_home(self) -> str:
-        """To the beginning of the lines that change."""
-        up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
-        return f"\r{up}" if self._rows else ""
-
-    def _erase_lines(self) -> str:
-        text = self._move_home() + "\x1b[J" if self._rows else ""
-        self._rows = 0
-        return text
+        self._write(self._changing.replace(lines))
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a terminal that has gone: the run ends by itself
             self._out.buffer.write(text.encode("utf-8", "replace"))
             self._out.buffer.flush()
-
-    # What is typed meanwhile is kept for the next prompt, and not shown in the middle of this.
-
-    @contextlib.contextmanager
-    def _stop_echo(self) -> Iterator[None]:
-        self._modes = modes = _own_modes()
-        _set(modes, echo=False)
-        try:
-            yield
-        finally:
-            self._modes = None
-            _set(modes, echo=True)
-
-    @contextlib.contextmanager
-    def _restore_echo(self) -> Iterator[None]:
-        _set(self._modes, echo=True)
-        try:
-            yield
-        finally:
-            _set(self._modes, echo=False)
 
 
 def fit_line(line: str, wide: int) -> str:
