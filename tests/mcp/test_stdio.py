@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from handrail import dialects
@@ -134,7 +135,11 @@ def test_structured_results_are_sent_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     with RawClient("--structured", cwd=tmp_path) as client:
         client.shake()
+        (read,) = [tool for tool in client.ask("tools/list")["result"]["tools"] if tool["name"] == "Read"]
         result = client.call("Read", file_path="a.txt")
+        failed = client.call("Read", file_path="none.txt")
+    jsonschema.validate(result["structuredContent"], read["outputSchema"])
+    jsonschema.validate(failed["structuredContent"], read["outputSchema"])
     assert result["structuredContent"]["status"] == "ok"
     assert "one" in text_of(result)
 

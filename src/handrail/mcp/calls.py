@@ -53,7 +53,7 @@ class CallService:
     ) -> None:
         """``principal``: whose calls these are, on a server for several."""
         self.sessions = Sessions(lambda: opened(self._approve))
-        self._structured = structured
+        self.structured = structured
         self._principal = principal
         self._calls = RunningCalls(most)
         self._pool = WorkerPool()
@@ -157,7 +157,7 @@ class CallService:
             raise ProtocolError(INVALID_PARAMS, str(forged)) from None
         except Withdrawn:
             raise ProtocolError(BUSY, "the call was cancelled while waiting for approval") from None
-        return mcp.call_result(result, self._structured)
+        return mcp.call_result(result, self.structured)
 
     def _approve(self, question: Question) -> Answer:
         """The `approve` of every session: asks the client whose call this thread makes."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Offer:
     """What a server says of itself."""
 
-    def __init__(self, specs: Sequence[dict[str, Any]], root: str = "") -> None:
-        self._tools = [build_definition(spec) for spec in specs]
+    def __init__(self, specs: Sequence[dict[str, Any]], root: str = "", *, structured: bool = False) -> None:
+        self._tools = [build_definition(spec, structured) for spec in specs]
         self._names = [spec["name"] for spec in specs]
         self._about = protocol.describe_server(root)
 

@@ -23,6 +23,20 @@ ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Tells a client that defers tools until they are searched for that this one is always wanted."""
 
 
+_CODED = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["ok", "partial", "error", "denied"]},
+        "data": {"type": "object", "description": "facts of the call, by the tool"},
+        "notes": {"type": "array", "items": _CODED},
+        "error": {**_CODED, "type": ["object", "null"]},
+        "time_ms": {"type": "number"},
+    },
+    "required": ["status", "data", "notes", "error"],
+}
+"""What `structuredContent` looks like, for every tool."""
+
 ADDED = ("wait_for_previous",)
 """Arguments that some clients add to every call for their own use."""
 
@@ -32,8 +46,8 @@ def drop_client_arguments(arguments: Mapping[str, object] | None) -> dict[str, A
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
 
-def build_definition(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool as `tools/list` reports it."""
+def build_definition(spec: Mapping[str, Any], structured: bool = False) -> dict[str, Any]:
+    """Return a tool as `tools/list` reports it; ``structured``: results will have `structuredContent`."""
     title = make_title(spec["name"])
     result = {
         "name": spec["name"],
@@ -42,6 +56,8 @@ def build_definition(spec: Mapping[str, Any]) -> dict[str, Any]:
         "inputSchema": spec["inputSchema"],
         "annotations": {"title": title, **convert_hints(spec["hints"])},
     }
+    if structured:
+        result["outputSchema"] = OUTPUT_SCHEMA
     if spec["core"]:
         result["_meta"] = ALWAYS_LOAD
     return result

@@ -47,7 +47,7 @@ class Endpoint:
     """Answers the requests of one principal; an ASGI application."""
 
     def __init__(self, specs: Sequence[dict[str, Any]], service: CallService) -> None:
-        self._offer = Offer(specs)
+        self._offer = Offer(specs, structured=service.structured)
         self._service = service
         self._sessions: dict[str, _ClientSession] = {}
         self._is_opened = False

@@ -41,7 +41,7 @@ class StdioServer:
         structured: bool = False,
     ) -> None:
         self._channel = channel
-        self._offer = Offer(specs, root)
+        self._offer = Offer(specs, root, structured=structured)
         self._opened = opened
         self._structured = structured
         self._client: protocol.ClientInfo | None = None
