@@ -152,8 +152,8 @@ class LooseSearch:
         edges = BlankEdges(*_split(variant))
         matches = _find_but_blank_lines(self._file, edges.old, edges.new)
         places = [[match] for match in matches if match]
-        found = self._collect((*variant.names, "blank lines"), places, edges)
-        return replace(found, fits=found.fits and len(places) == len(matches))
+        explained = self._collect((*variant.names, "blank lines"), places, edges)
+        return replace(explained, fits=explained.fits and len(places) == len(matches))
 
     def _match_part(self, variant: Variant) -> _VariantMatches | None:
         old, new = variant.old, variant.new

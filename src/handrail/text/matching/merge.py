@@ -8,7 +8,7 @@ dashes and spaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz
@@ -100,9 +100,15 @@ def _is_implausible(
         return False
     if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
         return False  # each line is as deep as the one that it replaces
-    misfits = find_misfits((), [*above, *_list_texts(rows, ours)])
+    merged = [*above, *_list_texts(rows, ours)]
     changed = {number for number, row in enumerate(rows, len(above)) if row.text is not None}
-    return any(not changed.isdisjoint(pair) for pair in misfits)
+    misfits = [pair for pair in find_misfits((), merged) if not changed.isdisjoint(pair)]
+    known = _list_depths([*above, *ours], find_misfits((), [*above, *ours])) if misfits else set()
+    return not _list_depths(merged, misfits) <= known  # the file itself may have such neighbours
+
+
+def _list_depths(rows: Sequence[str], pairs: Collection[tuple[int, int]]) -> set[tuple[str, str]]:
+    return {(indent_of(rows[one]), indent_of(rows[other])) for one, other in pairs}
 
 
 def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:

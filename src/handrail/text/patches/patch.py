@@ -79,11 +79,11 @@ def _read_envelope(rows: Sequence[str], start: int) -> list[FileOp]:
     end = next((at for at in range(start, len(rows)) if rows[at].rstrip() == _END), None)
     if end is None:
         raise BadPatch(line=len(rows), why=f"{CUT_OFF}it does not end with {_END!r}")
-    sections: list[_Section] = []
+    sections: list[_FileSection] = []
     for number, row in enumerate(rows[start:end], start + 1):
         mark = next((mark for mark in _SECTIONS if row.startswith(mark)), None)
         if mark:
-            sections.append(_Section(_SECTIONS[mark], check_path(row[len(mark) :], number), number))
+            sections.append(_FileSection(_SECTIONS[mark], check_path(row[len(mark) :], number), number))
         elif row.startswith(_MOVE):
             if not sections or not sections[-1].may_move:
                 raise BadPatch(line=number, why=f"'{_MOVE}' must be directly below '{_UPDATE}'")
@@ -103,7 +103,7 @@ def _read_envelope(rows: Sequence[str], start: int) -> list[FileOp]:
     return [section.read() for section in sections]
 
 
-class _Section:
+class _FileSection:
     """The part of a patch about one file."""
 
     def __init__(self, kind: OpKind, path: str, line: int) -> None:
