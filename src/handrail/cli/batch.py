@@ -26,9 +26,7 @@ from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import IO, Any
-
-    from handrail.model import Result
+    from typing import IO
 
 _ABOUT = """\
 Run one session over JSON lines: each input line is a call, each output line its result, written before the next call
@@ -62,19 +60,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.tools.shared.call_lines import answer_lines  # slow to import, and `--help` does without it
+    from handrail.tools.shared.call_lines import read_calls  # slow to import, and `--help` does without it
 
     asker = find_person() if options.ask else None
     if options.ask and asker is None:
         raise UsageError("--ask needs a terminal; without --ask, calls that need approval are refused")
     with _open_input(options.file) as stream, open_session(options, asker) as session:
-
-        def make_call(tool: str, arguments: dict[str, Any], id: str) -> Result:
-            return session.call(tool, arguments, id=id)
-
         try:
-            for answer in answer_lines(stream.readline, MOST_INPUT, make_call):
-                if not write(answer):
+            for line in read_calls(stream.readline, MOST_INPUT):
+                if not isinstance(line, str):
+                    line = line.answer(session.call(line.tool, line.arguments, id=line.id))
+                if not write(line):
                     break
         except OSError as error:
             raise Stop(f"{escape(options.file)} reading failed: {error.strerror}") from None

@@ -26,7 +26,7 @@ from handrail.shell.effects.effects import find_effects
 from handrail.shell.effects.refused_commands import require_harmless
 from handrail.tools import bash
 from handrail.tools.arguments import Field
-from handrail.tools.shared.call_lines import answer_lines, refuse
+from handrail.tools.shared.call_lines import read_calls, refuse
 from handrail.tools.shared.command_answer import CommandData, CommandFacts, as_number, describe_end, show_output
 from handrail.tools.tool import Arguments, Context, DraftTools, Hints, Outcome, Templates, Tool
 
@@ -115,7 +115,7 @@ def _serve(
     """Answer the calls of a script until it ends."""
     known = {name for name, _ in tools.signatures.values()}
 
-    def call(tool: str, arguments: dict[str, object], id: str) -> Result:  # noqa: ARG001 - it gets one of its own
+    def call(tool: str, arguments: dict[str, object]) -> Result:
         if tool not in known:
             return refuse(tool, "unknown_tool", "this is no tool of a script")
         if len(calls) >= _MOST_CALLS:
@@ -127,8 +127,8 @@ def _serve(
     try:
         with connection.makefile("rwb") as stream:
             _send(stream, json.dumps({"code": code, "tools": tools.signatures}) + "\n")
-            for answer in answer_lines(stream.readline, _MOST_BYTES, call):
-                _send(stream, answer)
+            for line in read_calls(stream.readline, _MOST_BYTES):
+                _send(stream, line if isinstance(line, str) else line.answer(call(line.tool, line.arguments)))
     except (OSError, SessionOver):  # the script has ended
         return
 

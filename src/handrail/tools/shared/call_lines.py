@@ -7,6 +7,7 @@ out:  {"id", "tool", "status", "text", "blocks", "data", ...}: see `as_json`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from handrail.model import Failure, Result, as_json
@@ -14,9 +15,6 @@ from handrail.text.display import escape, replace_surrogates
 from handrail.text.json_values import as_line, name_kind, parse_json, write_json
 
 WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
-
-MakeCall = Callable[[str, dict[str, Any], str], Result]
-"""Makes a call of a tool with arguments, under an id."""
 
 
 class Malformed(Exception):
@@ -29,8 +27,27 @@ class Malformed(Exception):
         self.tool = tool
 
 
-def answer_lines(read_line: Callable[[int], bytes], most: int, call: MakeCall) -> Iterator[str]:
-    """The answer to each line, before the next one is read. A line may have up to ``most`` bytes."""
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """A line that asks for a call."""
+
+    tool: str
+    arguments: dict[str, Any]
+    name: str
+    """The id of the line, as JSON."""
+
+    @property
+    def id(self) -> str:
+        """The id as the session gets it: a text as it is, null as no id, anything else as JSON."""
+        value = parse_json(self.name.encode())
+        return "" if value is None else replace_surrogates(value) if isinstance(value, str) else self.name
+
+    def answer(self, result: Result) -> str:
+        return _render_result(self.name, result)
+
+
+def read_calls(read_line: Callable[[int], bytes], most: int) -> Iterator[CallLine | str]:
+    """The calls that lines ask for; for an invalid line, its answer. A line may have up to ``most`` bytes."""
     while line := read_line(most + 1):
         if len(line) > most and not line.endswith(b"\n"):
             while (rest := read_line(1 << 20)) and not rest.endswith(b"\n"):
@@ -38,19 +55,13 @@ def answer_lines(read_line: Callable[[int], bytes], most: int, call: MakeCall) -
             size = f"{most >> 20} MB"
             yield _render_error(Malformed("bad_json", f"The line is longer than {size} and was skipped. Send less."))
         elif line.strip():
-            yield _answer(line, call)
+            try:
+                yield _parse_line(line)
+            except Malformed as error:
+                yield _render_error(error)
 
 
-def _answer(line: bytes, call: MakeCall) -> str:
-    try:
-        name, tool, arguments = _parse_line(line)
-    except Malformed as error:
-        return _render_error(error)
-    return _render_result(name, call(tool, arguments, _call_id(name)))
-
-
-def _parse_line(line: bytes) -> tuple[str, str, dict[str, Any]]:
-    """The id, as JSON again, the tool and the arguments."""
+def _parse_line(line: bytes) -> CallLine:
     try:
         value = parse_json(line)
         name = write_json(value.get("id")) if isinstance(value, dict) else "null"
@@ -68,13 +79,7 @@ def _parse_line(line: bytes) -> tuple[str, str, dict[str, Any]]:
         raise Malformed("bad_arguments", f'"arguments" is missing, and {named} is not known. {WANTED}', name, tool)
     if arguments is not None and not isinstance(arguments, dict):
         raise Malformed("bad_arguments", f'"arguments" is {name_kind(arguments)}. Send an object: {WANTED}', name, tool)
-    return name, tool, arguments or {}
-
-
-def _call_id(written: str) -> str:
-    """The id of a line as the session gets it: a text as it is, null as no id, anything else as JSON."""
-    value = parse_json(written.encode())
-    return "" if value is None else replace_surrogates(value) if isinstance(value, str) else written
+    return CallLine(tool, arguments or {}, name)
 
 
 def refuse(tool: str, code: str, text: str) -> Result:
