@@ -29,15 +29,16 @@ from handrail.drafts.split import choose, find_held_units, find_unit, is_below, 
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.drafts.three_way import BaseSaver
 from handrail.errors import Denied, NeedsApproval
-from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.records import ABSENT, PathState, read_state
 from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileAccess, Result, Verdict
 from handrail.pipeline.approve import advise_operator
+from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.merging import Merged, find_markers, merge_draft
-from handrail.shell.git.internals import ChangedContents, judge_repositories
+from handrail.shell.git.internals import judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import find_installation
 from handrail.text.diff import format_unified
@@ -705,12 +706,6 @@ def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, 
         yield DraftRepository(directory.info.workspace, directory.upper, top, names), top
 
 
-def unsaved_access(workspace: str, path: str) -> Access:
-    """The access to a path whose old state could not be saved."""
-    why = "not all of it could be saved"
-    return FileAccess("write", path, os.path.join(workspace, path), by_command=True, unsaved=True, why=why)
-
-
 def describe_conflicts(
     conflict: DraftConflict, workspace: str = "", shows: Callable[[str], bool] = lambda _: True
 ) -> str:
@@ -753,19 +748,3 @@ def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Propo
         parts=bool(line.hunks) and (change.how == "changed" or len(line.hunks) == 1),
         description=f"{escape(change.path)}: {line.description}\n" if line.description else "",
     )
-
-
-def make_image(reader: ChangedContents, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
-    """The old state of a path for the journal; None if it is larger than ``room``, unreadable, or of another kind."""
-    entry, after = change.before, change.after
-    if after and after.type == "other":
-        return None
-    if entry is None:
-        return BeforeImage(path, None)
-    mode = stat.S_IMODE(entry.mode)
-    if entry.type in ("directory", "link"):
-        raw = b"" if entry.type == "directory" else reader.read_before(change, room)
-        kind: EntryKind = "directory" if entry.type == "directory" else "link"
-        return None if raw is None else MovedEntry(path, SubtreeEntry("", kind, mode, raw), True, sure=False)
-    raw = reader.read_before(change, room) if entry.type == "file" else None
-    return None if raw is None else BeforeImage(path, raw, mode)

@@ -25,15 +25,9 @@ from handrail.drafts.three_way import BaseSaver, save_bases
 from handrail.errors import SessionOver
 from handrail.model import Approve, Question, Result
 from handrail.pipeline.approve import resolve_answer
-from handrail.pipeline.call_state import Progress, Received
 
 if TYPE_CHECKING:
-    from handrail.journal.undo import UndoReport
     from handrail.pipeline.events import Events, OnEvent
-    from handrail.pipeline.options import UndoOptions
-    from handrail.pipeline.session import CallPipeline
-    from handrail.policy.modes import Mode
-    from handrail.policy.stricter import Restriction
 
 _POLL_SECONDS = 0.1
 _END_SECONDS = 30.0
@@ -147,58 +141,6 @@ class DraftProcess:
         if self._closes:
             with contextlib.suppress(OSError):
                 self._draft.close()
-
-
-class CallsInDraft:
-    """The calls of a session that works in a draft: its process makes them."""
-
-    def __init__(self, process: DraftProcess, pipeline: CallPipeline) -> None:
-        """``pipeline``: that of the session, which reports what keeps a call from being made."""
-        self._process = process
-        self._pipeline = pipeline
-
-    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
-        progress, call = Progress(received), received.call
-        sent = dict(arguments) if isinstance(arguments, Mapping) else arguments
-
-        def perform() -> Result:
-            if received.guard:
-                received.guard.before_command(True)
-            events = self._pipeline.services.events
-            return self._process.call((call.tool, sent, call.id), received.cancel, events, received.on_event)
-
-        result, failure = self._pipeline.attempt(perform, progress)
-        return result if failure is None else self._pipeline.finish(result, progress, failure)
-
-    def undo(self, which: UndoOptions) -> UndoReport:
-        report: UndoReport = self._process.request("undo", which)
-        return report
-
-    def record_prompt(self, text: str) -> None:
-        self._process.request("record_prompt", text)
-
-    def set_mode(self, mode: Mode) -> None:
-        self._process.request("set_mode", mode)
-        self._pipeline.set_mode(mode)
-
-    def restrict(self, restriction: Restriction) -> None:
-        self._process.request("restrict", restriction)
-        self._pipeline.restrict(restriction)
-
-    def close(self) -> None:
-        self._process.close()
-        self._pipeline.close()
-
-
-def start_in_draft(name: str, pipeline: CallPipeline) -> CallsInDraft:
-    """Start the process that makes the calls of a session in a draft."""
-    services = pipeline.services
-    draft = open_draft(DraftStore.open(services.state, services.workspace.home), name)
-    try:
-        return CallsInDraft(DraftProcess(draft, services.describe_options(), services.approve), pipeline)
-    except BaseException:
-        draft.close()
-        raise
 
 
 def _receive(connection: Connection) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from handrail.journal import BeforeImage, MovedEntry, NoJournal, PendingRecord, 
 from handrail.journal.queries import JOB
 from handrail.journal.records import ABSENT, read_state
 from handrail.model import Call, CommandAccess, Result, Verdict
-from handrail.pipeline.draft_changes import make_image, unsaved_access
+from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.finish import Recorder
 from handrail.policy import Policy
 from handrail.shell.followed_jobs import ChangeJudge

@@ -58,14 +58,15 @@ class Services:
         artefacts: Artefacts,
         state: str,
         rules: Sequence[PolicyFile],
-        policy: Policy | Mode,
+        policy: Policy | None,
+        mode: Mode,
         *,
         approve: Approve | None,
         journal: SessionJournal,
         on_event: OnEvent | None,
         options: SessionOptions,
     ) -> None:
-        """``policy``: a host's own, or the mode in which the ``rules`` hold."""
+        """``policy``: a host's own; None: the ``rules`` hold, in ``mode``."""
         self.settings = settings
         self.dialect = dialect
         self.workspace = workspace
@@ -90,8 +91,8 @@ class Services:
         self._restriction: Restriction | None = None
         self._opening = threading.Lock()
         self.closed = False
-        self.policy = self._build_policy(policy) if isinstance(policy, str) else policy
-        self.has_own_policy = not isinstance(policy, str)
+        self.policy = self._build_policy(mode) if policy is None else policy
+        self.has_own_policy = policy is not None
         self.recorder = Recorder(journal, self.origin, dialect)
         self.approvals = Approvals(self.policy, approve, self.origin, self)
         self.locks = Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds)

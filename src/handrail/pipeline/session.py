@@ -67,6 +67,7 @@ from handrail.workspace import Root, Workspace
 if TYPE_CHECKING:
     from handrail.files.versions import Change
     from handrail.journal.undo import UndoReport
+    from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import OnEvent
     from handrail.pipeline.options import SessionOptions, UndoOptions
     from handrail.pipeline.project import ProjectFacts
@@ -147,7 +148,8 @@ class Session:
             artefacts,
             state,
             kept,
-            (DEFAULT_MODE if mode is None else mode) if policy is None else policy,
+            policy,
+            DEFAULT_MODE if mode is None else mode,
             approve=approve,
             journal=SessionJournal(journal, state, settings),
             on_event=on_event,
@@ -157,9 +159,7 @@ class Session:
         self._pipeline = CallPipeline(self.services)
         self._calls: Calls = self._pipeline
         if draft is not None:
-            from handrail.pipeline.draft_process import start_in_draft
-
-            self._calls = start_in_draft(draft, self._pipeline)
+            self._calls = _start_in_draft(draft, self._pipeline)
 
     def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
         """The files of this session; a session on files that are not only on the disk has another kind."""
@@ -461,6 +461,61 @@ class CallPipeline:
         if self._is_reported(progress.received):
             self.services.events.report_end(progress.received.call, result, progress.received.on_event)
         return result
+
+
+class CallsInDraft:
+    """The calls of a session that works in a draft: its process makes them."""
+
+    def __init__(self, process: DraftProcess, pipeline: CallPipeline) -> None:
+        """``pipeline``: that of the session, which reports what keeps a call from being made."""
+        self._process = process
+        self._pipeline = pipeline
+
+    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result:
+        progress, call = Progress(received), received.call
+        sent = dict(arguments) if isinstance(arguments, Mapping) else arguments
+
+        def perform() -> Result:
+            if received.guard:
+                received.guard.before_command(True)
+            events = self._pipeline.services.events
+            return self._process.call((call.tool, sent, call.id), received.cancel, events, received.on_event)
+
+        result, failure = self._pipeline.attempt(perform, progress)
+        return result if failure is None else self._pipeline.finish(result, progress, failure)
+
+    def undo(self, which: UndoOptions) -> UndoReport:
+        report: UndoReport = self._process.request("undo", which)
+        return report
+
+    def record_prompt(self, text: str) -> None:
+        self._process.request("record_prompt", text)
+
+    def set_mode(self, mode: Mode) -> None:
+        self._process.request("set_mode", mode)
+        self._pipeline.set_mode(mode)
+
+    def restrict(self, restriction: Restriction) -> None:
+        self._process.request("restrict", restriction)
+        self._pipeline.restrict(restriction)
+
+    def close(self) -> None:
+        self._process.close()
+        self._pipeline.close()
+
+
+def _start_in_draft(name: str, pipeline: CallPipeline) -> CallsInDraft:
+    """Start the process that makes the calls of a session in a draft."""
+    from handrail.drafts.store import DraftStore  # only needed for named drafts
+    from handrail.pipeline.draft_process import DraftProcess, open_draft
+
+    services = pipeline.services
+    draft = open_draft(DraftStore.open(services.state, services.workspace.home), name)
+    try:
+        return CallsInDraft(DraftProcess(draft, services.describe_options(), services.approve), pipeline)
+    except BaseException:
+        draft.close()
+        raise
 
 
 def reopen(options: Mapping[str, Any], approve: Approve | None, draft: str | None = None) -> Session:
