@@ -102,8 +102,9 @@ def imports_above(source: str) -> set[str]:
     """The packages of Handrail that a module imports, and that do not lie below the dialects."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    layers = contract["layers"]
-    below = {name.strip() for layer in layers[layers.index("dialects") :] for name in layer.split("|")}
+    layers = [{name.strip() for name in layer.split("|")} for layer in contract["layers"]]
+    (own,) = [number for number, layer in enumerate(layers) if "dialects" in layer]
+    below = {"dialects"}.union(*layers[own + 1 :])
     modules = re.findall(r"^\s*(?:from|import) handrail\.(\w+)", source, re.MULTILINE)
     modules += re.findall(r"^\s*from handrail import (\w+)", source, re.MULTILINE)
     return set(modules) - below

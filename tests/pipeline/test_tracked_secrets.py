@@ -440,8 +440,8 @@ def test_searches_of_later_sessions_find_what_was_tracked_meanwhile(project: _Pr
         for _ in range(2):
             project.restart()
             assert project.session
-            found = project.session.call("Grep", {"pattern": "needle", "sort": "path"})
-            assert found.data["files"] == tracked
+            searched = project.session.call("Grep", {"pattern": "needle", "sort": "path"})
+            assert searched.data["files"] == tracked
 
 
 def test_a_workspace_inside_a_repository_has_its_tracked_files(project: _Project) -> None:

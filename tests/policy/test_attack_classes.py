@@ -433,7 +433,8 @@ def test_reads_outside_of_the_workspace_are_asked_about(
             "cat /dev/stdin",
         ):
             assert session.prepare("Bash", {"command": usual}).verdict.decision == "allow", usual
-        assert session.prepare("Bash", {"command": "cat /dev/shm/x"}).verdict.decision == "ask"
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as shared:
+            assert session.prepare("Bash", {"command": f"cat {shared.name}"}).verdict.decision == "ask"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -205,14 +205,14 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
     )
 
 
-def _count_left_out(data: Mapping[str, Any], arguments: Mapping[str, Any], said: int) -> int:
+def _count_left_out(data: Mapping[str, Any], arguments: Mapping[str, Any], shown: int) -> int:
     """About how many characters an answer leaves out that one more call shows: of an output, or of a whole file."""
     size, first, last, total = (data.get(name) for name in ("output_bytes", "first", "last", "total_lines"))
     if isinstance(size, int):
-        return max(0, size - said)
+        return max(0, size - shown)
     asked_for_part = any(isinstance(value, int) for value in arguments.values())
     if isinstance(first, int) and isinstance(last, int) and isinstance(total, int) and not asked_for_part:
-        return max(0, total - last) * said // max(1, last - first + 1)
+        return max(0, total - last) * shown // max(1, last - first + 1)
     return 0
 
 
