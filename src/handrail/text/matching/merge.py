@@ -8,7 +8,7 @@ dashes and spaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz
@@ -96,19 +96,21 @@ def _is_implausible(
     }
     if len({before for before, _ in moved}) > len({after for _, after in moved}):
         return True  # lines of several depths are not moved to one
-    if all(a == b for a, b in indents) or (is_shown and is_explained(indents)):
+    if (
+        all(a == b for a, b in indents)
+        or (is_shown and is_explained(indents))
+        # Each line is as deep as the one that it replaces.
+        or (len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced))
+    ):
         return False
-    if len(rows) == len(ours) and all(indent_of(row.text or "") == indent_of(ours[row.at]) for row in replaced):
-        return False  # each line is as deep as the one that it replaces
-    merged = [*above, *_list_texts(rows, ours)]
+    before, after = [*above, *ours], [*above, *_list_texts(rows, ours)]
     changed = {number for number, row in enumerate(rows, len(above)) if row.text is not None}
-    misfits = [pair for pair in find_misfits((), merged) if not changed.isdisjoint(pair)]
-    known = _list_depths([*above, *ours], find_misfits((), [*above, *ours])) if misfits else set()
-    return not _list_depths(merged, misfits) <= known  # the file itself may have such neighbours
-
-
-def _list_depths(rows: Sequence[str], pairs: Collection[tuple[int, int]]) -> set[tuple[str, str]]:
-    return {(indent_of(rows[one]), indent_of(rows[other])) for one, other in pairs}
+    # The file itself may have such neighbours.
+    known = {(indent_of(before[one]), indent_of(before[other])) for one, other in find_misfits((), before)}
+    return any(
+        not changed.isdisjoint((one, other)) and (indent_of(after[one]), indent_of(after[other])) not in known
+        for one, other in find_misfits((), after)
+    )
 
 
 def find_block(above: Sequence[str], ours: Sequence[str], below: Sequence[str]) -> Sequence[str]:
