@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 _ACCEPTED = (b"accept", b"application/json, text/event-stream")
+_CALL = {"id": 1, "method": "tools/call", "params": {"name": "Grep", "arguments": {}}}
 
 
 class EndlessSession:
@@ -130,8 +131,7 @@ def test_the_end_of_its_session_cancels_a_call() -> None:
     async def run() -> None:
         app, session = serve()
         own, other = await open_session(app), await open_session(app)
-        message = {"id": 1, "method": "tools/call", "params": {"name": "Grep", "arguments": {}}}
-        call = Exchange(app, message, _ACCEPTED, own)
+        call = Exchange(app, _CALL, _ACCEPTED, own)
         await wait(session.started)
         await Exchange(app, {}, other).task
         assert not session.cancelled.is_set()
@@ -165,8 +165,7 @@ def test_a_closed_connection_does_not_cancel_a_call_of_a_session() -> None:
     async def run() -> None:
         app, session = serve()
         own = await open_session(app)
-        message = {"id": 1, "method": "tools/call", "params": {"name": "Grep", "arguments": {}}}
-        call = Exchange(app, message, _ACCEPTED, own)
+        call = Exchange(app, _CALL, _ACCEPTED, own)
         await wait(session.started)
         call.gone.set()
         await asyncio.wait_for(call.task, TIMEOUT)
@@ -180,8 +179,7 @@ def test_a_closed_connection_does_not_cancel_a_call_of_a_session() -> None:
 def test_the_end_of_the_server_cancels_a_call() -> None:
     async def run() -> None:
         app, session = serve()
-        message = {"id": 1, "method": "tools/call", "params": {"name": "Grep", "arguments": {}}}
-        call = Exchange(app, message, _ACCEPTED, await open_session(app))
+        call = Exchange(app, _CALL, _ACCEPTED, await open_session(app))
         await wait(session.started)
         call.task.cancel()
         await wait(session.cancelled)
@@ -195,8 +193,7 @@ def test_a_long_call_becomes_a_stream_that_is_kept_alive(monkeypatch: pytest.Mon
     async def run() -> None:
         app, session = serve()
         own = await open_session(app)
-        message = {"id": 1, "method": "tools/call", "params": {"name": "Grep", "arguments": {}}}
-        call = Exchange(app, message, _ACCEPTED, own)
+        call = Exchange(app, _CALL, _ACCEPTED, own)
         await wait(session.started)
         while len(call.sent) < 3:
             await asyncio.sleep(0.01)
