@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -16,7 +17,7 @@ from handrail.text.display import escape, replace_surrogates
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from handrail.drafts.store import DraftStore, OpenDraft
     from handrail.pipeline.draft_changes import DraftChanges
@@ -72,9 +73,7 @@ class _DraftParser(CommandParser):
 
 def parser() -> argparse.ArgumentParser:
     parser = _DraftParser("draft", _ABOUT, _EXAMPLES)
-    parser.add_argument(
-        "what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep, resolve or drop"
-    )
+    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help=", ".join(_ACTIONS))
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
     parser.add_argument(
         "paths", metavar="PATH", nargs="*", default=[], help="keep, resolve: only these paths; diff: the other draft"
@@ -132,6 +131,18 @@ def _open_draft(store: DraftStore, name: str, patience: float = 0.0) -> OpenDraf
             if time.monotonic() >= until:
                 raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
         time.sleep(_LOOK)
+
+
+@contextlib.contextmanager
+def _opened(options: argparse.Namespace, failure: str, name: str = "") -> Iterator[OpenDraft]:
+    """A draft for this process alone: the one that is named, or another. ``failure``: what an `OSError` means here."""
+    from handrail.drafts.changes import describe_failure
+
+    with contextlib.closing(_open_draft(_open_store(options.workspace), name or options.name)) as draft:
+        try:
+            yield draft
+        except OSError as error:
+            raise Stop(f"{failure}: {describe_failure(error)}") from None
 
 
 def _create(options: argparse.Namespace) -> int:
@@ -199,13 +210,11 @@ def _name_some(paths: object) -> str:
 def _show(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from handrail.drafts.changes import describe_failure
     from handrail.pipeline.draft_changes import DraftChanges
 
     if options.paths:
         return _compare(options)
-    draft = _open_draft(_open_store(options.workspace), options.name)
-    try:
+    with _opened(options, "the changes cannot be read") as draft:
         changes = DraftChanges.observe(draft)
         if options.json:
             write(as_document({"changes": [asdict(one) for one in changes.summaries()], "diff": changes.unified()}))
@@ -213,10 +222,6 @@ def _show(options: argparse.Namespace) -> int:
         _print_diff(changes.unified())
         for conflict in changes.comparison.conflicts:
             warn(f"conflict: {escape(conflict.path)}: {conflict.reason}")
-    except OSError as error:
-        raise Stop(f"the changes cannot be read: {describe_failure(error)}") from None
-    finally:
-        draft.close()
     return 0
 
 
@@ -226,45 +231,34 @@ def _print_diff(diff: str) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """How another draft differs from this one."""
-    from contextlib import closing
-
-    from handrail.drafts.changes import describe_failure, diff_drafts
+    from handrail.drafts.changes import diff_drafts
     from handrail.text.diff import format_unified
 
     if len(options.paths) != 1 or options.paths[0] == options.name or options.json:
         raise UsageError("give two different drafts to compare, without --json")
-    store = _open_store(options.workspace)
-    with closing(_open_draft(store, options.name)) as one, closing(_open_draft(store, options.paths[0])) as other:
-        try:
-            parts = []
-            for change, line in diff_drafts(one.directory, other.directory):
-                header = {"created": change.before is None, "deleted": change.after is None}
-                lines = format_unified(escape(change.path), line.hunks, **header)
-                parts.append(lines or f"{escape(change.path)}: {line.description or 'differs'}\n")
-        except OSError as error:
-            raise Stop(f"the drafts cannot be read: {describe_failure(error)}") from None
+    failure, parts = "the drafts cannot be read", []
+    with _opened(options, failure) as one, _opened(options, failure, options.paths[0]) as other:
+        for change, line in diff_drafts(one.directory, other.directory):
+            header = {"created": change.before is None, "deleted": change.after is None}
+            lines = format_unified(escape(change.path), line.hunks, **header)
+            parts.append(lines or f"{escape(change.path)}: {line.description or 'differs'}\n")
     _print_diff(replace_surrogates("".join(parts)))
     return 0
 
 
 def _rebase(options: argparse.Namespace) -> int:
     """Merge what has changed in the workspace into the draft."""
-    from handrail.drafts.changes import describe_failure
     from handrail.drafts.keep import DraftConflict
     from handrail.pipeline.draft_changes import DraftChanges, describe_conflicts
 
-    draft = _open_draft(_open_store(options.workspace), options.name)
-    try:
-        _, merged = DraftChanges.observe(draft).merge()
-    except DraftConflict as error:
-        raise Stop(
-            f"nothing was merged: {describe_conflicts(error)}\n"
-            f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge"
-        ) from None
-    except OSError as error:
-        raise Stop(f"nothing was merged: {describe_failure(error)}") from None
-    finally:
-        draft.close()
+    with _opened(options, "nothing was merged") as draft:
+        try:
+            _, merged = DraftChanges.observe(draft).merge()
+        except DraftConflict as error:
+            raise Stop(
+                f"nothing was merged: {describe_conflicts(error)}\n"
+                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge"
+            ) from None
     rows = [
         f"{escape(path)}: {what}\n"
         for paths, what in ((merged.paths, "merged"), (merged.dropped, "dropped"))
@@ -351,30 +345,24 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from handrail.drafts.changes import describe_failure
     from handrail.pipeline.draft_changes import DraftChanges
 
-    store = _open_store(options.workspace)
-    draft = _open_draft(store, options.name)
-    try:
+    with _opened(options, "nothing was kept") as draft:
         changes = DraftChanges.observe(draft)
         if not (changes.changes or changes.comparison.conflicts):
             write("nothing was changed\n")
-            return 0
-        if options.paths:
-            return _keep_part(options, store, changes)
-        _keep_and_record(options, changes)
-        return 0
-    except OSError as error:
-        raise Stop(f"nothing was kept: {describe_failure(error)}") from None
-    finally:
-        draft.close()
+        elif options.paths:
+            _keep_part(options, changes)
+        else:
+            _keep_and_record(options, changes)
+    return 0
 
 
-def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftChanges) -> int:
+def _keep_part(options: argparse.Namespace, changes: DraftChanges) -> None:
     """Keep the changes of some paths; the others stay in the draft."""
     from handrail.drafts.split import choose, is_below
 
+    store = _open_store(options.workspace)
     tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
     chosen = choose(changes.changes, partial(is_below, tops))
     if not chosen:
@@ -384,7 +372,6 @@ def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftCha
         )
     with changes.split_off(chosen, store) as picked:
         _keep_and_record(options, picked)
-    return 0
 
 
 def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:
@@ -423,24 +410,19 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
 
 def _resolve(options: argparse.Namespace) -> int:
     """Resolve conflicts of a draft with the workspace, for all paths or some."""
-    from handrail.drafts.changes import describe_failure
     from handrail.drafts.keep import DraftConflict
     from handrail.pipeline.draft_changes import describe_conflicts
     from handrail.pipeline.merging import resolve_conflicts
 
     if len(options.sides or ()) != 1:
         raise UsageError("choose one of --ours, --theirs and --merge")
-    store = _open_store(options.workspace)
-    tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
-    draft = _open_draft(store, options.name)
-    try:
-        resolved, marked = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
-    except DraftConflict as error:
-        raise Stop(f"nothing was resolved: {describe_conflicts(error)}") from None
-    except OSError as error:
-        raise Stop(f"nothing was resolved: {describe_failure(error)}") from None
-    finally:
-        draft.close()
+    with _opened(options, "nothing was resolved") as draft:
+        workspace = draft.directory.info.workspace
+        tops = [os.path.relpath(os.path.realpath(path), workspace) for path in options.paths]
+        try:
+            resolved, marked = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
+        except DraftConflict as error:
+            raise Stop(f"nothing was resolved: {describe_conflicts(error)}") from None
     for path in resolved:
         write(f"{escape(path)}{': has markers around both sides' if path in marked else ''}\n")
     if marked:
@@ -453,16 +435,15 @@ def _resolve(options: argparse.Namespace) -> int:
 
 def _commit(options: argparse.Namespace) -> int:
     """Commit the changes of a draft to a new git branch. The draft stays."""
-    from handrail.drafts.changes import ChangeReader, describe_failure
+    from handrail.drafts.changes import ChangeReader
     from handrail.drafts.compare import compare
     from handrail.shell.git.branches import NoBranch, make_branch
 
     if len(options.paths) > 1:
         raise UsageError("give one name of a branch")
     branch = options.paths[0] if options.paths else options.name
-    draft = _open_draft(_open_store(options.workspace), options.name)
-    directory = draft.directory
-    try:
+    with _opened(options, "no branch was made") as draft:
+        directory = draft.directory
         with ChangeReader(directory) as reader:
             changes = reader.list(compare(directory))
         files = {
@@ -472,13 +453,10 @@ def _commit(options: argparse.Namespace) -> int:
         }
         if not files:
             raise Stop("there is nothing to commit")
-        commit, count = make_branch(options.workspace, branch, f"Changes of the draft {options.name}", files)
-    except NoBranch as error:
-        raise Stop(f"no branch was made: {escape(str(error))}") from None
-    except OSError as error:
-        raise Stop(f"no branch was made: {describe_failure(error)}") from None
-    finally:
-        draft.close()
+        try:
+            commit, count = make_branch(options.workspace, branch, f"Changes of the draft {options.name}", files)
+        except NoBranch as error:
+            raise Stop(f"no branch was made: {escape(str(error))}") from None
     write(f"{count} {'file' if count == 1 else 'files'} in {commit[:12]} on {escape(branch)}\n")
     return 0
 
