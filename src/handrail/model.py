@@ -66,7 +66,7 @@ class FileAccess:
     renamed: bool = False
     """Of a deletion: the file gets another name in the same call, and its contents are kept."""
     instead: str = ""
-    """The path that is meant if nothing is at the target, and something is there."""
+    """The path the model probably meant: something is there, and nothing is at the target."""
     unsaved: bool = False
     """By a command: its old contents are not in the journal, so it cannot be undone."""
     lent_to: str = ""
@@ -97,7 +97,7 @@ class CommandAccess:
     doubt: str = ""
     """Why its effects are not known."""
     place: str = ""
-    """The directory that it runs in, if that is not the workspace, or the job that it is typed for."""
+    """Where it runs, if not in the workspace; for input to a job, the job."""
     undoable: bool = False
     """It is destructive, but only to files of the workspace."""
     deferred: bool = False

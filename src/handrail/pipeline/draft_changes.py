@@ -136,7 +136,7 @@ class DraftChanges:
         ]
 
     def edit(self, chosen: Sequence[DraftChange], hunks: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
-        """The new contents of files of which the person wants only some hunks."""
+        """The new contents of files for which the person chose only some hunks."""
         lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
         contents: dict[str, bytes] = {}
         with ChangeReader(self.draft.directory, self.comparison.conflicts) as reader:
@@ -449,7 +449,7 @@ class CallDraft:
                 os.unlink(path)
 
     def _leave(self) -> None:
-        """Leave the draft to the user, who can inspect it and keep parts."""
+        """Leave the draft for the user to inspect and to keep in part."""
         with suppress(OSError):
             self.left_in = self.open_draft.leave()
             self._is_settled = True

@@ -1,4 +1,4 @@
-"""Merge a draft with what else has changed in the workspace, file by file, or say what stands in the way.
+"""Merge a draft with other changes in the workspace, file by file, or explain what prevents it.
 
 All conflicts are merged, or nothing is. Only files that git ignores are decided by themselves: where they cannot be
 merged, the draft gives its version up.
@@ -40,7 +40,7 @@ class Merged:
     paths: tuple[str, ...] = ()
     """Files that have the changes of both now."""
     dropped: tuple[str, ...] = ()
-    """Ignored files of which the workspace's version stays."""
+    """Ignored files that stay as the workspace has them."""
 
 
 def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence[DraftChange]) -> Merged:

@@ -504,7 +504,7 @@ def _cut_off(basis: Basis, access: NetworkAccess) -> Verdict:
 def needs_filter(basis: Basis, accesses: Sequence[Access]) -> bool:
     """Whether a command gets a proxy to the hosts that rules allow, instead of the network.
 
-    So it is where every program in it uses a proxy, or may only fetch what a build needs.
+    It does if every program in it uses a proxy, or may only fetch what a build needs.
     """
     rules = basis.rules
     out = [access for access in accesses if isinstance(access, NetworkAccess)]

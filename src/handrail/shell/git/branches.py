@@ -51,7 +51,7 @@ class _Git:
         self._env = {**make_git_environment(), "PATH": make_search_path()}
         self._env["GIT_INDEX_FILE"] = os.path.join(folder, "index")
 
-    def _ask_git(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
+    def _execute(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
         command = [get_program("git"), *SAFE, *words]
         return subprocess.run(  # noqa: S603
             command, cwd=self._top, env=self._env, input=os.fsencode(text), capture_output=True, check=False
@@ -59,14 +59,14 @@ class _Git:
 
     def ask(self, *words: str, text: str = "") -> str:
         """The answer of a command; raises `NoBranch` if it fails."""
-        done = self._ask_git(words, text)
+        done = self._execute(words, text)
         if done.returncode:
             raise NoBranch(os.fsdecode(done.stderr).strip() or f"git {words[0]} failed")
         return os.fsdecode(done.stdout).strip()
 
     def list_ignored(self, paths: Sequence[str]) -> set[str]:
         """Those paths that are ignored, and not tracked."""
-        return set(os.fsdecode(self._ask_git(["check-ignore", "-z", "--stdin"], "\0".join(paths)).stdout).split("\0"))
+        return set(os.fsdecode(self._execute(["check-ignore", "-z", "--stdin"], "\0".join(paths)).stdout).split("\0"))
 
     def change_index(self, files: Mapping[str, str], nothing: str) -> None:
         """Give files of the index other contents; ``nothing``: the id of those that are deleted."""
