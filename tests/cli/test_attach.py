@@ -99,7 +99,7 @@ def test_what_stands_in_the_way_leaves_every_file_as_it_is(
 
 def test_the_hooks_of_codex_need_its_persons_trust(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", "codex"]) == 0
-    assert "not tried" in (shown := capsys.readouterr().out) and "answer its question about new hooks" in shown
+    assert "not run" in (shown := capsys.readouterr().out) and "answer its question about new hooks" in shown
     hooks = json.loads(locate(home, "codex")[0].read_text(encoding="utf-8"))["hooks"]
     assert hooks["PreToolUse"][0]["matcher"] == "Bash|apply_patch"
 
@@ -183,7 +183,7 @@ def test_attach_and_doctor_try_the_installed_agent(
     program.write_text(textwrap.dedent(_AGENT).format(python=sys.executable, facts=(wraps, runs)), encoding="utf-8")
     program.chmod(0o755)
     assert main(["attach", "claude"]) == 0
-    assert f"Tried Claude Code: {outcome}." in capsys.readouterr().out
+    assert f"Test of Claude Code: {outcome}." in capsys.readouterr().out
     project = home / "project"
     project.mkdir()
     monkeypatch.setattr(programs, "_distrusted", {})  # as in a new process

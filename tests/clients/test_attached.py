@@ -274,9 +274,9 @@ def test_attach_and_doctor_try_the_installed_version(
     outcome = scene.handrail("attach", agent.name)
     if agent is CODEX:  # trust stays with the hooks, and they are the same as before
         (scene.home / ".codex" / "config.toml").write_text("", encoding="utf-8")
-        assert f"Tried {name}: {works}." in outcome
+        assert f"Test of {name}: {works}." in outcome
         outcome, works = scene.handrail("attach", agent.name), "it runs Handrail's hooks only after you trust them"
-    assert f"Tried {name}: {works}" in outcome
+    assert f"Test of {name}: {works}" in outcome
     assert scene.read() == {}
 
 

@@ -38,7 +38,7 @@ def probe(program: str | None, how: Mapping[str, Any], *, wraps: bool = True) ->
     """
     trust = how.get("trust", "")
     if not program:
-        return ProbeResult(None, "not tried, because it is not on the search path", trust)
+        return ProbeResult(None, "not run, because it is not on the search path", trust)
     result = _run(program, how, how["words"], wraps)
     if result.works or not trust or not _run(program, how, [*how["trusting"], *how["words"]], wraps).works:
         return result

@@ -65,7 +65,7 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
             write(f"Another hook sees its commands: {escape(command)}. What it rewrites runs without Handrail.\n")
     attach_skill.install(client.find_skill_place(os.environ))
     tried = probe(program, client.probe, wraps=CONTRACTS[name].wraps)
-    write(f"Tried {client.name}: {tried.detail}{f'; {tried.fix}' if tried.fix else ''}.\n")
+    write(f"Test of {client.name}: {tried.detail}{f'; {tried.fix}' if tried.fix else ''}.\n")
     write(f"`handrail undo` undoes what it does; `handrail detach {name}` disconnects it.\n")
 
 

@@ -45,10 +45,10 @@ examples:
   handrail demo | less           without colours"""
 
 _NEXT = (
+    ("attach claude", "rules, a record and undo inside Claude Code; also codex and opencode"),
     ("doctor", "what works on this machine, and how to get the rest"),
     ("demo --tools", "the tools alone: exact bytes, 20 edits at once"),
     ("call LS path=.", "one call, on your own files"),
-    ("mcp install claude --print", "what connects Claude Code; also codex, cursor, opencode and others"),
     ("chat --help", "the agent in your terminal"),
 )
 
