@@ -94,6 +94,8 @@ def test_the_meter_adds_up_and_knows_the_cost_only_where_a_price_is_known() -> N
         meter.notice(ModelReplied("", Usage(400, 100), 0.1))
     assert meter.line() == "m · 800 in, 200 out · cost 0.0036 · 50% of 1,000"
     assert "cost" not in Meter("m", 1_000).line()
+    meter.notice(ModelReplied("", Usage(100, 50, is_estimated=True), 0.1))
+    assert meter.line().startswith("m · about 900 in, 250 out")
     assert Meter("/models/small.gguf", 1_000).line().startswith("small.gguf · ")  # llama.cpp's names are paths
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import AgentLimits
-from handrail.agent.messages import CallFinished, CallStarted, ReasoningDelta, Retrying, TextDelta
+from handrail.agent.messages import CallFinished, CallStarted, ModelReplied, ReasoningDelta, Retrying, TextDelta
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -282,3 +282,10 @@ def test_the_same_call_with_another_result_or_after_a_change_is_no_loop(stage: S
 
     at = stage(script, mode="full")
     assert at.agent.run("work").how == "done"
+
+
+def test_tokens_are_estimated_where_a_server_does_not_count(stage: Setting) -> None:
+    at = stage([Line("One short answer.", tokens=0)])
+    at.agent.run("say something")
+    [reply] = at.saw(ModelReplied)
+    assert reply.usage.is_estimated and reply.usage.input > 200 and 2 <= reply.usage.output <= 20

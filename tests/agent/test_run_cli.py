@@ -136,7 +136,7 @@ def test_the_page_has_the_keys_of_every_event(place: Place) -> None:
     _, out, _ = place.run(server, "run", "go", "--model", "m", "--json")
     written = [*map(event_json, events), json.loads(out.splitlines()[-1])]
     assert {one.pop("event"): set(one) for one in written} == documented
-    assert event_json(events[2])["usage"] == {"input": 1, "output": 2, "cached": 3}
+    assert event_json(events[2])["usage"] == {"input": 1, "output": 2, "cached": 3, "is_estimated": False}
     assert event_json(events[3])["use"] == {"id": "1", "name": "Read", "arguments": "{}"}
 
 

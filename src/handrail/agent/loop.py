@@ -11,11 +11,10 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Literal
 
 from handrail.agent.compaction import Compaction
-from handrail.agent.history import History, estimate_tokens, size
+from handrail.agent.history import History, estimate_tokens
 from handrail.agent.messages import (
     Compacted,
     Event,
@@ -25,7 +24,6 @@ from handrail.agent.messages import (
     ToolCall,
     ToolResult,
     Turn,
-    Usage,
 )
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
@@ -149,13 +147,13 @@ class Agent:
         say = (lambda text: self._notice(TextDelta(text))) if tools else lambda _: None
         reason = (lambda text: self._notice(ReasoningDelta(text))) if tools else lambda _: None
         request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools, reason)
-        reply = request_with_retries(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
-        counted = reply.usage
-        if not (counted.input or counted.output):  # some servers do not count
-            reply = replace(reply, usage=Usage(self.history.tokens, size(reply.turn)))
+        limits = self.limits
+        reply = request_with_retries(
+            self.model, request, self.history.tokens, limits.attempts, limits.wait, self._notice
+        )
         self._spent += reply.usage.input + reply.usage.output
-        if tools:
-            self.history.record_usage(counted)
+        if tools and not reply.usage.is_estimated:
+            self.history.record_usage(reply.usage)
         return reply
 
     def _fit(self, force: bool = False) -> None:

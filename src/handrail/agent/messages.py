@@ -55,6 +55,8 @@ class Usage:
     input: int = 0
     output: int = 0
     cached: int = 0
+    is_estimated: bool = False
+    """The server did not count."""
 
 
 @frozen

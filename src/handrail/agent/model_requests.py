@@ -13,21 +13,27 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from handrail.agent.messages import Event, ModelReplied, Reply, Retrying
+from handrail.agent.history import size
+from handrail.agent.messages import Event, ModelReplied, Reply, Retrying, Usage
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 
 _LOOK = 0.05
 
 
 def request_with_retries(
-    model: Model, request: Request, attempts: int, pause: float, notice: Callable[[Event], None]
+    model: Model, request: Request, tokens: int, attempts: int, pause: float, notice: Callable[[Event], None]
 ) -> Reply:
-    """Return the model's reply; raises `ModelError` when retries cannot help or did not, and `Cancelled`."""
+    """Return the model's reply; raises `ModelError` when retries cannot help or did not, and `Cancelled`.
+
+    ``tokens``: an estimate of the request, for servers that do not count.
+    """
     for attempt in count(1):
         started = time.monotonic()
         try:
             reply = _request_in_thread(model, request)
             if reply.turn.text.strip() or (reply.turn.calls and request.tools):
+                if not reply.usage.input:
+                    reply = replace(reply, usage=Usage(tokens, size(reply.turn), is_estimated=True))
                 text = reply.turn.text if request.tools else ""  # notes for the model are shown to nobody
                 notice(ModelReplied(text, reply.usage, time.monotonic() - started))
                 return reply
