@@ -22,7 +22,7 @@ import pytest
 from tests.forked import as_fork
 
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
-KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "accesses", "stats"]
+KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "accesses", "stats", "advice"]
 TIMEOUT = 600
 ADDED, REMOVED = "\x1b[38;5;194;48;5;22m\x1b[K", "\x1b[38;5;224;48;5;52m\x1b[K"
 ADDED_WORD, REMOVED_WORD = "\x1b[38;5;231;48;5;28m", "\x1b[38;5;231;48;5;88m"

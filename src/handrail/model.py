@@ -364,6 +364,8 @@ class Result:
     accesses: tuple[Access, ...] = ()
     time_ms: float = 0.0
     id: str = ""
+    advice: str = ""
+    """What a person can do about it; no model reads this."""
 
     @property
     def full_text(self) -> str:
@@ -391,6 +393,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "error": {"code": error.code, "message": error.message} if error else None,
         "accesses": [{"action": t.action, "target": t.target, "path": t.path} for t in result.accesses],
         "stats": {"time_ms": round(result.time_ms, 3)},
+        "advice": result.advice,
     }
 
 

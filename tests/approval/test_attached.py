@@ -25,7 +25,7 @@ from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
 from tests.forked import run_python
-from tests.mcp.stdio_client import RawClient, advice_of, envelope, text_of
+from tests.mcp.stdio_client import RawClient, envelope, read_advice, text_of
 from tests.terminal import spawn_in_terminal
 
 Attach = Callable[..., pexpect.spawn]
@@ -197,7 +197,7 @@ def test_with_nobody_attached_the_refusal_names_the_command_to_attach(project: P
     with serving(project) as client:
         result = client.answer_to(write(client))["result"]
     assert result["isError"] and "`handrail approve`" not in text_of(result) and "allow Edit(" not in text_of(result)
-    advice = advice_of(result)
+    advice = read_advice(result)
     assert "`handrail approve`" in advice and "allow Edit(" in advice
     assert not (project / "new.txt").exists()
 
@@ -384,7 +384,7 @@ def test_a_server_over_http_asks_there_but_writes_no_rule_down(project: Path, at
         person.sendcontrol("c")
         person.expect("detached")
         again = door.post(call("Write", file_path="b.txt", content="made\n"), **envelope("Write")).json()
-    assert "handrail approve" in json.dumps(again) and not (project / "b.txt").exists()
+    assert "handrail approve" in read_advice(again["result"]) and not (project / "b.txt").exists()
 
 
 # What ends without an answer.

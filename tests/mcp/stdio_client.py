@@ -14,6 +14,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+from handrail.files.locks import state_directory
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path
 from tests.command import TIMEOUT, surroundings
 from tests.forked import as_fork
 
@@ -146,6 +149,11 @@ def text_of(result: Mapping[str, Any]) -> str:
     return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
 
 
-def advice_of(result: dict[str, Any]) -> str:
-    """What a refused call tells the operator."""
-    return str(result["_meta"]["handrail/result"]["data"]["advice"])
+def read_advice(result: dict[str, Any]) -> str:
+    """What the last call tells the operator: it is in the journal, and nowhere in what the client gets."""
+    with JournalReader(get_default_path(state_directory())) as reader:
+        row = reader.find_call(reader.find_last_call())
+    assert row and row.message
+    advice = row.message.removeprefix(text_of(result)).strip()
+    assert not any(json.dumps(line)[1:-1] in json.dumps(result) for line in advice.splitlines())
+    return advice

@@ -24,7 +24,7 @@ from handrail.errors import NeedsApproval
 from handrail.model import Call, Verdict
 from tests.command import TIMEOUT, surroundings
 from tests.drafts.machine import require_drafts
-from tests.mcp.stdio_client import HANDRAIL, RawClient, advice_of, envelope, text_of
+from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, read_advice, text_of
 
 COMMAND = "touch made"
 READING = 0.5
@@ -162,7 +162,7 @@ def test_a_command_that_hangs_when_the_input_has_ended_meets_its_own_limit(tmp_p
 def test_a_question_that_can_no_longer_be_answered_is_a_refusal(tmp_path: Path) -> None:
     for result in piped(tmp_path, *[("Bash", {"command": COMMAND})] * 3, mode="ask"):
         assert result["_meta"]["handrail/result"]["status"] == "denied"
-        assert f"allow Bash({COMMAND})" in advice_of(result)
+        assert f"allow Bash({COMMAND})" in read_advice(result)
     assert not (tmp_path / "made").exists()
 
 
@@ -388,7 +388,7 @@ def test_without_a_person_the_rule_that_would_allow_it_is_for_the_operator(
         client.shake(**capabilities)
         result = client.call("Bash", command=COMMAND)
     assert result["_meta"]["handrail/result"]["status"] == "denied"
-    assert f"allow Bash({COMMAND})" in advice_of(result) and "allow Bash(" not in text_of(result)
+    assert f"allow Bash({COMMAND})" in read_advice(result) and "allow Bash(" not in text_of(result)
     assert not (tmp_path / "made").exists()
 
 
@@ -396,7 +396,7 @@ def test_a_client_that_fails_to_ask_counts_as_one_that_cannot(asked: RawClient) 
     call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
     form = question(asked)
     asked.send({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}})
-    assert f"allow Bash({COMMAND})" in advice_of(asked.answer_to(call)["result"])
+    assert f"allow Bash({COMMAND})" in read_advice(asked.answer_to(call)["result"])
 
 
 def test_a_call_cancelled_while_a_person_is_asked_takes_its_question_back(asked: RawClient, tmp_path: Path) -> None:
@@ -540,4 +540,4 @@ def test_a_yes_to_a_change_does_not_hold_when_the_file_has_changed(modern: RawCl
 
 
 def test_in_the_new_era_the_rule_is_for_the_operator_too(modern: RawClient) -> None:
-    assert f"allow Bash({COMMAND})" in advice_of(modern.call("Bash", envelope(), command=COMMAND))
+    assert f"allow Bash({COMMAND})" in read_advice(modern.call("Bash", envelope(), command=COMMAND))

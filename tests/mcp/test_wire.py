@@ -90,6 +90,14 @@ def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
     assert mcp.call_result(result, structured=True)["structuredContent"] == facts
 
 
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("status", ["ok", "partial", "error", "denied"])
+def test_no_field_holds_text_for_the_operator(status: Any, structured: bool) -> None:
+    failure = None if status in ("ok", "partial") else Failure("denied", "no")
+    result = Result("Read", status, "no", ({"type": "text", "text": "no"},), error=failure, advice="allow Read(a.txt)")
+    assert "allow" not in json.dumps(mcp.call_result(result, structured))
+
+
 @pytest.mark.parametrize("status", ["error", "denied"])
 def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
     result = mcp.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))

@@ -238,7 +238,7 @@ def test_undo_leaves_the_changes_of_other_sessions_alone_unless_asked(tmp_path: 
         other.call("Write", {"file_path": "other.txt", "content": "1\n"})
         mine.undo()
         assert not (tmp_path / "mine.txt").exists() and (tmp_path / "other.txt").exists()
-        with pytest.raises(UnknownCall, match="any_session"):
+        with pytest.raises(UnknownCall, match="in this session"):
             mine.undo()
         mine.undo(any_session=True)
         assert not (tmp_path / "other.txt").exists()

@@ -73,7 +73,19 @@ def test_a_result_is_plain_json(make_session: Make, tmp_path: Path) -> None:
     session = make_session(durable=False)
     for result in (write(session, "a", "x\n"), edit(session, "a", "x", "y"), edit(session, "a", "q", "z")):
         answer = json.loads(json.dumps(as_json(result)))
-        assert set(answer) == {"id", "tool", "status", "text", "blocks", "data", "notes", "error", "accesses", "stats"}
+        assert set(answer) == {
+            "id",
+            "tool",
+            "status",
+            "text",
+            "blocks",
+            "data",
+            "notes",
+            "error",
+            "accesses",
+            "stats",
+            "advice",
+        }
         assert answer["accesses"] == [{"action": "write", "target": "a", "path": str(tmp_path / "a")}]
         assert answer["stats"]["time_ms"] > 0
     assert answer["error"] == {"code": "no_match", "message": result.text}

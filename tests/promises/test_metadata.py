@@ -142,7 +142,7 @@ def test_a_file_with_two_names_is_refused_and_the_way_out_is_named(
     session = make_session(durable=False)
     session.call("Read", {"file_path": "a.txt"})
     result = session.call(tool, {"file_path": "a.txt", **CALLS[tool]})
-    assert result.error and result.error.code == "hard_linked" and "hard_links" in str(result.data["advice"])
+    assert result.error and result.error.code == "hard_linked" and "hard_links" in result.advice
     assert path.read_bytes() == b"one\ntwo\n" and path.stat().st_nlink == 2
 
 

@@ -227,7 +227,7 @@ def test_a_program_in_a_hidden_tree_is_named_with_the_rule_that_shows_it(home: P
         hidden = session.call("Bash", {"command": "sh script.sh"})
         assert "it runs" not in hidden.text and asked == []
         (note,) = hidden.notes
-        assert f"{tools}/run" in note.text and f"allow Read(/{tools}/**)" in str(hidden.data["advice"])
+        assert f"{tools}/run" in note.text and f"allow Read(/{tools}/**)" in hidden.advice
         assert "it runs" in _run(session, f"{tools}/run; touch x")
         assert [f"allow Read(/{tools}/**)"] == [line for one in asked for line in one.verdict.allow.split("\n")]
     with _open(home, approve=answer) as later:  # "always" has added the tree

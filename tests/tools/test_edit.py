@@ -211,7 +211,7 @@ def test_the_settings_that_a_refused_hard_link_names_lead_out(
     session = seen(make_session, tmp_path, b"one\n")
     os.link(tmp_path / "a.txt", tmp_path / "b.txt")
     refused = edit(session, "a.txt", "one", "two")
-    assert (code(refused), f'"{setting}"' in str(refused.data["advice"]), "2 hard links" in refused.text) == (
+    assert (code(refused), f'"{setting}"' in refused.advice, "2 hard links" in refused.text) == (
         "hard_linked",
         True,
         True,

@@ -198,7 +198,7 @@ def test_rules_name_a_function(tmp_path: Path) -> None:
     with Session(tmp_path, mode="ask", tools=[greet, describe], rules=[allowed]) as session:
         assert session.call("say-hello", {"name": "Ada"}).ok
         asked = session.call("describe", {"items": [], "weights": {}})
-        assert asked.error and asked.error.code == "needs_approval" and "allow Call(describe)" in asked.data["advice"]
+        assert asked.error and asked.error.code == "needs_approval" and "allow Call(describe)" in asked.advice
 
 
 def test_a_function_does_not_run_before_a_person_has_agreed(tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def run(options: argparse.Namespace) -> int:
         write(text if text.endswith("\n") else text + "\n")
     if options.diff:
         show_diff(result.data.get("diff", ""))
-    if "advice" in result.data and not options.json:
-        warn(escape(str(result.data["advice"])))
+    if result.advice and not options.json:
+        warn(escape(result.advice))
     if result.error and result.error.code == "not_seen" and not options.read_first:
         warn("(each `handrail call` is a new session that has read nothing yet: add --read-first)")
     return _read_exit_code(result) if options.exit_code else _EXIT[result.status]

@@ -187,12 +187,12 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
     data = result.data if record.data is None else record.data
     error, exit_code, diff = result.error, data.get("exit_code"), data.get("diff")
     text, trace = result.text, record.traceback
-    message = "\n".join(filter(None, (error.message, data.get("advice")))) if error else ""
+    message = "\n".join(filter(None, (error.message if error else "", result.advice)))
     return (
         now,
         result.status,
         error.code if error else None,
-        mask.text(escape_surrogates(message)[:_HEAD]) if error else None,
+        mask.text(escape_surrogates(message)[:_HEAD]) or None,
         round(result.time_ms, 3),
         mask.text(escape_surrogates(diff)) if isinstance(diff, str) else None,
         int(exit_code) if isinstance(exit_code, int) else None,

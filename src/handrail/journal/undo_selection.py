@@ -89,8 +89,7 @@ def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[
         last = next(changes, None)
     if last is None:
         what = f"no change of {which.file} to undo" if which.file else "nothing to undo"
-        here = "session; any_session=True looks at all sessions" if which.only else "workspace"
-        raise UnknownCall(f"there is {what} in this {here}")
+        raise UnknownCall(f"there is {what} in this {'session' if which.only else 'workspace'}")
     return _choose_turn(reader, last) if which.turn else [last]
 
 

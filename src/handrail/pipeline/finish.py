@@ -53,8 +53,7 @@ class ResultRenderer:
         templates = self._dialect.templates
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         data = dict(outcome.data)
-        if advice := "\n".join(filter(None, (note.advice for note in facts))):
-            data.setdefault("advice", advice)
+        advice = "\n".join(filter(None, (note.advice for note in facts)))
         remark = None
         if ran.previous.irreversible:  # the command did all that it was to do: no reason to call it partial
             remark = self._note(Irreversible(why=ran.previous.irreversible))
@@ -86,10 +85,18 @@ class ResultRenderer:
                 outcome.blocks,
                 data=data,
                 error=Failure("command_failed", text),
+                advice=advice,
             )
         status: Status = "partial" if notes else "ok"
         return _build_result(
-            judged.received, ran.previous.accesses, status, text, outcome.blocks, data=data, notes=tuple(notes)
+            judged.received,
+            ran.previous.accesses,
+            status,
+            text,
+            outcome.blocks,
+            data=data,
+            notes=tuple(notes),
+            advice=advice,
         )
 
     def add_block(self, result: Result, notes: Sequence[NoteFacts]) -> Result:
@@ -116,12 +123,11 @@ class ResultRenderer:
             error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        advice = advise_operator(error)
-        more: dict[str, Any] = {"data": {"advice": advice}} if advice else {}
+        more: dict[str, Any] = {"advice": advise_operator(error)}
         if progress.left_in:
             note = self._note(ChangesLeft(why="an error stopped it", files="", draft=progress.left_in))
             text += "\n" + note.text
-            more = {"notes": (note,), "data": {"kept": False, "draft": progress.left_in}}
+            more |= {"notes": (note,), "data": {"kept": False, "draft": progress.left_in}}
         return _build_result(
             progress.received, progress.accesses, status, text, error=Failure(error.code, text), **more
         )

@@ -68,6 +68,7 @@ def result_as_json(result: Result) -> dict[str, object]:
         "accesses": [access_as_json(access) for access in result.accesses],
         "time_ms": result.time_ms,
         "id": result.id,
+        "advice": result.advice,
     }
 
 
@@ -85,6 +86,7 @@ def read_result(value: Any) -> Result:
         tuple(map(read_access, value["accesses"])),
         float(value["time_ms"]),
         str(value["id"]),
+        str(value["advice"]),
     )
 
 

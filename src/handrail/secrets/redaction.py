@@ -131,6 +131,7 @@ class Redaction:
             notes=tuple(Note(note.code, self.hide(note.text)) for note in result.notes),
             error=Failure(result.error.code, self.hide(result.error.message)) if result.error else None,
             accesses=self.accesses(result.accesses),
+            advice=self.hide(result.advice),
         )
 
     def accesses(self, accesses: Iterable[Access]) -> tuple[Access, ...]:

@@ -16,11 +16,8 @@ class NoteFacts:
     """The facts of one note. Its fields are keyword arguments."""
 
     code: ClassVar[str]
-
-    @property
-    def advice(self) -> str:
-        """What a person can do about it; the model does not read this."""
-        return ""
+    advice: str = ""
+    """What a person can do about it; the model does not read this."""
 
     def __init__(self, **facts: object) -> None:
         self.__dict__.update(facts)
@@ -28,7 +25,10 @@ class NoteFacts:
     @classmethod
     def names(cls) -> frozenset[str]:
         """The facts that this note declares."""
-        return frozenset(name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())) - {"code"}
+        return frozenset(name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())) - {
+            "code",
+            "advice",
+        }
 
 
 def iterate_notes() -> Iterator[type[NoteFacts]]:
@@ -229,10 +229,7 @@ class OutsideHidden(NoteFacts):
     code = "outside_hidden"
     path: str
     tree: str
-
-    @property
-    def advice(self) -> str:
-        return f"This rule shows all of {self.tree} to commands: allow Read(/{self.tree}/**)"
+    advice: str = ""
 
 
 class SecretsHidden(NoteFacts):
@@ -288,6 +285,7 @@ class ChangesDropped(NoteFacts):
     code = "changes_dropped"
     why: str
     files: str
+    advice: str = ""
 
 
 class ChangesLeft(NoteFacts):
@@ -297,6 +295,7 @@ class ChangesLeft(NoteFacts):
     why: str
     files: str
     draft: str
+    advice: str = ""
 
 
 class Swept(NoteFacts):

@@ -287,8 +287,6 @@ def _describe_draft(draft: CommandDraft) -> dict[str, object]:
     }
     if draft.left_in:
         data["draft"] = draft.left_in
-    if draft.advice:
-        data["advice"] = draft.advice
     return data
 
 
@@ -296,7 +294,8 @@ def _list_draft_notes(draft: CommandDraft) -> Iterator[NoteFacts]:
     """Notes on changes that were not kept, and on how the others were."""
     if why := draft.not_kept:
         files, left = _join_paths(_list_files(draft.files)), draft.left_in
-        yield ChangesLeft(why=why, files=files, draft=left) if left else ChangesDropped(why=why, files=files)
+        facts = {"why": why, "files": files, "advice": draft.advice}
+        yield ChangesLeft(**facts, draft=left) if left else ChangesDropped(**facts)
     yield from draft.notes
 
 
@@ -334,7 +333,9 @@ def list_hidden(
 ) -> Iterator[NoteFacts]:
     """Notes on the files that a command may have failed without."""
     if path := _find_unseen(shown, where, visible):
-        yield OutsideHidden(path=escape(path), tree=escape(path if os.path.isdir(path) else os.path.dirname(path)))
+        tree = escape(path if os.path.isdir(path) else os.path.dirname(path))
+        rule = f"This rule shows all of {tree} to commands: allow Read(/{tree}/**)"
+        yield OutsideHidden(path=escape(path), tree=tree, advice=rule)
     if names := [escape(name) for name in command_host.sandbox.take_hidden_names()]:
         yield SecretsHidden(paths=_join_paths(names), first=names[0])
 
