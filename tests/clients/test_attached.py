@@ -210,9 +210,10 @@ def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Ca
     scenes: list[Attached] = []
 
     def make(agent: Agent) -> Attached:
-        home.mkdir()
-        project.mkdir()
-        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        temporary = home / "tmp"  # Codex puts no programs of its sandbox into a home below the directory for temporary files
+        for folder in (home, project, temporary):
+            folder.mkdir()
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TMPDIR": str(temporary)}
         scene = Attached(agent, program(agent.name), home, project, environment)
         if agent.settings:
             path = scene.find_settings()
