@@ -37,10 +37,10 @@ from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileA
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
-from handrail.pipeline.merging import Merged, find_markers, merge_draft
+from handrail.pipeline.merging import NOTHING_MERGED, Merged, find_markers, merge_draft
 from handrail.shell.git.internals import judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
-from handrail.shell.sandbox.installation import find_installation
+from handrail.shell.sandbox.installation import NOTHING_INSTALLED, find_installation
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import Splice, apply_splices
@@ -297,10 +297,11 @@ class DraftChanges:
 
         Raises `DraftConflict` if not everything can be merged, and `OSError`; then nothing has changed.
         """
-        if marked := find_markers(self.draft.directory):
+        names = self.draft.directory.notes.read_marked()
+        if names and (marked := find_markers(self.draft.directory, names)):
             raise DraftConflict(marked)
         if not self.comparison.conflicts:
-            return self, Merged()
+            return self, NOTHING_MERGED
         merged = merge_draft(self.draft.directory, self.comparison, self.changes)
         return replace(DraftChanges.observe(self.draft), take_back=self.take_back), merged
 
@@ -378,8 +379,7 @@ class CallDraft:
             remove_temporaries(self.open_draft.directory.upper)
             self._drop_own_caches()
             hidden = self.open_draft.hidden or ()
-            spared = spare_hidden(self.open_draft.directory, hidden)
-            if spared:
+            if hidden and (spared := spare_hidden(self.open_draft.directory, hidden)):
                 self.notes += (HiddenLeft(paths=", ".join(map(escape, spared[:MOST_NAMED]))),)
             changes = self._observe()
             shows = self._services.shows_contents
@@ -442,7 +442,8 @@ class CallDraft:
         """Remove compiled files of Handrail's own packages: Python would run them instead of the sources."""
         directory = self.open_draft.directory
         workspace = directory.info.workspace
-        for path in find_installation((workspace,)).list_caches(directory.upper, workspace):
+        own = find_installation((workspace,))
+        for path in own.list_caches(directory.upper, workspace) if own is not NOTHING_INSTALLED else ():
             if os.path.isdir(path) and not os.path.islink(path):
                 remove_tree(path)
             else:

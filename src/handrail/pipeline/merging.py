@@ -43,6 +43,9 @@ class Merged:
     """Ignored files that stay as the workspace has them."""
 
 
+NOTHING_MERGED = Merged()
+
+
 def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence[DraftChange]) -> Merged:
     """Resolve the conflicts of a draft in its own files, where lines can be merged; raises `OSError`.
 
@@ -120,10 +123,10 @@ def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts
     return marked
 
 
-def find_markers(draft: DraftDirectory) -> list[ChangedOutside]:
-    """The files of a draft that still have markers of a merge."""
+def find_markers(draft: DraftDirectory, names: Sequence[str]) -> list[ChangedOutside]:
+    """The files of a draft that still have markers of a merge. ``names``: those that had some."""
     left: list[ChangedOutside] = []
-    for path in draft.notes.read_marked():
+    for path in names:
         with contextlib.suppress(OSError), open(os.path.join(draft.upper, path), "rb") as file:
             if any(line.startswith((_START + b"draft", _END + b"workspace")) for line in file):
                 left.append(ChangedOutside(path, "it still has the markers of a merge"))

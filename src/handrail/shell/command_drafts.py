@@ -126,7 +126,8 @@ class CommandDrafts:
         if paths and hiding is None:
             raise BadCommand(why="there can be no draft any more", line=None, near=None)
         if draft.hidden is None:
-            remove_copies(draft.directory, paths)
+            if paths:
+                remove_copies(draft.directory, paths)
             draft.hidden = paths
         return DraftLayers(workspace, draft.name, hiding.holder.name if hiding else "")
 

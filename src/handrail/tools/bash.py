@@ -174,8 +174,8 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     if args.patch:
         return []
     again: list[Access] = []
-    if args.effects.tier != "read_only":
-        again += network_call.list_unreached(args.command, ctx.command)
+    if args.effects.tier != "read_only" and (hosts := ctx.command.unreached_host(args.command)) is not None:
+        again += network_call.list_unreached(args.command, hosts, ctx.command)
     if args.effects.possible_network:
         again = [*again, *network_call.list_needed_ports(args.effects, ctx.command)]
     try:

@@ -56,13 +56,16 @@ class Installation:
                 yield from glob.glob(os.path.join(glob.escape(os.path.join(upper, inner)), pattern))
 
 
+NOTHING_INSTALLED = Installation()
+
+
 @lru_cache(16)
 def find_installation(roots: tuple[str, ...]) -> Installation:
     """The part of this installation that is inside of some directories, by all its names."""
     tops = [*roots, *map(os.path.realpath, roots)]
     usual = (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), PACKAGE)
     if not any(is_inside(path, top) for one in usual for path in _name(one) for top in tops):
-        return Installation()
+        return NOTHING_INSTALLED
     import sysconfig  # slow to import, and rarely needed
 
     scripts = {sysconfig.get_path("scripts"), os.path.dirname(sys.executable)}

@@ -37,13 +37,6 @@ class PortRules(Protocol):
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 
 
-class UnreachedHosts(PortRules, Protocol):
-    """The part of a session that remembers what commands could not reach."""
-
-    def unreached_host(self, command: str) -> str | None:
-        """The host for which this command needed the network before, and had none; None if it did not."""
-
-
 def declare(effects: Effects) -> list[NetworkAccess]:
     """The uses of the network that the words of a command line tell."""
     by_words = [text for text in effects.network if not _needs_files(_goes(effects, text))]
@@ -101,11 +94,8 @@ def list_needed_ports(effects: Effects, session: PortRules) -> list[NetworkAcces
     return out
 
 
-def list_unreached(command: str, session: UnreachedHosts) -> list[NetworkAccess]:
-    """The use of the network by a command that failed without it."""
-    hosts = session.unreached_host(command)
-    if hosts is None:
-        return []
+def list_unreached(command: str, hosts: str, session: PortRules) -> list[NetworkAccess]:
+    """The use of the network by a command that failed without it. ``hosts``: those that it needed, if that is known."""
     ports = [host for host in hosts.split() if host.startswith("localhost:")]
     needed = [host for host in ports if session.needs_port(int(host.partition(":")[2]))]
     local = [NetworkAccess(command, by_command=True, hosts=" ".join(needed), proven=True)] if needed else []
