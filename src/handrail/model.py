@@ -99,7 +99,7 @@ class CommandAccess:
     place: str = ""
     """Where it runs, if not in the workspace; for input to a job, the job."""
     undoable: bool = False
-    """It is destructive, but only to files of the workspace."""
+    """It may discard files of the workspace, which an undo of its draft restores."""
     deferred: bool = False
     """It runs in a draft: what it changes is judged after it has run."""
     mentions: tuple[Mention, ...] = field(default=(), repr=False)

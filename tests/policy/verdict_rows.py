@@ -35,7 +35,7 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dkkk", "rm -rf build"),
     ("xxxx", "rm -rf /"),
     ("xxxx", "rm -rf ~"),
-    ("dddd", "rm -rf ."),
+    ("dkkk", "rm -rf ."),
     ("dkkk", "rm -rf *"),
     ("dkkk", "rm -r -f build"),
     ("dkkk", "rm --recursive --force build"),

@@ -27,7 +27,7 @@ from handrail.shell.sandbox.choose import Boundary, choose, try_layers
 from handrail.shell.sandbox.confinement import Confinement
 from handrail.shell.sandbox.launcher_client import SetUpFailed
 from handrail.shell.sandbox.mount_plan import DraftLayers
-from handrail.shell.sandbox.namespace_errors import NoNamespaces, Switches, explain
+from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
@@ -450,23 +450,23 @@ def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "number", "switches", "why", "fix"),
+    ("step", "number", "settings", "why", "fix"),
     [
-        ("unshare", errno.ENOSPC, Switches(), "limit of user namespaces", "max_user_namespaces"),
-        ("unshare", errno.EPERM, Switches(), "container", "seccomp"),
-        ("unshare", errno.EPERM, Switches(debian=True), "only root", "unprivileged_userns_clone"),
-        ("unshare", errno.EINVAL, Switches(), "no user namespaces", "CONFIG_USER_NS"),
-        ("uid_map", errno.EPERM, Switches(apparmor=True), "AppArmor", "apparmor_restrict"),
-        ("propagation", errno.EACCES, Switches(apparmor=True), "AppArmor", "apparmor_restrict"),
-        ("proc", errno.EPERM, Switches(), "/proc is partly covered", "systempaths"),
-        ("mount_setattr", errno.ENOSYS, Switches(), "mount_setattr", "Linux 5.12"),
-        ("pivot_root", errno.EINVAL, Switches(), "root directory", "disk"),
+        ("unshare", errno.ENOSPC, {}, "limit of user namespaces", "max_user_namespaces"),
+        ("unshare", errno.EPERM, {}, "container", "seccomp"),
+        ("unshare", errno.EPERM, {"unprivileged_userns_clone": "0"}, "only root", "unprivileged_userns_clone"),
+        ("unshare", errno.EINVAL, {}, "no user namespaces", "CONFIG_USER_NS"),
+        ("uid_map", errno.EPERM, {"apparmor_restrict_unprivileged_userns": "1"}, "AppArmor", "apparmor_restrict"),
+        ("propagation", errno.EACCES, {"apparmor_restrict_unprivileged_userns": "1"}, "AppArmor", "apparmor_restrict"),
+        ("proc", errno.EPERM, {}, "/proc is partly covered", "systempaths"),
+        ("mount_setattr", errno.ENOSYS, {}, "mount_setattr", "Linux 5.12"),
+        ("pivot_root", errno.EINVAL, {}, "root directory", "disk"),
     ],
 )
 def test_each_refusal_has_its_own_reason_and_fix(
-    step: str, number: int, switches: Switches, why: str, fix: str
+    step: str, number: int, settings: dict[str, str], why: str, fix: str
 ) -> None:
-    actual = explain(SetUpFailed(number, step, ""), switches)
+    actual = explain(SetUpFailed(number, step, ""), lambda path: settings.get(path.rpartition("/")[2], ""))
     assert why in actual.why and fix in actual.fix
 
 

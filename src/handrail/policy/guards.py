@@ -756,6 +756,14 @@ class Sight:
         """For many questions one after the other: git is started once for them."""
         return self.built_in.tracked.reading()
 
+    def looks_secret(self, path: str, source: str | bytes) -> bool:
+        """Whether a file would be a secret, if the model did not know it; ``source``: its contents, or their place."""
+        return self.built_in.looks_secret(path, source)
+
+    def visible_trees(self) -> list[str] | None:
+        """The only trees that a command sees about which nobody was asked; None if the mode lets it read all."""
+        return self.trees.list_visible()
+
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
         return self.may_read_name(path) and not self.is_other_name(path) and not self.holds_secret(path)

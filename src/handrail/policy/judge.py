@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -36,7 +35,6 @@ from handrail.policy.guards import Sight, SortedRules, load_built_in_rules
 from handrail.policy.hosts import display_hosts, list_reached_hosts, strip_usual_port
 from handrail.policy.modes import Mode
 from handrail.policy.paths import (
-    NameTest,
     PathSet,
     escape_glob,
     goes_through_process,
@@ -392,7 +390,7 @@ def _judge_by_rules(basis: Basis, access: CommandAccess) -> Verdict:
     built_in = (rule for rule in load_built_in_rules() if rule.command)
     if guard := next((rule for rule in built_in if rule.speaks_of_command(parse_access(access))), None):
         return Verdict(guard.tier, guard.text, guard.why)
-    if access.tier == "destructive" and not access.undoable:
+    if access.tier == "destructive":
         return _judge_destructive(basis, access)
     what = _name_tier(access)
     if is_never_allowed(basis, what) and not access.deferred:
@@ -407,9 +405,7 @@ def _name_tier(access: CommandAccess) -> str:
     """The mode's name for a command."""
     if access.doubt:
         return "doubt"
-    if access.tier == "destructive" and access.undoable:  # an undo of its draft restores the files
-        return "ordinary" if access.deferred else "discard"
-    return access.tier or "ordinary"
+    return "discard" if access.undoable and not access.deferred else access.tier or "ordinary"
 
 
 def _judge_destructive(basis: Basis, access: CommandAccess) -> Verdict:
@@ -516,7 +512,7 @@ def needs_filter(basis: Basis, accesses: Sequence[Access]) -> bool:
     return all(judge_network(basis, access).decision == "allow" for access in out)
 
 
-class RulePolicy:
+class RulePolicy(Sight):
     """Judges by the rules of files, the built-in rules, and the mode."""
 
     def __init__(
@@ -543,10 +539,10 @@ class RulePolicy:
             from handrail.shell.git.tracked_files import TrackedFiles  # a session has its own
 
             tracked = TrackedFiles()
-        self._sight = Sight(rules, paths, place, self._may_read, tracked, ignores)
+        super().__init__(rules, paths, place, self._may_read, tracked, ignores)
         writable = [os.path.realpath(root.path) for root in own if root.writable]
         output = [os.path.realpath(root.path) for root in roots if root.alias]
-        self._basis = Basis(rules, self._sight, machine, writable, output)
+        self._basis = Basis(rules, self, machine, writable, output)
 
     def _may_read(self, path: str) -> bool:
         return judge_file(self._basis, FileAccess("read", path, path)).decision == "allow"
@@ -600,44 +596,4 @@ class RulePolicy:
         """
         from handrail.policy.approved_rules import remember  # only where somebody is asked
 
-        return remember(lines, os.environ, place or (self._sight.roots[0] if self._sight.roots else "/"))
-
-    # What a session may see: `Sight` says more about each.
-
-    @property
-    def hides(self) -> Sequence[str]:
-        return self._sight.hides
-
-    def asking(self) -> AbstractContextManager[None]:
-        return self._sight.asking()
-
-    def readable(self, path: str) -> bool:
-        return self._sight.readable(path)
-
-    def is_other_name(self, path: str) -> bool:
-        return self._sight.is_other_name(path)
-
-    def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
-        return self._sight.suspect_names(directory, has_ignore_file)
-
-    def unreadable(self) -> list[str]:
-        return self._sight.unreadable()
-
-    def looks_secret(self, path: str, source: str | bytes) -> bool:
-        return self._sight.built_in.looks_secret(path, source)
-
-    @property
-    def searched_all(self) -> bool:
-        return self._sight.searched_all
-
-    def protects(self, path: str, *, created: bool = False) -> bool:
-        return self._sight.protects(path, created=created)
-
-    def credentials(self) -> list[str]:
-        return self._sight.credentials()
-
-    def visible_trees(self) -> list[str] | None:
-        return self._sight.trees.list_visible()
-
-    def denied_by_name(self) -> list[str]:
-        return self._sight.denied_by_name()
+        return remember(lines, os.environ, place or (self.roots[0] if self.roots else "/"))

@@ -299,16 +299,16 @@ def _join(expressions: Iterable[str]) -> NameMatcher | None:
 
 
 def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
-    """Return globs for a search below ``root`` that match exactly what the patterns match there.
+    """Return globs for a search below ``root`` that match nothing but what the patterns match there.
 
-    Other patterns are left out: a search judges its matches anyway.
+    Others are left out: a search judges its matches anyway.
     """
-    globs: list[str] = []
     spared = [pattern.text for pattern in patterns if pattern.except_]
-    for pattern in patterns:
-        if not pattern.except_:
-            globs += _make_globs_to_hide(pattern, root, spared)
-    return globs
+    if any("/" in text or _MAGIC.search(text) for text in spared):
+        return []
+    wanted = (pattern.text.rstrip("/") for pattern in patterns if not pattern.except_)
+    every = (_make_globs_to_hide(text, root) for text in wanted if not spared or "/" not in text)
+    return [glob for globs in every if not _match_any(globs, spared) for glob in globs]
 
 
 def join_globs(globs: Iterable[str]) -> tuple[str, ...]:
@@ -321,42 +321,19 @@ def join_globs(globs: Iterable[str]) -> tuple[str, ...]:
     return (*alone, f"{{{','.join(joined)}}}") if len(joined) > 1 else (*alone, *joined)
 
 
-def _make_globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
-    text = pattern.text.rstrip("/")
-    if any("/" in spare or _MAGIC.search(spare) for spare in spared):
-        return []
-    if pattern.anywhere:
-        names = expand_braces(text)
-        accessed = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
-        if not accessed:
-            return names
-        prefix, _, suffix = text.partition("*")
-        if _MAGIC.search(prefix + suffix):
-            return []
-        words = [spare.removeprefix(prefix).removesuffix(suffix) for spare in accessed]
-        return _make_globs_except(prefix, words, suffix)
-    if spared or root is None:
-        return []
-    if text.startswith("/"):
-        start = escape_glob(root.rstrip("/")) + "/"
-        return [f"/{one}" for one in expand_braces(text[len(start) :])] if text.startswith(start) else []
-    if text.startswith(("~", "**/")):
-        return []
-    return [f"/{one}" for one in expand_braces(text.removeprefix("./"))]
+def _match_any(globs: Sequence[str], names: Sequence[str]) -> bool:
+    return bool(names) and any(Glob(glob, hidden=True).match(name) for glob in globs for name in names)
 
 
-def _make_globs_except(prefix: str, words: Sequence[str], suffix: str) -> list[str]:
-    """Return globs for all names that start and end like this, and have none of the words between."""
-    globs: list[str] = []
-    if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
+def _make_globs_to_hide(text: str, root: str | None) -> list[str]:
+    if "/" not in text:
+        return expand_braces(text)
+    if root is None or text.startswith(("~", "**/")):
         return []
-    starts = sorted({word[:end] for word in words for end in range(len(word) + 1)})
-    for start in starts:
-        if start not in words:
-            globs.append(prefix + start + suffix)
-        nexts = "".join(sorted({word[len(start)] for word in words if word.startswith(start) and word != start}))
-        globs.append(prefix + start + (f"[!{nexts}]" if nexts else "?") + "*" + suffix)
-    return globs
+    start = escape_glob(root.rstrip("/"))
+    if text.startswith("/") and not text.startswith(f"{start}/"):
+        return []
+    return [f"/{one}" for one in expand_braces(text.removeprefix(f"{start}/").removeprefix("./"))]
 
 
 def goes_through_process(path: str, *, glob: bool) -> bool:

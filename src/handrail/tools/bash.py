@@ -121,7 +121,7 @@ def accesses(args: Args) -> list[Access]:
         why=worst,
         doubt="; ".join(effects.doubts),
         place=place,
-        undoable=all(one.undoable for one in effects.commands if one.tier == "destructive"),
+        undoable=any(one.undoable for one in effects.commands),
         mentions=tuple(
             name if name.kind == "name" else name._replace(path=_make_relative(args.workdir, name.path))
             for one in effects.commands

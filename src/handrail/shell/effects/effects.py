@@ -96,7 +96,7 @@ class CommandEffect:
     mentions: tuple[Mention, ...] = ()
     """Paths in the words of an unknown command."""
     undoable: bool = False
-    """Of a destructive command: it discards files of the workspace, and nothing else."""
+    """It may discard files of the workspace, which an undo of its draft restores."""
     script: Script | None = field(default=None, compare=False, repr=False)
     """The command alone, with the commands that it runs."""
 
@@ -216,8 +216,8 @@ class _Judge:
             files = (file if file in shown else replace(file, sees=sees) for file in ruling.files)
             ruling = replace(ruling, files=tuple(files))
         ruling = self._with_files(ruling, places)
-        destructive = refused or (find_harm(run, base, args, places) if base else "") or self._runs_download(run)
-        undoable = bool(destructive) and not refused and base is not None and discards_files(base, args)
+        destructive = refused or (find_harm(run, base, args) if base else "") or self._runs_download(run)
+        undoable = base == "git" and ruling.tier != "read_only" and discards_files(args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         alone = isolate_command(run, text, self.script)

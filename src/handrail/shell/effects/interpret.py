@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from handrail.shell.effects.arguments import READ_ONLY, Arg, Ruling, Visibility
-from handrail.shell.effects.languages import LANGUAGES, find_starts
+from handrail.shell.effects.languages import LANGUAGES
 from handrail.shell.effects.programs import LOOKING, PRIVATE_NAME
 from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
 from handrail.shell.effects.rows import judge_by_row
@@ -25,7 +24,6 @@ _DROPS = re.compile(
     re.IGNORECASE,
 )
 _FORK_BOMB = re.compile(r":\s*\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}")
-_NARROWS = re.compile(r"-(?:i?name|i?path|i?wholename|i?regex|[acm]time|[acm]min|newer.*|size|empty|user|inum|perm)")
 _HARMS_BY_NAME: dict[str, list[Harm]] = {}
 for _harm in HARMS:
     for _program in _harm.names.split():
@@ -85,96 +83,39 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
 # -- what destroys
 
 
-def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[str] | None) -> str:
+def find_harm(run: Command, base: str, args: Sequence[Arg]) -> str:
     """Why this command is destructive or privileged; empty if it is not known to be."""
     texts = [value.text for arg in args for value in arg.values or ()]
+    rows = _HARMS_BY_NAME.get(base, [])
     if base == "git" and (verb := find_verb(args)[0]):
-        rest = [value.text for arg in args[find_verb(args)[1] :] for value in arg.values or ()]
-        return next((row.why for row in _HARMS_BY_NAME["git"] if _is_verb(row, verb, rest)), "")
-    for row in _HARMS_BY_NAME.get(base, ()):
+        rows = [*rows, *_HARMS_BY_NAME.get(f"git-{verb}", ())]
+    for row in rows:
         if all(_has_any(need, texts) for need in row.needs):
             return row.why
-    if base == "kill" and any(text == "-1" or text in ("0", "1") for text in texts[1:]):
+    if base == "kill" and any(text in ("-1", "0", "1") for text in texts[1:]):
         return "it kills every process"
     if base.startswith("mkfs."):
         return "it creates a file system"
-    if base in _DATABASES and any(_DROPS.search(text) for text in texts):
+    fed = [item.target.fixed or "" for item in run.redirections if item.feeds]
+    if base in _DATABASES and any(map(_DROPS.search, [*texts, *fed])):
         return "it deletes data from a database"
-    if base in _DATABASES and any(_DROPS.search(item.target.fixed or "") for item in run.redirections if item.feeds):
-        return "it deletes data from a database"
-    if base == "rm" and _has_any("-r -R --recursive", texts):
-        for arg in args:
-            for value in arg.values or ():
-                if any(_is_everything(place, value.text, value.glob) for place in places or (".",)):
-                    return f"it deletes everything here ({arg.source})"
-    if base == "find" and not any(_NARROWS.fullmatch(text) for text in texts):
-        starts = [value.text for arg in find_starts(args) for value in arg.values or ()] or ["."]
-        deletes = "-delete" in texts or any(posixpath.basename(text) == "rm" for text in texts)
-        if deletes and any(_is_everything(".", text, False) for text in starts):
-            return "it deletes everything here"
     return ""
 
 
-_DISCARDING = (
-    "reset",
-    "clean",
-    "stash",
-    "filter-branch",
-    "filter-repo",
-    "reflog",
-    "gc",
-    "prune",
-    "update-ref",
-    "checkout",
-    "switch",
-    "restore",
-    "read-tree",
-    "checkout-index",
-    "merge",
-    "rebase",
-    "cherry-pick",
-    "revert",
-    "am",
-    "rm",
-    "submodule",
-    "branch",
+_DISCARDS = re.compile(
+    r"(?:reset .*--[hm]|clean(?! .*(?:-n|--dry))|stash (?:drop|clear)|checkout (?!.*(?:-[bB] |--orphan ))|restore"
+    r"|filter-|reflog (?:exp|del)|gc .*--prune|prune|read-tree .*-(?:u|-reset)|update-ref .*-).*",
+    re.DOTALL,
 )
-_RUNS_ARGUMENT = re.compile(r"--upload-pack|--receive-pack|ext::")
+"""Git's words from the verb on."""
+_GIVES_UP = re.compile(r"--(?:ab|sk|disc|for(?!mat)).*|-[A-Za-z]*[Df][A-Za-z]*")
 
 
-def discards_files(base: str, args: Sequence[Arg]) -> bool:
-    """Whether the harm of a command is to files of the workspace alone, which an undo of its draft restores."""
-    texts = [value.text for arg in args for value in arg.values or ()]
-    if base == "git":
-        return find_verb(args)[0] in _DISCARDING and not any(map(_RUNS_ARGUMENT.match, texts))
-    if base == "rm" and any(posixpath.normpath(text) in (".", "..") for text in texts):
-        return False  # the workspace itself
-    return base in ("rm", "find") and not any(text.startswith(("/", "~", "..")) for text in texts)
-
-
-def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
-    """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
-    if verb == "clean" and _has_any("-n --dry-run", rest):
-        return False
-    if (
-        verb == "checkout"
-        and _has_any("-b -B --orphan", rest)
-        and "--" not in rest
-        and not _has_any("-f --force", rest)
-    ):
-        return False  # a new branch
-    first, *others = row.needs
-    if first.startswith("~"):
-        return _has_any(first, rest)
-    long = [option for need in others for option in need.split(" ") if option.startswith("--")]
-    texts = [*rest, *(option for option in long if any(_abbreviates(text, option) for text in rest))]
-    return verb in first.split(" ") and all(_has_any(need, texts) for need in others)
-
-
-def _abbreviates(text: str, option: str) -> bool:
-    """Whether git takes a text for this option: names may be cut short."""
-    name = text.partition("=")[0]
-    return len(name) > 2 and option.startswith(name)
+def discards_files(args: Sequence[Arg]) -> bool:
+    """Whether a git command may discard files or commits, which an undo of its draft restores."""
+    verb, at, _ = find_verb(args)
+    words = [arg.text or arg.source for arg in args[at:]]
+    return bool(_DISCARDS.fullmatch(" ".join([verb or "", *words]))) or any(map(_GIVES_UP.fullmatch, words))
 
 
 def fork_bomb(source: str) -> bool:
@@ -194,19 +135,6 @@ def _is_there(spelling: str, texts: Sequence[str]) -> bool:
         letter = spelling[1]
         return any(text[:1] == "-" and text[:2] != "--" and letter in text[1:] for text in texts)
     return spelling in texts
-
-
-def _is_everything(place: str, text: str, glob: bool) -> bool:
-    """Whether this is the directory that the work is in, one above it, or all that is in one of these."""
-    if not text or text.startswith(("/", "~", "-")):
-        return text in ("~", "~/")
-    if place.startswith(("/", "~")):
-        return False
-    names = [name for name in posixpath.normpath(posixpath.join(place, text)).split("/") if name]
-    if glob:
-        while names and not names[-1].strip("*.?[]!^"):
-            names.pop()
-    return all(name in (".", "..") for name in names)
 
 
 # -- the network

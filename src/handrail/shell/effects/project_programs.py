@@ -27,7 +27,8 @@ class Harm:
     """A command destroys if each of `needs` is among its words. Each is a set of spellings, one of which is enough.
 
     `-x` is that letter alone or among others, `--long` that option with or without a value, `~text` a regular
-    expression that is found in some argument, anything else a word as it is. Spellings are separated by blanks.
+    expression that is found in some argument, anything else a word as it is. Spellings are separated by blanks. A verb
+    of git has a name of its own, `git-push`.
     """
 
     names: str
@@ -131,28 +132,7 @@ VERSIONS: dict[str, str] = {
 """Programs that tell their version and nothing else when this is all that they are given."""
 
 HARMS = (
-    Harm(
-        "git",
-        ("push", "-f --force --force-with-lease --mirror --delete -d ~^\\+."),
-        "it overwrites remote history",
-    ),
-    Harm("git", ("reset", "--hard --merge"), "uncommitted changes are lost"),
-    Harm("git", ("clean", "-f --force -x -X"), "files that git does not know are lost"),
-    Harm("git", ("stash", "drop clear"), "what was stashed is lost"),
-    Harm("git", ("filter-branch filter-repo",), "it rewrites the history"),
-    Harm("git", ("reflog", "expire delete"), "the way back to earlier commits is lost"),
-    Harm("git", ("gc", "--prune"), "commits that nothing points at are lost"),
-    Harm("git", ("prune",), "commits that nothing points at are lost"),
-    Harm("git", ("update-ref", "-d --stdin"), "it deletes references"),
-    Harm("git", ("checkout switch", "-f --force --discard-changes"), "uncommitted changes are lost"),
-    Harm("git", ("checkout", "~."), "it may overwrite uncommitted changes"),
-    Harm("git", ("restore",), "it may overwrite uncommitted changes"),
-    Harm("git", ("read-tree", "-u --reset"), "it may overwrite uncommitted changes"),
-    Harm("git", ("checkout-index", "-f --force"), "it may overwrite uncommitted changes"),
-    Harm("git", ("merge rebase cherry-pick revert am", "--abort --skip"), "a resolution of conflicts may be lost"),
-    Harm("git", ("rm submodule", "-f --force"), "uncommitted changes are lost"),
-    Harm("git", ("branch", "-D"), "commits that nothing else points at are lost"),
-    Harm("git", ("branch", "-d --delete", "-f --force"), "commits that nothing else points at are lost"),
+    Harm("git-push", ("-f -d ~^--(?:fo(?!l)|m|de) ~^\\+.",), "it overwrites remote history"),
     Harm("git", ("~^--upload-pack|^--receive-pack|^ext::",), "it runs a command from its arguments"),
     Harm("mkfs", (), "it creates a file system"),
     Harm("wipefs", (), "it destroys a file system"),

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from handrail.programs import get_program, make_search_path
 from handrail.shell.git.settings import SAFE, make_git_environment
 from handrail.shell.sandbox.confinement import find_above
+from handrail.shell.sandbox.landlock_process import start_helper
+from handrail.shell.start_process import ProcessOptions
 
 _AT_ONCE = 500
 _DELETED = "0"
@@ -30,6 +32,7 @@ def make_branch(workspace: str, name: str, message: str, files: Mapping[str, str
     inside = os.path.relpath(os.path.realpath(workspace), top)
     with tempfile.TemporaryDirectory(prefix="handrail-branch-") as folder:
         git = _Git(top, folder)
+        git.writable += (git.ask("rev-parse", "--path-format=absolute", "--git-common-dir"),)
         head = git.ask("rev-parse", "--verify", "HEAD")
         git.ask("check-ref-format", f"refs/heads/{name}")
         git.ask("read-tree", head)
@@ -43,30 +46,29 @@ def make_branch(workspace: str, name: str, message: str, files: Mapping[str, str
 
 
 class _Git:
-    """Git in a repository, with an index of its own."""
+    """Git in a repository, with an index of its own. It changes nothing but that and the repository."""
 
     def __init__(self, top: str, folder: str) -> None:
+        self.writable: tuple[str, ...] = (folder,)
         self._top = top
         self._folder = folder
         self._env = {**make_git_environment(), "PATH": make_search_path()}
         self._env["GIT_INDEX_FILE"] = os.path.join(folder, "index")
 
-    def _execute(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
+    def ask(self, *words: str, text: str = "", refuses: int = 1) -> str:
+        """The answer of a command; raises `NoBranch` if it fails: from the exit code ``refuses``."""
+        pipe = subprocess.PIPE
         command = [get_program("git"), *SAFE, *words]
-        return subprocess.run(  # noqa: S603
-            command, cwd=self._top, env=self._env, input=os.fsencode(text), capture_output=True, check=False
-        )
-
-    def ask(self, *words: str, text: str = "") -> str:
-        """The answer of a command; raises `NoBranch` if it fails."""
-        done = self._execute(words, text)
-        if done.returncode:
-            raise NoBranch(os.fsdecode(done.stderr).strip() or f"git {words[0]} failed")
-        return os.fsdecode(done.stdout).strip()
+        options: ProcessOptions = {"cwd": self._top, "env": self._env, "stdin": pipe, "stdout": pipe, "stderr": pipe}
+        with start_helper(command, writable=self.writable, **options) as process:
+            printed, complaint = process.communicate(os.fsencode(text))
+        if not 0 <= process.returncode < refuses:
+            raise NoBranch(os.fsdecode(complaint).strip() or f"git {words[0]} failed")
+        return os.fsdecode(printed).strip()
 
     def list_ignored(self, paths: Sequence[str]) -> set[str]:
         """Those paths that are ignored, and not tracked."""
-        return set(os.fsdecode(self._execute(["check-ignore", "-z", "--stdin"], "\0".join(paths)).stdout).split("\0"))
+        return set(self.ask("check-ignore", "-z", "--stdin", text="\0".join(paths), refuses=2).split("\0"))
 
     def change_index(self, files: Mapping[str, str], nothing: str) -> None:
         """Give files of the index other contents; ``nothing``: the id of those that are deleted."""

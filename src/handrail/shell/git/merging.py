@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -39,7 +40,10 @@ class MergedText:
 
 
 def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
-    """How git treats files of a workspace. Outside of repositories all but lock files are merged."""
+    """How git treats files of a workspace. Outside of repositories all but lock files are merged.
+
+    Raises `OSError` if git does not tell.
+    """
     repositories: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         place = os.path.join(workspace, os.path.dirname(path))
@@ -49,16 +53,22 @@ def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
     rules: dict[str, MergeRule] = {}
     for top, absolute in repositories.items():
         names = [os.path.relpath(path, top) for path in absolute]
-        _, listed = ask_git(["check-attr", "-z", "merge", "--", *names], top)
-        fields = os.fsdecode(listed).split("\0")
+        in_git = os.path.lexists(f"{top}/.git")
+        fields = _list(["check-attr", "-z", "merge", "--", *names], top) if in_git else []
         values = dict(zip(fields[::3], fields[2::3], strict=False))
-        _, listed = ask_git([*_LIST_IGNORED, *names], top)
-        ignored = set(os.fsdecode(listed).split("\0"))
+        ignored = _list([*_LIST_IGNORED, *names], top) if in_git else []
         for path, name in zip(absolute, names, strict=True):
             value = values.get(name, "unspecified")
             by_lines = value in _BY_LINES and not _MADE_BY_PROGRAMS.fullmatch(os.path.basename(name))
             rules[os.path.relpath(path, workspace)] = MergeRule(by_lines, value == "union", name in ignored)
     return rules
+
+
+def _list(words: Sequence[str], top: str) -> list[str]:
+    code, listed = ask_git(words, top)
+    if code:
+        raise OSError(errno.EIO, "git does not tell how files are merged", top)
+    return os.fsdecode(listed).split("\0")
 
 
 def merge_text(base: bytes, ours: bytes, theirs: bytes, *, union: bool = False) -> MergedText | None:

@@ -13,20 +13,25 @@ from collections.abc import Iterator, Sequence
 _NAMES_PATHS = re.compile(rb"hookspath|include|worktreeconfig", re.IGNORECASE)
 _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.DOTALL)
 _MOST_BYTES = 1 << 20
+_NO_GIT, _NO_REPOSITORY = 127, 128
 
 
 def list_named_by_git(roots: Sequence[str], home: str) -> list[str]:
-    """Real paths inside the roots of the hooks and settings that are named so."""
+    """Real paths inside the roots of the hooks and settings that are named so; a root itself if git does not tell."""
     paths: list[str] = []
+    untold: list[str] = []
     users = [os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git", "config")]
     for root in roots:
         git = os.path.join(root, ".git")
         own = [] if os.path.isfile(git) else [os.path.join(git, name) for name in ("config", "config.worktree")]
         # The settings of a work tree are elsewhere; only git knows where.
         if os.path.lexists(git) and (os.path.isfile(git) or any(map(_may_name_paths, (*own, *users)))):
-            paths += _list_paths(root)
+            named = _list_paths(root)
+            paths += named or ()
+            untold += [root] if named is None else []
     inside = [path for path in paths if any(path.startswith(root.rstrip("/") + "/") for root in roots)]
-    return [path for path in dict.fromkeys(inside) if not any(f"{root}/".startswith(f"{path}/") for root in roots)]
+    named_inside = [path for path in inside if not any(f"{root}/".startswith(f"{path}/") for root in roots)]
+    return list(dict.fromkeys([*untold, *named_inside]))
 
 
 def _may_name_paths(path: str) -> bool:
@@ -37,13 +42,19 @@ def _may_name_paths(path: str) -> bool:
         return False
 
 
-def _list_paths(root: str) -> Iterator[str]:
+def _list_paths(root: str) -> list[str] | None:
+    """The paths that settings name; None if git cannot list them."""
     from handrail.shell.git.settings import run_git  # slow to import, and only needed for such repositories
     from handrail.shell.sandbox.environment import scrub_environment
 
     words = ["-c", "safe.directory=*", "config", "--includes", "--list", "--show-origin", "-z"]
-    _, listed = run_git(words, root, scrub_environment())
-    entries = os.fsdecode(listed).split("\0")
+    code, listed = run_git(words, root, scrub_environment())
+    if code == _NO_GIT or (code == _NO_REPOSITORY and os.path.isfile(os.path.join(root, ".git"))):
+        return []  # the file may lead nowhere
+    return None if code else list(_find_paths(root, os.fsdecode(listed).split("\0")))
+
+
+def _find_paths(root: str, entries: Sequence[str]) -> Iterator[str]:
     for origin, entry in zip(entries[::2], entries[1::2], strict=False):
         key, _, value = entry.partition("\n")
         named = os.path.expanduser(value)

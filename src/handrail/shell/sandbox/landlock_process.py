@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -11,7 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Unpack
+from functools import lru_cache
+from typing import TYPE_CHECKING, Unpack
 
 from handrail.programs import find_program, get_program
 from handrail.shell.private_directory import PrivateDirectory
@@ -29,8 +31,12 @@ from handrail.shell.sandbox.landlock import (
 from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_aliases import find_all_names
+from handrail.shell.sandbox.mount_plan import OVERLAID
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, limit_processes
 from handrail.shell.start_process import File, ProcessOptions, start_process
+
+if TYPE_CHECKING:
+    from handrail.shell.sandbox.namespaces import NamespaceBoundary
 
 _START_SECONDS = 60.0
 _LEAVE_SECONDS = 60.0
@@ -156,15 +162,19 @@ class LandlockBoundary:
         self._close.close()
 
 
-def start_helper(args: Sequence[str], **how: Unpack[ProcessOptions]) -> subprocess.Popen[bytes]:
-    """Start a program of ours that looks at the user's tree: where there is Landlock it can neither write nor connect.
+def start_helper(
+    args: Sequence[str], *, writable: tuple[str, ...] = (), **how: Unpack[ProcessOptions]
+) -> subprocess.Popen[bytes]:
+    """Start a program of ours that works on the user's tree: it writes only below ``writable``, and cannot connect.
 
-    It is not the sandbox of commands: what runs here reads what this process reads.
+    It is not the sandbox of commands: what runs here reads what this process reads. Where there is neither Landlock nor
+    a namespace, nothing confines it.
     """
     shell = find_program("bash")
     if not shell or not seccomp.is_supported() or get_version() < LEAST:
-        return start_process(args, **how)
-    ruleset = create_ruleset(Confinement(writable=()), tmp="")
+        boundary = _open_namespaces(writable)
+        return boundary.spawn(args, **how) if boundary else start_process(args, **how)
+    ruleset = create_ruleset(Confinement(writable), tmp="")
 
     def confine() -> None:
         restrict(ruleset)
@@ -174,6 +184,20 @@ def start_helper(args: Sequence[str], **how: Unpack[ProcessOptions]) -> subproce
         return _start_confined(args, shell, confine, lambda: None, how)
     finally:
         os.close(ruleset)
+
+
+@lru_cache(8)
+def _open_namespaces(writable: tuple[str, ...]) -> NamespaceBoundary | None:
+    """A boundary for programs of ours on a machine without Landlock; None if there is none either."""
+    from handrail.shell.sandbox.namespaces import NamespaceBoundary  # only needed on such machines
+
+    shown = [path for path in OVERLAID[2:] if path not in writable]  # the user's tree may be below these
+    try:
+        boundary = NamespaceBoundary(Confinement(writable, ("/", *shown)))
+    except OSError:
+        return None
+    atexit.register(boundary.close)
+    return boundary
 
 
 def _start_confined(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from handrail.drafts.store import NoDraft
 from handrail.shell.sandbox.launcher_client import SetUpFailed
@@ -22,54 +22,54 @@ class NoNamespaces(OSError):
         self.fix = fix
 
 
-@dataclass(frozen=True, slots=True)
-class Switches:
-    """Settings of the kernel that forbid user namespaces."""
-
-    apparmor: bool = False
-    debian: bool = False
-
-    @classmethod
-    def read(cls) -> Switches:
-        return cls(_read_value(_APPARMOR) == "1", _read_value(_DEBIAN) == "0")
-
-
-def explain(error: SetUpFailed, switches: Switches | None = None) -> NoNamespaces:
-    """The reason behind a step of the set-up that failed."""
-    current = Switches.read() if switches is None else switches
-    step, number = error.step, error.errno or 0
-    user_namespace = step in ("unshare", "setgroups", "uid_map", "gid_map")
-    if number in (errno.EPERM, errno.EACCES) and current.apparmor and step != "proc":
-        return NoNamespaces(
-            "AppArmor keeps programs of ordinary users from using user namespaces",
-            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows userns",
-        )
-    if user_namespace and number == errno.EPERM and current.debian:
-        return NoNamespaces(
-            "the kernel lets only root create user namespaces", "sysctl kernel.unprivileged_userns_clone=1"
-        )
-    if user_namespace and number == errno.ENOSPC:
-        return NoNamespaces("the limit of user namespaces is reached, or is 0", "sysctl user.max_user_namespaces=15000")
-    if user_namespace and number == errno.EINVAL:
-        return NoNamespaces(
+_USER_NAMESPACE = ("unshare", "setgroups", "uid_map", "gid_map")
+_REFUSED = (errno.EPERM, errno.EACCES)
+_BY_STEP: dict[tuple[str, int], tuple[str, str]] = {
+    **dict.fromkeys(
+        ((step, errno.ENOSPC) for step in _USER_NAMESPACE),
+        ("the limit of user namespaces is reached, or is 0", "sysctl user.max_user_namespaces=15000"),
+    ),
+    **dict.fromkeys(
+        ((step, errno.EINVAL) for step in _USER_NAMESPACE),
+        (
             "the kernel has no user namespaces, or this process stands in a chroot",
             "a kernel with CONFIG_USER_NS, and a start outside of the chroot",
-        )
-    if user_namespace and number in (errno.EPERM, errno.EACCES):
-        return NoNamespaces(
+        ),
+    ),
+    **dict.fromkeys(
+        ((step, number) for step in _USER_NAMESPACE for number in _REFUSED),
+        (
             "new namespaces are refused here, as in a container or inside another sandbox",
             "in Docker: --security-opt seccomp=unconfined, or a profile that allows unshare and mount",
-        )
-    if step == "proc" and number == errno.EPERM:
-        return NoNamespaces(
-            "/proc is partly covered here, as in a container, so that no new one can be mounted",
-            "in Docker: --security-opt systempaths=unconfined",
-        )
+        ),
+    ),
+    ("proc", errno.EPERM): (
+        "/proc is partly covered here, as in a container, so that no new one can be mounted",
+        "in Docker: --security-opt systempaths=unconfined",
+    ),
+    ("pivot_root", errno.EINVAL): (
+        "the root directory is the initial one of the kernel",
+        "a system that starts from a disk",
+    ),
+}
+"""Why a step of the set-up fails with an error, and what helps."""
+_BY_APPARMOR = (
+    "AppArmor keeps programs of ordinary users from using user namespaces",
+    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows userns",
+)
+_BY_DEBIAN = ("the kernel lets only root create user namespaces", "sysctl kernel.unprivileged_userns_clone=1")
+
+
+def explain(error: SetUpFailed, read: Callable[[str], str] | None = None) -> NoNamespaces:
+    """The reason behind a step of the set-up that failed. ``read``: returns the value of a setting of the kernel."""
+    step, number, read = error.step, error.errno or 0, read or _read_value
+    if number in _REFUSED and step != "proc" and read(_APPARMOR) == "1":
+        return NoNamespaces(*_BY_APPARMOR)
+    if number == errno.EPERM and step in _USER_NAMESPACE and read(_DEBIAN) == "0":
+        return NoNamespaces(*_BY_DEBIAN)
     if number == errno.ENOSYS:
         return NoNamespaces(f"the kernel does not know {step}", "Linux 5.12 or later")
-    if step == "pivot_root" and number == errno.EINVAL:
-        return NoNamespaces("the root directory is the initial one of the kernel", "a system that starts from a disk")
-    return NoNamespaces(str(error.strerror), "")
+    return NoNamespaces(*_BY_STEP.get((step, number), (str(error.strerror), "")))
 
 
 _OVERLAY = {
