@@ -15,6 +15,7 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -27,12 +28,12 @@ from handrail.journal.log_lines import (
     get_log_path,
     get_logs_path,
     list_logs,
-    parse_line,
     read_heads,
+    read_lines,
 )
 from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possible
-from handrail.journal.records import BEGIN, END, FILE
-from handrail.journal.rows import LogRows
+from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
+from handrail.journal.rows import LogRows, make_upsert
 
 VERSION = 4
 CHANGED = "the row was changed"
@@ -41,12 +42,8 @@ LOST = ".lost-"
 """Behind the name of an index whose logs are gone; the time follows."""
 _WAIT = 10.0
 _BATCH = 2_000
-_CALLS = f"seq, log, entry, {BEGIN}, {END}"
-_FILES = f"seq, attempt, {FILE}, after, after_mode"
-_PUT_CALL = f"INSERT OR REPLACE INTO calls ({_CALLS}) VALUES ({', '.join('?' * len(_CALLS.split(', ')))})"
-_PUT_FILE = f"INSERT OR REPLACE INTO files ({_FILES}) VALUES ({', '.join('?' * len(_FILES.split(', ')))})"
-_PUT_END = f"UPDATE calls SET {', '.join(f'{name} = ?' for name in END.split(', '))}, entry = ? WHERE seq = ?"
-_PUT_AFTER = "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?"
+_PUT_CALL = make_upsert("calls", ["seq"], ["log", "entry", *CALL_COLUMNS[1:]], "?")
+_PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "?")
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL);
 CREATE TABLE IF NOT EXISTS logs (
@@ -409,33 +406,26 @@ class _Reading:
         walk = ChainWalk(ChainEntry(n, digest), last)
         strange = False
         trail = self.trails[log] = bytearray()
-        with open(path, "rb") as file:
-            file.seek(start)
-            while start < size and (raw := file.readline()):
-                if not raw.endswith(b"\n"):  # torn: its call was not answered, or its head says that it was
-                    break
-                start += len(raw)
-                line = parse_line(raw[:-1])
-                if line is None:
-                    strange = True
-                    continue
-                broken = walk.check(line.n, line.seq, line.hash, line.text)
-                if broken:
-                    self._report(log, broken)
-                elif strange:
-                    self._report(log, BrokenEntry(line.seq, "a line was added before this row"))
-                strange = False
-                trail += _shorten(line.hash)
-                if broken and broken.why == CHANGED:  # nothing may be undone by it
-                    continue
-                try:
-                    self._take(line)
-                except (ValueError, TypeError, IndexError, KeyError, AttributeError):
-                    self._report(log, BrokenEntry(line.seq, UNREADABLE))
-                if line.seq:
-                    first, last = min(first or line.seq, line.seq), max(last, line.seq)
-                if len(self._rows.calls) >= _BATCH:
-                    self._flush(log)
+        for line, end in read_lines(path, start, size):
+            start = end
+            if line is None:
+                strange = True
+                continue
+            broken = walk.check(line.n, line.seq, line.hash, line.text)
+            if broken or strange:
+                self._report(log, broken or BrokenEntry(line.seq, "a line was added before this row"))
+            strange = False
+            trail += _shorten(line.hash)
+            if broken and broken.why == CHANGED:  # nothing may be undone by it
+                continue
+            try:
+                self._take(line)
+            except (ValueError, TypeError, IndexError, KeyError, AttributeError):
+                self._report(log, BrokenEntry(line.seq, UNREADABLE))
+            if line.seq:
+                first, last = min(first or line.seq, line.seq), max(last, line.seq)
+            if len(self._rows.calls) >= _BATCH:
+                self._flush(log)
         if strange:
             self._report(log, BrokenEntry(walk.next_call, "a line was changed, or one was added"))
         self._flush(log)
@@ -460,12 +450,11 @@ class _Reading:
 
     def _flush(self, log: int) -> None:
         rows, self._rows = self._rows, LogRows()
-        entries = {seq: self._entry + place for place, seq in enumerate(rows.ended, 1)}
-        self._entry += len(entries)
-        self._many(_PUT_CALL, ((seq, log, entries.get(seq), *row) for seq, row in rows.calls.items()))
-        self._many(_PUT_FILE, ((seq, attempt, *row) for (seq, attempt, _), row in rows.files.items()))
-        self._many(_PUT_END, ((*row, entries[seq], seq) for seq, row in rows.ends.items()))
-        self._many(_PUT_AFTER, rows.afters)
+        entries = list(accumulate([self._entry, *(is_over for _, is_over, _ in rows.calls)]))
+        self._entry = entries[-1]
+        numbered = zip(rows.calls, entries[1:], strict=True)
+        self._many(_PUT_CALL, ((seq, log, entry if is_over else None, *row) for (seq, is_over, row), entry in numbered))
+        self._many(_PUT_FILE, ((seq, attempt, *row) for seq, attempt, row in rows.files))
         self._many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows.sources.items())
 
     def _report(self, log: int, broken: BrokenEntry) -> None:

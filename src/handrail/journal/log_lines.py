@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 GENESIS = "0" * 64
@@ -99,10 +100,21 @@ def read_heads(directory: str) -> dict[int, Head]:
     return {number: head for number, head in heads.items() if head.n}
 
 
+def read_lines(path: str, start: int = 0, size: int = _MOST) -> Iterator[tuple[LogLine | None, int]]:
+    """The lines of a log from byte ``start`` up to ``size``, and where each ends; None for one that is none of ours.
+
+    A last line without an end is left out: its call was not answered, or its head says that it was.
+    """
+    with open(path, "rb") as file:
+        file.seek(start)
+        while start < size and (raw := file.readline()).endswith(b"\n"):
+            start += len(raw)
+            yield parse_line(raw[:-1]), start
+
+
 def read_start(path: str) -> tuple[str, int]:
     """The id of a log, and when it began, in nanoseconds since 1970; empty and 0 if its first line is damaged."""
-    with open(path, "rb") as file:
-        line = parse_line(file.readline()[:-1])
+    line, _ = next(read_lines(path), (None, 0))
     try:
         return (str(line.content[0][1]), int(line.content[0][2])) if line and line.stage == "start" else ("", 0)
     except (IndexError, KeyError, TypeError, ValueError):
@@ -111,11 +123,8 @@ def read_start(path: str) -> tuple[str, int]:
 
 def scan_head(path: str) -> Head:
     """The head of a log, from its lines."""
-    head, size = Head(), 0
-    with open(path, "rb") as file:
-        for raw in file:
-            size += len(raw)
-            line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
-            if line:
-                head = Head(line.n, line.hash, size, max(head.seq, line.seq))
+    head = Head()
+    for line, end in read_lines(path):
+        if line:
+            head = Head(line.n, line.hash, end, max(head.seq, line.seq))
     return head

@@ -37,7 +37,6 @@ from handrail.journal.log_lines import (
     get_logs_path,
     list_logs,
     parse_head,
-    parse_line,
     read_start,
     scan_head,
 )
@@ -290,7 +289,6 @@ class _OpenLog:
 
     def __init__(self, number: int, fd: int, head: Head) -> None:
         self.number, self.fd, self.head = number, fd, head
-        self.identity = number, os.fstat(fd).st_ino
         self.begun: set[int] = set()
         """Calls that began in this log and have not ended."""
 
@@ -353,22 +351,9 @@ class LogWriter:
             log.begun.discard(seq)
         return seq
 
-    def holds(self, identity: tuple[int, int] | None) -> bool:
-        """Whether the next record goes to this log."""
-        return self._log is not None and self._log.identity == identity and self._log.is_usable()
-
-    def has_log(self, identity: tuple[int, int] | None) -> bool:
-        """Whether this log still exists, no matter who writes to it."""
-        if identity is None:
-            return False
-        with contextlib.suppress(OSError):
-            return os.stat(get_log_path(self.directory, identity[0])).st_ino == identity[1]
-        return False
-
-    @property
-    def identity(self) -> tuple[int, int] | None:
-        """The log with the newest record of this writer."""
-        return self._log.identity if self._log else None
+    def has_begun(self, seq: int) -> bool:
+        """Whether the open log has the beginning of this call, and takes its end."""
+        return self._log is not None and seq in self._log.begun and self._log.is_usable()
 
     @property
     def number(self) -> int:
@@ -412,7 +397,7 @@ class LogWriter:
         return self._log
 
     def _continue(self, newest: int) -> _OpenLog | None:
-        """Open a recent log that nobody writes to, has room and ends with its head; None if there is none."""
+        """Open a recent log that nobody writes to, has room and is as long as its head says; None if there is none."""
         for number in range(newest, max(0, newest - 8), -1):
             head = self.numbers.read_head(number)
             if not head.n or head.size >= SEGMENT:
@@ -428,9 +413,9 @@ class LogWriter:
             except OSError:  # in use
                 os.close(fd)
                 continue
-            if _ends_with(fd, head):
-                return _OpenLog(number, fd, head)
             size = os.fstat(fd).st_size
+            if size == head.size and os.pread(fd, 1, size - 1) == b"\n":
+                return _OpenLog(number, fd, head)
             os.close(fd)
             if size < head.size:
                 self.damaged = self.damaged or path
@@ -461,21 +446,6 @@ class LogWriter:
 
 _WITHOUT_CALL = frozenset(("start", "source", "removed"))
 """Stages of entries that belong to no call."""
-
-
-def _ends_with(fd: int, head: Head) -> bool:
-    """Whether a log ends with its head."""
-    if os.fstat(fd).st_size != head.size:
-        return False
-    length = min(head.size, 1 << 16)
-    while True:
-        raw = os.pread(fd, length, head.size - length)
-        start = raw.rfind(b"\n", 0, -1)
-        if start >= 0 or length == head.size:
-            break
-        length = min(head.size, 16 * length)
-    line = parse_line(raw[start + 1 : -1])
-    return raw.endswith(b"\n") and line is not None and (line.n, line.hash) == head[:2]
 
 
 def _read_salt(directory: str) -> bytes:

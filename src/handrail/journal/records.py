@@ -134,8 +134,6 @@ class Token:
     """Paths whose contents are too large to store: their change cannot be undone."""
     withdrawn: bool = False
     """Whether the changes whose end was known were not made."""
-    log: tuple[int, int] | None = None
-    """The log that has the beginning; it may be gone at the end."""
     row: tuple[Any, ...] = ()
     """The columns of the beginning."""
     files: tuple[tuple[Any, ...], ...] = ()

@@ -18,8 +18,8 @@ from handrail.journal.log_lines import (
     LogLine,
     get_logs_path,
     list_logs,
-    parse_line,
     read_heads,
+    read_lines,
 )
 from handrail.journal.logs import LogWriter
 
@@ -57,7 +57,7 @@ def repair_logs(path: str) -> Iterator[RepairedLog]:
                 in_use = False
             except BlockingIOError:
                 in_use = True
-            lines, damaged = _read_lines(file.read(), heads.get(number, Head()))
+            lines, damaged = _read_lines(log, heads.get(number, Head()))
             if damaged and in_use:
                 yield RepairedLog(log, "", 0)
             elif damaged:
@@ -70,11 +70,10 @@ def repair_logs(path: str) -> Iterator[RepairedLog]:
         set_aside(path, keep=False)  # the next reader makes a new index
 
 
-def _read_lines(raw: bytes, head: Head) -> tuple[list[LogLine], bool]:
+def _read_lines(log: str, head: Head) -> tuple[list[LogLine], bool]:
     """The lines that can be read, and whether others are missing or changed."""
-    whole, _, _ = raw.rpartition(b"\n")
-    parts = whole.split(b"\n") if whole else []
-    lines = [line for line in map(parse_line, parts) if line]
+    parts = [line for line, _ in read_lines(log)]
+    lines = [line for line in parts if line]
     walk = ChainWalk(ChainEntry(0, GENESIS))
     checked = [walk.check(line.n, line.seq, line.hash, line.text) for line in lines]
     return lines, len(lines) < len(parts) or any(checked) or walk.n < head.n

@@ -1,5 +1,6 @@
 """The rows that the entries of logs stand for: both databases are filled with these."""
 
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from handrail.journal.log_lines import LogLine
-from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
+from handrail.journal.records import BEGIN, CALL_COLUMNS, FILE, FILE_COLUMNS
 
 _INTEGERS = frozenset(
     [
@@ -26,6 +27,19 @@ def _get_kind(name: str) -> type | tuple[type, ...]:
 def fits(name: str, value: Any) -> bool:
     """Whether a value that was read from a database can stand in this column."""
     return value is None or isinstance(value, bytes if name in _BYTES else _get_kind(name))
+
+
+def make_upsert(table: str, keys: Sequence[str], names: Sequence[str], mark: str) -> str:
+    """A statement that adds a row, or fills in what it has not None of; ``mark`` stands for a value."""
+    columns = [*keys, *names]
+    marks, fill = (
+        ", ".join([mark] * len(columns)),
+        [f"{name} = coalesce(excluded.{name}, {table}.{name})" for name in names],
+    )
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "
+        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(fill)}"
+    )
 
 
 class _RowKind:
@@ -60,56 +74,36 @@ class _RowKind:
         return values
 
 
-_BEGIN, _END, _FILE = (_RowKind(names.split(", ")) for names in (BEGIN, END, FILE))
-_CALL, _WHOLE_FILE = _RowKind(CALL_COLUMNS[1:]), _RowKind(FILE_COLUMNS)
+_CALL, _FILE = _RowKind(CALL_COLUMNS[1:]), _RowKind(FILE_COLUMNS)
+_BEGIN_ONLY, _FILE_ONLY = [None] * len(BEGIN.split(", ")), [None] * (len(FILE.split(", ")) - 1)
 
 
 class LogRows:
-    """The rows of some entries of a log that follow each other."""
+    """The rows of some entries of a log that follow each other.
+
+    A call has two entries if it changed something, and each fills its part of the row: a database keeps what it has
+    where a row has None.
+    """
 
     def __init__(self) -> None:
-        self.calls: dict[int, list[Any]] = {}
-        """The columns of calls that begin here, by their numbers; those of the end are None if it comes later."""
-        self.files: dict[tuple[int, int, int], list[Any]] = {}
-        """The columns of their files, by the number of the call, attempt and place."""
-        self.ends: dict[int, list[Any]] = {}
-        """The columns of the ends of calls that began before."""
-        self.afters: list[tuple[Any, ...]] = []
-        """Hash and mode of their files, with number, attempt and place."""
-        self.ended: dict[int, None] = {}
-        """The calls that end here, in this order."""
+        self.calls: list[tuple[int, bool, list[Any]]] = []
+        """The number of a call, whether it is over, and its columns."""
+        self.files: list[tuple[int, int, list[Any]]] = []
+        """The number of the call, the attempt, and the columns of a file."""
         self.sources: dict[str, str] = {}
         """The client and the model of sessions, as the keys and values of `meta`."""
 
     def take(self, line: LogLine) -> None:
         """Add an entry. Raises `ValueError`, or another error, if it is not of the kind that Handrail writes."""
-        stage, _, number = line.stage.partition(" ")
+        stage, _, attempt = line.stage.partition(" ")
         if stage == "source":
             session, client, model = line.content[0]
             named = {f"client:{session}": client, f"model:{session}": model}
             self.sources |= {key: str(name) for key, name in named.items() if name}
         elif stage in ("begin", "end", "whole"):
-            self._take_call(stage, line.seq, int(number or 0), *line.content)
-
-    def _take_call(self, stage: str, seq: int, attempt: int, row: list[Any], files: list[Any]) -> None:
-        if stage == "end":
-            end = _END.read(row)
-            if seq in self.calls:
-                self.calls[seq][_BEGIN.length :] = end
-            else:
-                self.ends[seq] = end
-            for place, after, mode in files:
-                if known := self.files.get((seq, attempt, place)):
-                    known[-2:] = after, mode
-                else:
-                    self.afters.append((after, mode, seq, attempt, place))
-        else:
-            whole = stage == "whole"
-            read = list(map((_WHOLE_FILE if whole else _FILE).read, files))
-            columns = (_CALL if whole else _BEGIN).read(row)
-            if whole or attempt == 0:
-                self.calls[seq] = columns if whole else [*columns, *[None] * _END.length]
-            for one in read:
-                self.files[seq, attempt, one[0]] = one if whole else [*one, None, None]
-        if stage != "begin":
-            self.ended[seq] = None
+            row, files = line.content
+            if stage == "end":
+                row, files = [*_BEGIN_ONLY, *row], [[place, *_FILE_ONLY, *after] for place, *after in files]
+            call, changed = _CALL.read(row), [(line.seq, int(attempt), _FILE.read(one)) for one in files]
+            self.calls.append((line.seq, stage != "begin", call))
+            self.files += changed

@@ -33,16 +33,16 @@ from handrail.journal.log_lines import (
     get_log_path,
     get_logs_path,
     list_logs,
-    parse_line,
     read_heads,
+    read_lines,
     read_start,
 )
 from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.queries import list_texts, parse_json
-from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
+from handrail.journal.records import CALL_COLUMNS, DIRECTORY, FILE_COLUMNS, LINK
 from handrail.journal.retention import SHIPPING, ShippingState, read_shipping_state
-from handrail.journal.rows import LogRows
+from handrail.journal.rows import LogRows, make_upsert
 from handrail.settings.journal_address import JournalAddress
 
 if TYPE_CHECKING:
@@ -55,21 +55,8 @@ _MOST_BYTES = 4 << 20
 _PART = 4 << 20
 """Larger contents are stored in parts of this size."""
 _LONGEST_KEY = 2_000
-_CALL_NAMES = ("journal", "number", *CALL_COLUMNS[1:], "accesses", "action", "target")
-_FILE_NAMES = ("seq", "attempt", *FILE_COLUMNS)
-_ENDED = ", ".join(f"{name} = excluded.{name}" for name in END.split(", "))
-_PUT_CALL = (
-    f"INSERT INTO calls ({', '.join(_CALL_NAMES)}) VALUES ({', '.join(['%s'] * len(_CALL_NAMES))}) "
-    f"ON CONFLICT (journal, number) DO UPDATE SET {_ENDED}"
-)
-_PUT_END = (
-    f"UPDATE calls SET {', '.join(f'{name} = %s' for name in END.split(', '))} WHERE journal = %s AND number = %s"
-)
-_PUT_FILE = (
-    f"INSERT INTO files ({', '.join(_FILE_NAMES)}) VALUES ({', '.join(['%s'] * len(_FILE_NAMES))}) "
-    "ON CONFLICT (seq, attempt, place) DO UPDATE SET after = excluded.after, after_mode = excluded.after_mode"
-)
-_PUT_AFTER = "UPDATE files SET after = %s, after_mode = %s WHERE seq = %s AND attempt = %s AND place = %s"
+_PUT_CALL = make_upsert("calls", ["journal", "number"], [*CALL_COLUMNS[1:], "action", "target", "accesses"], "%s")
+_PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "%s")
 _PUT_ENTRY = (
     "INSERT INTO chain (journal, n, number, stage, hash, content, position) VALUES (%s, %s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (journal, n) DO NOTHING"
@@ -155,7 +142,7 @@ class Batch:
     def list_digests(self) -> list[str]:
         """The hashes of the contents that were replaced."""
         place = FILE_COLUMNS.index("before")
-        befores = (row[place] for row in self.rows.files.values())
+        befores = (row[place] for _, _, row in self.rows.files)
         return [before.removeprefix(LINK) for before in befores if before and before != DIRECTORY]
 
 
@@ -164,20 +151,20 @@ def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, star
 
     ``start``: how many bytes of the log can be skipped.
     """
-    batch, size = Batch(), 0
-    with local.errors(), open(get_log_path(local.directory, log), "rb") as file:
-        file.seek(start)
-        for raw in file:
-            line = parse_line(raw[:-1])
+    batch = Batch()
+    begun = end = start
+    with local.errors():
+        for line, here in read_lines(get_log_path(local.directory, log), start):
             if line and line.n > last:
                 break
-            start += len(raw)
+            end = here
             if line and line.n > after.n:
                 batch.take(line)
-                size += len(raw)
-                if size > _MOST_BYTES or len(batch.entries) >= MOST_ENTRIES:
+                if end - begun > _MOST_BYTES or len(batch.entries) >= MOST_ENTRIES:
                     break
-    return (batch, start) if batch.entries else None
+            else:
+                begun = end
+    return (batch, end) if batch.entries else None
 
 
 class ImagePart(NamedTuple):
@@ -247,9 +234,8 @@ class Shipment:
         if not log.arrived.n:
             return
         path = get_log_path(self.local.directory, number)
-        with self.local.errors(), open(path, "rb") as file:
-            lines = (parse_line(raw[:-1]) for raw in file)
-            same = next((line for line in lines if line and line.n == log.arrived.n), None)
+        with self.local.errors():
+            same = next((line for line, _ in read_lines(path) if line and line.n == log.arrived.n), None)
         if same is None or same.hash != log.arrived.hash:
             why = (
                 f"it continues in another way than {path}: entry {log.arrived.n} differs. That file is a "
@@ -276,14 +262,12 @@ class Shipment:
 
     def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch, unsent: int) -> None:
         rows = batch.rows
-        cursor.executemany(_PUT_CALL, [_convert_call(journal, seq, row) for seq, row in rows.calls.items()])
-        cursor.executemany(_PUT_END, [(*map(_convert, row), journal, seq) for seq, row in rows.ends.items()])
-        numbers = list({key[0] for key in rows.files} | {after[2] for after in rows.afters})
+        cursor.executemany(_PUT_CALL, [_convert_call(journal, seq, row) for seq, _, row in rows.calls])
+        numbers = list({number for number, _, _ in rows.files})
         query = "SELECT number, seq FROM calls WHERE journal = %s AND number = ANY(%s)"
         seqs = dict(cursor.execute(query, (journal, numbers)).fetchall())
-        files = [(seqs[key[0]], key[1], *map(_convert, row)) for key, row in rows.files.items() if key[0] in seqs]
+        files = [(seqs[number], attempt, *map(_convert, row)) for number, attempt, row in rows.files]
         cursor.executemany(_PUT_FILE, files)
-        cursor.executemany(_PUT_AFTER, [(*row[:2], seqs[row[2]], *row[3:]) for row in rows.afters if row[2] in seqs])
         base = int(cursor.execute("SELECT pg_current_xact_id()::text::bigint << 10").fetchall()[0][0])
         cursor.executemany(_PUT_ENTRY, [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)])
         cursor.executemany(_PUT_SOURCE, sorted((_convert(key), _convert(name)) for key, name in rows.sources.items()))
@@ -348,7 +332,7 @@ def _convert_call(journal: int, number: int, row: Sequence[object]) -> tuple[Any
         named[name] = (named[name] or "")[:_LONGEST_KEY]
     accesses = list_texts(parse_json(named["touches"]))
     action, target = accesses[0][:2] if accesses else (None, None)
-    return (journal, number, *named.values(), len(accesses), action, target and _convert(target[:300]))
+    return (journal, number, *named.values(), action, target and _convert(target[:300]), len(accesses))
 
 
 def _convert(value: object) -> Any:

@@ -117,11 +117,11 @@ class SqliteJournal:
         files = tuple(make_file_rows(changes))
 
         def write(log: LogWriter) -> Token:
-            again = token if token and token.seq and log.holds(token.log) else None
+            again = token if token and log.has_begun(token.seq) else None
             attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
             row = again.row if again else begin_row(pending, time.time_ns(), log.mask)
             seq = self._append(log, f"begin {attempt}", (row, files), seq, contents, pending.origin)
-            return Token(seq, attempt, tuple(changes), unkept=unkept, log=log.identity, row=row, files=files)
+            return Token(seq, attempt, tuple(changes), unkept=unkept, row=row, files=files)
 
         try:
             return self._use(write)
@@ -158,42 +158,28 @@ class SqliteJournal:
                 self._shipper.notify()
 
     def _record(self, log: LogWriter, record: Record) -> None:
-        token = record.token
-        if not token or not token.seq or token.attempt < 0:
-            self._record_whole(log, record, split_changes(record.changes))
-        elif not log.holds(token.log):  # another process continues that log, or it is gone
-            number = token.seq if log.has_log(token.log) else 0
-            self._record_whole(log, record, list(token.changes), token, number)
+        """Write the end of a call, or all of it where no log has its beginning, or another process writes to that."""
+        token = record.token or Token(0)
+        now = time.time_ns()
+        end = end_row(record, now, log.mask)
+        if token.row:
+            row, files, changes, seq = token.row, token.files, token.changes, token.seq
         else:
-            end = end_row(record, time.time_ns(), log.mask)
-            afters = [
-                (place, *make_after_row(change, row[3], row[5], bool(record.changes), token.withdrawn))
-                for place, (change, row) in enumerate(zip(token.changes, token.files, strict=True))
-            ]
-            self._append(log, f"end {token.attempt}", (end, afters), token.seq, {})
-
-    def _record_whole(
-        self,
-        log: LogWriter,
-        record: Record,
-        changes: Sequence[Change | BeforeImage | MovedEntry],
-        token: Token | None = None,
-        seq: int = 0,
-    ) -> None:
-        """A call that changed nothing, or whose beginning could not be written down."""
-        end = end_row(record, time.time_ns(), log.mask)
-        begun = time.time_ns() - int(record.result.time_ms * 1e6)
-        row = token.row if token and token.row else begin_row(record, begun, log.mask)
-        rows = token.files if token and token.row else make_file_rows(changes)
-        # The change is made already: the mode that stands there now is the one that it kept.
-        withdrawn = record.token is not None and record.token.withdrawn
-        files = [
-            (*one, *make_after_row(change, one[3], one[5], True, withdrawn))
-            for change, one in zip(changes, rows, strict=True)
+            row = begin_row(record, now - int(record.result.time_ms * 1e6), log.mask)
+            changes, seq = tuple(split_changes(record.changes)), 0
+            files = tuple(make_file_rows(changes))
+        committed = bool(record.changes)
+        afters = [
+            make_after_row(change, one[3], one[5], committed, token.withdrawn)
+            for change, one in zip(changes, files, strict=True)
         ]
-        attempt = token.attempt if token else 0
-        content = ((*row, *end), files)
-        self._append(log, f"whole {attempt}", content, seq, collect_replaced(changes), record.origin)
+        if log.has_begun(seq):
+            ends = [(place, *after) for place, after in enumerate(afters)]
+            self._append(log, f"end {token.attempt}", (end, ends), seq, {})
+            return
+        whole = [(*row, *after) for row, after in zip(files, afters, strict=True)]
+        content = ((*row, *end), whole)
+        self._append(log, f"whole {max(token.attempt, 0)}", content, seq, collect_replaced(changes), record.origin)
 
     def _append(
         self,
