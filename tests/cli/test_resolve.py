@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +67,37 @@ def test_markers_show_both_sides_and_must_go_before_the_draft_is_kept(project: P
     draft(project, "keep", "way")
     both = LINES.replace("line 2\n", "ours\ntheirs\n").replace("line 9\n", "far\n")
     assert (project / "a.txt").read_text(encoding="utf-8") == both
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_the_merge_tool_of_the_person_gets_three_sides(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: bool
+) -> None:
+    """A tool that joins the sides; the project's own settings name another one, which does not run."""
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    with (project / ".git" / "config").open("a", encoding="utf-8") as file:
+        file.write('[merge]\n\ttool = evil\n[mergetool "evil"]\n\tcmd = touch ' + str(tmp_path / "ran") + "\n")
+    join = 'cat "$LOCAL" "$BASE" "$REMOTE" > "$MERGED"' if saves else "exit 1"
+    config = tmp_path / "gitconfig"
+    config.write_text(
+        f'[merge]\n\ttool = joining\n[mergetool]\n\tprompt = false\n[mergetool "joining"]\n\ttrustExitCode = true\n'
+        f"\tcmd = {json.dumps(join)}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config.rename(tmp_path / ".gitconfig")
+    change(project, "sed -i 's/^line 2$/ours/' a.txt src/m.py; sed -i 's/^line 5$/ours/' b.txt")
+    for name in ("a.txt", "b.txt", "src/m.py"):
+        (project / name).write_text(THEIRS, encoding="utf-8")
+    assert "way  3 changed, 3 conflicts" in draft(project, "list")
+    answer = draft(project, "resolve", "way", "--tool", "a.txt")
+    assert answer.endswith("a.txt\n" if saves else "a.txt: is not merged\n")
+    inside = _read_in_draft(project)
+    assert inside["a.txt"].decode() == (OURS + LINES + THEIRS if saves else OURS)
+    assert inside["src/m.py"].decode() == OURS
+    assert not (tmp_path / "ran").exists()
+    draft(project, "resolve", "way", "--theirs", "src/m.py")
+    draft(project, "keep", "way", code=0 if saves else 1)
 
 
 def delete_file(project: Path) -> None:

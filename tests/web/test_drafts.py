@@ -138,6 +138,89 @@ def test_some_hunks_of_a_file_are_dropped_and_the_others_stay(
     assert "There are no drafts" in browser.get("/drafts").text
 
 
+@pytest.fixture
+def conflict(draft: tuple[DraftStore, Path]) -> Path:
+    """The draft's file was changed in the project too: its first place merges, the others overlap."""
+    store, project = draft
+    (upper,) = (Path(one.upper) for one in store.list_named())
+    (upper / "app.py").unlink()
+    (upper.parent / "bases").mkdir()
+    (upper.parent / "bases" / "long.txt").write_text("".join(LINES), encoding="utf-8")
+    theirs = ["<<<<<<< draft\n" if number in PLACES[1:] else line for number, line in enumerate(LINES)]
+    theirs[0] = "first\n"
+    (project / "long.txt").write_text("".join(theirs), encoding="utf-8")
+    return project
+
+
+def resolve(browser: TestClient, project: Path, sides: dict[str, str]) -> str:
+    return post(browser, project, "resolve", **{f"side.{number}": side for number, side in sides.items()})
+
+
+def test_an_overlap_is_shown_with_three_sides(browser: TestClient, conflict: Path) -> None:
+    page = browser.get("/drafts/try", params={"workspace": str(conflict)}).text
+    assert "Overlap 1 of 2, line 26" in page and "Overlap 2 of 2, line 46" in page
+    for side, line in (("Draft", "LINE 25"), ("Before", "line 25"), ("Project", "&lt;&lt;&lt;&lt;&lt;&lt;&lt; draft")):
+        assert re.search(f'<h4>{side}</h4><pre class="text" tabindex="0">{line}</pre>', page)
+    assert "Nothing was kept" in post(browser, conflict, "keep", NEW, *map(hunk, range(3)))
+
+
+@pytest.mark.parametrize("sides", [*itertools.product(["ours", "theirs", "both"], repeat=2)])
+def test_each_overlap_gets_the_chosen_side(browser: TestClient, conflict: Path, sides: tuple[str, str]) -> None:
+    before = (conflict / "long.txt").read_bytes()
+    page = resolve(browser, conflict, {f"0.{number}": side for number, side in enumerate(sides)})
+    assert "Resolve</button>" not in page and "Draft try" in page, "the page of the draft again"
+    assert (conflict / "long.txt").read_bytes() == before
+    assert "Kept" in post(browser, conflict, "keep", *read_choices(page))
+    expected = ["first\n", *LINES[1:]]
+    expected[5] = "LINE 5\n"
+    for place, side in zip(PLACES[1:], sides, strict=True):
+        ours, theirs = f"LINE {place}\n", "<<<<<<< draft\n"
+        expected[place] = {"ours": ours, "theirs": theirs, "both": ours + theirs}[side]
+    assert (conflict / "long.txt").read_text(encoding="utf-8") == "".join(expected)
+
+
+def test_a_choice_of_sides_is_complete_and_holds_for_what_was_shown(browser: TestClient, conflict: Path) -> None:
+    store = DraftStore.open(os.environ["HANDRAIL_STATE"], str(conflict))
+    before = Path(store.list_named()[0].upper, "long.txt").read_bytes()
+    assert "No side was chosen" in resolve(browser, conflict, {})
+    assert "Choose a side for each overlap" in resolve(browser, conflict, {"0.1": "ours"})
+    assert "Choose a side for each overlap" in resolve(browser, conflict, {"0.1": "ours", "0.0": "bases"})
+    data = {"workspace": str(conflict), "do": "resolve", "version": "0", "side.0.0": "ours", "side.0.1": "ours"}
+    assert "Look at it again" in browser.post("/drafts/try", data=data).text
+    assert Path(store.list_named()[0].upper, "long.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+def test_a_file_without_lines_to_merge_gets_one_side(browser: TestClient, conflict: Path, side: str) -> None:
+    (conflict / "long.txt").write_bytes(b"\0theirs")
+    page = browser.get("/drafts/try", params={"workspace": str(conflict)}).text
+    assert "There are no lines to merge" in page and "Both" not in page
+    page = resolve(browser, conflict, {"0.0": side})
+    assert "Kept" in post(browser, conflict, "keep", *read_choices(page))
+    expected = change(PLACES).encode() if side == "ours" else b"\0theirs"
+    assert (conflict / "long.txt").read_bytes() == expected
+
+
+def test_changes_that_merge_need_no_choice(browser: TestClient, conflict: Path) -> None:
+    (conflict / "long.txt").write_text("first\n" + "".join(LINES[1:]), encoding="utf-8")
+    page = browser.get("/drafts/try", params={"workspace": str(conflict)}).text
+    assert "Merged with other changes of the project when kept" in page and "Resolve</button>" not in page
+    assert "Kept" in post(browser, conflict, "keep", *read_choices(page))
+    assert (conflict / "long.txt").read_text(encoding="utf-8") == "first\n" + change(PLACES).partition("\n")[2]
+
+
+def test_long_diffs_are_folded_and_nothing_is_counted_as_zero(
+    browser: TestClient, draft: tuple[DraftStore, Path]
+) -> None:
+    store, project = draft
+    upper = Path(store.list_named()[0].upper)
+    (upper / "app.py").write_text("".join(f"x = {number}\n" for number in range(50)), encoding="utf-8")
+    page = browser.get("/drafts/try", params={"workspace": str(project)}).text
+    folded = re.findall(r'<details class="file"( open)?>\n<summary><span class="name">(.*?)</span>', page)
+    assert ("", "app.py") in folded and (" open", "long.txt") in folded
+    assert "+0" not in page and "−0" not in page
+
+
 @pytest.mark.parametrize("place", ["draft", "project"])
 def test_a_choice_holds_only_for_what_was_shown(
     browser: TestClient, draft: tuple[DraftStore, Path], place: str

@@ -33,7 +33,7 @@ ways on one project, each in its own draft; you compare them and keep one.
   shell NAME               a shell that sees the draft; it is created if there is none
   rebase NAME              merge what has changed in the workspace into the draft
   keep NAME [PATH ...]     apply its changes to the workspace, all or those of some paths
-  resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs or --merge
+  resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs, --merge or --tool
   to-branch NAME [BRANCH]  commit its changes to a new git branch, on top of HEAD
   drop NAME                delete it
 
@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
         ("ours", "the draft wins"),
         ("theirs", "the workspace wins: the draft's changes are dropped"),
         ("merge", "both, with markers around lines that overlap"),
+        ("tool", "merge lines that overlap in git's merge.tool"),
     ):
         parser.add_argument(f"--{side}", dest="sides", action="append_const", const=side, help=f"resolve: {what}")
     parser.add_argument("--count", metavar="N", type=int, help="new: how many")
@@ -191,7 +192,8 @@ def _list(options: argparse.Namespace) -> int:
         write(as_document(rows))
         return 0
     for row in rows:
-        parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted", "conflicts") if row.get(how)]
+        parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted") if row.get(how)]
+        parts += [f"{row['conflicts']} conflict{'s' * (row['conflicts'] != 1)}"] if row.get("conflicts") else []
         problem = f"cannot be read: {row['error']}" if "error" in row else ""
         worker = f" by {escape(str(row['worker']))}" if row.get("worker") else ""
         write(
@@ -257,7 +259,7 @@ def _rebase(options: argparse.Namespace) -> int:
         except DraftConflict as error:
             raise Stop(
                 f"nothing was merged: {describe_conflicts(error)}\n"
-                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge"
+                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs, --merge or --tool"
             ) from None
     rows = [
         f"{escape(path)}: {what}\n"
@@ -389,7 +391,7 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
             lines = describe_conflicts(error)
             raise Stop(
                 f"nothing was kept, because the workspace has changed meanwhile: {lines}\n"
-                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs or --merge; "
+                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs, --merge or --tool; "
                 f"`handrail draft keep {options.name} PATH` keeps other paths"
             ) from None
         except JournalFailed as error:
@@ -415,17 +417,19 @@ def _resolve(options: argparse.Namespace) -> int:
     from handrail.pipeline.merging import resolve_conflicts
 
     if len(options.sides or ()) != 1:
-        raise UsageError("choose one of --ours, --theirs and --merge")
+        raise UsageError("choose one of --ours, --theirs, --merge and --tool")
     with _opened(options, "nothing was resolved") as draft:
         workspace = draft.directory.info.workspace
         tops = [os.path.relpath(os.path.realpath(path), workspace) for path in options.paths]
         try:
-            resolved, marked = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
+            resolved, left = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
         except DraftConflict as error:
             raise Stop(f"nothing was resolved: {describe_conflicts(error)}") from None
+    uses_tool = options.sides[0] == "tool"
+    what = "is not merged" if uses_tool else "has markers around both sides"
     for path in resolved:
-        write(f"{escape(path)}{': has markers around both sides' if path in marked else ''}\n")
-    if marked:
+        write(f"{escape(path)}{f': {what}' if path in left else ''}\n")
+    if left and not uses_tool:
         editor = f"`handrail draft run {options.name} -- EDITOR PATH`"
         warn(f"remove the markers with {editor}; then keep the draft")
     if not resolved:

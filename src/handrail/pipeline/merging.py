@@ -18,7 +18,8 @@ from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
 from handrail.drafts.split import DATABASE_PARTS, find_unit, is_below
 from handrail.drafts.three_way import Sides, read_sides, write_merged
 from handrail.frozen import frozen
-from handrail.shell.git.merging import MergedText, MergeRule, find_rules, merge_text
+from handrail.shell.git.merge_tool import Unmerged, run_merge_tool
+from handrail.shell.git.merging import MergedText, MergeRule, Overlap, Parts, find_rules, merge_text, split_merge
 from handrail.text.display import escape
 
 _MOST_MERGED = 200
@@ -30,7 +31,24 @@ _MOST_CHARS = 200
 _START, _END = b"<<<<<<< ", b">>>>>>> "
 
 
-Side = Literal["ours", "theirs", "merge"]
+Side = Literal["ours", "theirs", "merge", "tool"]
+Choice = Literal["ours", "theirs", "both"]
+
+
+@frozen
+class FileConflict:
+    """What has to be resolved before a draft can be kept."""
+
+    path: str
+    """Of a file, or of the directory or repository around it that is resolved as a whole."""
+    reason: str
+    sides: Sides | None = None
+    parts: Parts = ()
+    """The merged file; nothing if it has no lines to merge."""
+
+    @property
+    def overlaps(self) -> list[Overlap]:
+        return [part for part in self.parts if isinstance(part, Overlap)]
 
 
 @frozen
@@ -86,14 +104,15 @@ def _read_whole(draft: DraftDirectory, path: str, comparison: Comparison) -> Sid
 def resolve_conflicts(draft: DraftDirectory, side: Side, tops: Sequence[str] = (".",)) -> tuple[list[str], list[str]]:
     """Resolve the conflicts of a draft at and below some paths.
 
-    Returns their paths, and the files in which lines overlap and have markers now. Raises `DraftConflict` for those
-    that cannot be merged, and `OSError`; then the draft is as before.
+    Returns their paths, and the files in which lines still overlap: with `merge` they have markers now, with `tool` the
+    person has not merged them. Raises `DraftConflict` for those that have no lines to merge, and `OSError`; then the
+    draft is as before.
     """
     time = read_clock(draft.path)
     comparison = compare(draft)
     conflicts = [one.path for one in comparison.conflicts if is_below(tops, one.path)]
-    if side == "merge":
-        return conflicts, _merge_with_markers(draft, comparison, conflicts)
+    if side in ("merge", "tool"):
+        return conflicts, _merge_lines(draft, comparison, conflicts, with_tool=side == "tool")
     places = sorted({_find_top(path, comparison) for path in conflicts})
     if side == "ours":
         draft.notes.resolve(places, time)
@@ -103,7 +122,10 @@ def resolve_conflicts(draft: DraftDirectory, side: Side, tops: Sequence[str] = (
     return conflicts, []
 
 
-def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts: Sequence[str]) -> list[str]:
+def _merge_lines(
+    draft: DraftDirectory, comparison: Comparison, conflicts: Sequence[str], *, with_tool: bool
+) -> list[str]:
+    """Write merged files, with markers around overlaps, or as the person merges them in a tool."""
     rules = find_rules(draft.info.workspace, conflicts)
     results: list[tuple[Sides, MergedText]] = []
     failed: list[ChangedOutside] = []
@@ -116,11 +138,52 @@ def _merge_with_markers(draft: DraftDirectory, comparison: Comparison, conflicts
             failed.append(ChangedOutside(path, "not merged line by line: choose a side"))
     if failed:
         raise DraftConflict(failed)
-    marked = [sides.path for sides, text in results if text.overlaps]
-    draft.notes.mark(marked)
+    overlaps = {sides.path: (sides, text.raw) for sides, text in results if text.overlaps}
+    if with_tool and overlaps:
+        merged = run_merge_tool(
+            {path: Unmerged(sides.base, sides.ours, sides.theirs, raw) for path, (sides, raw) in overlaps.items()}
+        )
+    else:
+        merged = {path: raw for path, (_, raw) in overlaps.items()}
+        draft.notes.mark(merged)
     for sides, text in results:
-        write_merged(draft, sides, text.raw)
-    return marked
+        if sides.path in merged or not text.overlaps:
+            write_merged(draft, sides, merged.get(sides.path, text.raw))
+    return [path for path in overlaps if path not in merged or not with_tool]
+
+
+def read_conflicts(draft: DraftDirectory, comparison: Comparison) -> list[FileConflict]:
+    """The conflicts of a draft, without the files that are merged when it is kept. Raises `OSError`."""
+    rules = find_rules(draft.info.workspace, [one.path for one in comparison.conflicts[:_MOST_MERGED]])
+    found: dict[str, FileConflict] = {}
+    for one in comparison.conflicts:
+        path = _find_top(one.path, comparison)
+        rule = rules.get(path, MergeRule(by_lines=False))
+        sides = _read_whole(draft, path, comparison)
+        if sides and isinstance(merge_sides(sides, rule), bytes):
+            continue
+        parts = split_merge(sides.base or b"", sides.ours, sides.theirs) if sides and rule.by_lines else ()
+        found[path] = FileConflict(path, one.reason, sides, parts)
+    return list(found.values())
+
+
+def resolve_overlaps(draft: DraftDirectory, chosen: Sequence[tuple[FileConflict, Sequence[Choice]]], time: int) -> None:
+    """Resolve conflicts by a choice for each overlap, or one for a file without any; raises `OSError`.
+
+    ``time``: of the draft, before its conflicts were read.
+    """
+    for conflict, choices in chosen:
+        if conflict.sides and conflict.overlaps:
+            write_merged(draft, conflict.sides, _join(conflict.parts, choices))
+        elif choices[0] == "theirs":
+            _give_up(draft, conflict.path)
+        else:
+            draft.notes.resolve([conflict.path], time)
+
+
+def _join(parts: Parts, choices: Sequence[Choice]) -> bytes:
+    left = iter(choices)
+    return b"".join(getattr(part, next(left)) if isinstance(part, Overlap) else part for part in parts)
 
 
 def find_markers(draft: DraftDirectory, names: Sequence[str]) -> list[ChangedOutside]:
@@ -156,7 +219,7 @@ def merge_sides(sides: Sides, rule: MergeRule) -> bytes | ChangedOutside:
     base, ours, theirs = sides.base, sides.ours, sides.theirs
     if base is not None and rule.ignored and all(side.startswith(base) for side in (ours, theirs)):
         return theirs + ours[len(base) :]
-    text = merge_text(base or b"", ours, theirs, union=rule.union) if rule.by_lines else None
+    text = merge_text(base or b"", ours, theirs, *["--union"] * rule.union) if rule.by_lines else None
     if text is None:
         return ChangedOutside(sides.path, "changed outside the draft, and not merged line by line")
     if not text.overlaps and base is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote, urlencode
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from handrail.text.display import unescape
+from handrail.text.display import escape, unescape
 from handrail.web import drafts
 from handrail.web.drafts import DraftChoice, DraftProblem
 from handrail.web.requests import read_form
@@ -30,10 +32,11 @@ class DraftPages:
             return self._site.message(404, "The draft cannot be shown", str(problem))
 
     async def settle_draft(self, request: Request) -> Response:
-        """Keep or drop the chosen changes, or drop the draft."""
+        """Keep, drop or resolve what was chosen, or drop the draft."""
         form = await read_form(request)
         workspace, name = unescape(form.get("workspace", [""])[0]), request.path_params["name"]
-        choice = DraftChoice(form.get("version", [""])[0], set(form.get("change", [])))
+        sides = {field.removeprefix("side."): values[0] for field, values in form.items()}
+        choice = DraftChoice(form.get("version", [""])[0], form.get("change", []), sides)
 
         def settle() -> Response:
             try:
@@ -44,6 +47,10 @@ class DraftPages:
                         return self._site.message(
                             200, "Dropped", drafts.drop_changes(self._site, workspace, name, choice)
                         )
+                    case ["resolve"]:
+                        drafts.resolve(self._site, workspace, name, choice)
+                        place = urlencode({"workspace": escape(workspace)})
+                        return RedirectResponse(f"/drafts/{quote(name)}?{place}", 303)
                     case ["drop"]:
                         return self._site.message(200, "Dropped", drafts.drop_draft(self._site, workspace, name))
             except DraftProblem as problem:

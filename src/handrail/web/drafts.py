@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, LineDiff, count_changes, describe_failure
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict
-from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.layout import DraftDirectory, read_clock
+from handrail.drafts.split import is_below
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.files.locks import state_directory
 from handrail.journal import JournalFailed, Origin
@@ -19,10 +20,15 @@ from handrail.journal.browse import list_sources
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
+from handrail.pipeline.merging import Choice, FileConflict, read_conflicts, resolve_overlaps
+from handrail.shell.git.merging import Overlap
 from handrail.text.diff import format_hunk
-from handrail.text.display import replace_surrogates
+from handrail.text.display import escape, replace_surrogates
 from handrail.web.diffs import FileView, view_hunks
 from handrail.web.site import Site
+
+_MOST_LINES, _MOST_CHARS = 200, 2_000
+"""That are shown of one side of an overlap."""
 
 
 class DraftProblem(Exception):
@@ -50,6 +56,16 @@ class ChangeView:
 
 
 @dataclass(frozen=True, slots=True)
+class OverlapView:
+    """Lines that the draft and the project have both changed."""
+
+    line: int
+    """Where they are in the draft."""
+    sides: Sequence[tuple[str, str]]
+    """The name and the lines of each."""
+
+
+@dataclass(frozen=True, slots=True)
 class DraftView:
     """A draft with its changes."""
 
@@ -58,7 +74,9 @@ class DraftView:
     version: str
     """Differs once the draft or its workspace has changed: a choice holds for what was shown."""
     changes: list[ChangeView] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
+    conflicts: list[tuple[FileConflict, list[OverlapView]]] = field(default_factory=list)
+    merging: list[str] = field(default_factory=list)
+    """Files whose changes are merged with those of the project once they are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +85,25 @@ class DraftChoice:
 
     version: str
     """Of the draft that was shown."""
-    numbers: Collection[str]
+    numbers: Sequence[str] = ()
     """Of changes (`3`) and of their hunks (`3.0`)."""
+    sides: Mapping[str, str] = field(default_factory=dict)
+    """The side chosen for each overlap (`3.0`)."""
+
+    def read_sides(self, conflicts: Sequence[FileConflict]) -> list[tuple[FileConflict, list[Choice]]]:
+        """The conflicts for which sides were chosen; raises `DraftProblem` if some are missing."""
+        chosen: list[tuple[FileConflict, list[Choice]]] = []
+        for number, conflict in enumerate(conflicts):
+            names = [f"{number}.{overlap}" for overlap in range(len(conflict.overlaps) or 1)]
+            allowed: Sequence[Choice] = ("ours", "theirs", "both") if conflict.overlaps else ("ours", "theirs")
+            sides = [side for name in names for side in allowed if self.sides.get(name) == side]
+            if sides and len(sides) < len(names):
+                raise DraftProblem(f"Choose a side for each overlap in {escape(conflict.path)}, or for none.")
+            if sides:
+                chosen.append((conflict, sides))
+        if not chosen:
+            raise DraftProblem("No side was chosen.")
+        return chosen
 
     def read_hunks(self, changes: DraftChanges) -> dict[str, list[int]]:
         """The chosen hunks of each path of which not everything is chosen; none of them where nothing is."""
@@ -93,9 +128,23 @@ def list_drafts(site: Site) -> list[DraftRow]:
 def view_draft(site: Site, workspace: str, name: str) -> DraftView:
     """The changes of a draft; raises `DraftProblem`."""
     with _observe(site, workspace, name) as (_, changes):
-        conflicts = [f"{one.path}: {one.reason}" for one in changes.comparison.conflicts]
+        found = read_conflicts(changes.draft.directory, changes.comparison)
+        unsettled = [one.path for one in found]
+        merging = [one.path for one in changes.comparison.conflicts if not is_below(unsettled, one.path)]
         views = [_view(changes, number, summary) for number, summary in enumerate(changes.summaries())]
-        return DraftView(workspace, name, _read_version(changes), views, conflicts)
+        conflicts = [(one, list(_view_overlaps(one))) for one in found]
+        return DraftView(workspace, name, _read_version(changes), views, conflicts, merging)
+
+
+def resolve(site: Site, workspace: str, name: str, choice: DraftChoice) -> None:
+    """Give the draft the chosen sides where it and the project overlap. Raises `DraftProblem`."""
+    store = _open_known(site, workspace)
+    with _open_draft(store, name) as draft:
+        time = read_clock(draft.directory.path)
+        changes = DraftChanges.observe(draft)
+        _require_shown(changes, choice)
+        chosen = choice.read_sides(read_conflicts(draft.directory, changes.comparison))
+        resolve_overlaps(draft.directory, chosen, time)
 
 
 def keep_changes(site: Site, workspace: str, name: str, choice: DraftChoice) -> str:
@@ -125,13 +174,17 @@ def drop_draft(site: Site, workspace: str, name: str) -> str:
 
 def _choose(changes: DraftChanges, choice: DraftChoice) -> tuple[list[DraftChange], dict[str, list[int]]]:
     """The changes of which something is chosen, and the hunks where not everything is; raises `DraftProblem`."""
-    if choice.version != _read_version(changes):
-        raise DraftProblem("The draft or its project has changed since this page was shown. Look at it again.")
+    _require_shown(changes, choice)
     hunks = choice.read_hunks(changes)
     chosen = changes.choose(hunks)
     if not chosen:
         raise DraftProblem("Nothing was chosen that can be kept or dropped by itself.")
     return chosen, hunks
+
+
+def _require_shown(changes: DraftChanges, choice: DraftChoice) -> None:
+    if choice.version != _read_version(changes):
+        raise DraftProblem("The draft or its project has changed since this page was shown. Look at it again.")
 
 
 def _read_version(changes: DraftChanges) -> str:
@@ -140,7 +193,7 @@ def _read_version(changes: DraftChanges) -> str:
         (change.path, *(entry and entry.version for entry in (change.before, change.after)))
         for change in changes.changes
     ]
-    return sha256(repr(entries).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(repr((entries, changes.comparison.conflicts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _is_by_hunk(changes: DraftChanges, number: int) -> bool:
@@ -159,6 +212,24 @@ def _view(changes: DraftChanges, number: int, summary: FileSummary) -> ChangeVie
     diff = changes.diffs[number] if number < len(changes.diffs) else LineDiff()
     hunks = [replace_surrogates(format_hunk(hunk)) for hunk in diff.hunks]
     return ChangeView(summary, view_hunks(summary.path, hunks, ""), _is_by_hunk(changes, number))
+
+
+def _view_overlaps(conflict: FileConflict) -> Iterator[OverlapView]:
+    line = 1
+    for part in conflict.parts:
+        if isinstance(part, Overlap):
+            sides = (("Draft", part.ours), ("Before", part.base), ("Project", part.theirs))
+            has_base = conflict.sides and conflict.sides.base is not None
+            yield OverlapView(line, [(side, _shorten(raw)) for side, raw in sides if side != "Before" or has_base])
+        line += (part.ours if isinstance(part, Overlap) else part).count(b"\n")
+
+
+def _shorten(raw: bytes) -> str:
+    """Lines as text; only the first of many."""
+    lines = raw.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    left = len(lines) - _MOST_LINES
+    shown = "\n".join(line[:_MOST_CHARS] for line in lines[:_MOST_LINES])
+    return f"{shown}\n... and {left} more lines" if left > 0 else shown
 
 
 def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:

@@ -19,6 +19,8 @@ _MADE_BY_PROGRAMS = re.compile(r"(?:.*[.-]lock(?:\.\w+|b)?|npm-shrinkwrap\.json|
 _BY_LINES = ("unspecified", "set", "text", "union")
 """Values of the attribute `merge` with which lines are merged; any other names a program, or says that it is binary."""
 _LIST_IGNORED = ("--literal-pathspecs", "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
+_MARKER_LIKE = re.compile(rb"^(?:<+|\|+|=+|>+)", re.MULTILINE)
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _FAILED = 128
 """From this exit code, git could not merge."""
 
@@ -29,6 +31,27 @@ class MergeRule(NamedTuple):
     by_lines: bool = True
     union: bool = False
     ignored: bool = False
+
+
+@frozen
+class Overlap:
+    """Lines that both sides have changed."""
+
+    ours: bytes
+    base: bytes
+    theirs: bytes
+
+    @property
+    def both(self) -> bytes:
+        """The lines of both sides, ours first."""
+        if not self.ours or not self.theirs or self.ours.endswith(b"\n"):
+            return self.ours + self.theirs
+        end = b"\r\n" if b"\r\n" in self.theirs else b"\n"
+        return self.ours.removesuffix(b"\r") + end + self.theirs
+
+
+Parts = Sequence[bytes | Overlap]
+"""A merged file: plain lines, and overlaps between them."""
 
 
 @frozen
@@ -71,13 +94,54 @@ def _list(words: Sequence[str], top: str) -> list[str]:
     return os.fsdecode(listed).split("\0")
 
 
-def merge_text(base: bytes, ours: bytes, theirs: bytes, *, union: bool = False) -> MergedText | None:
+def merge_text(base: bytes, ours: bytes, theirs: bytes, *options: str) -> MergedText | None:
     """Merge line by line as `git merge-file` does; None if a side is no text, or there is no git."""
     sides = {"draft": ours, "base": base, "workspace": theirs}
     with tempfile.TemporaryDirectory(prefix="handrail-merge-") as place:
         for name, raw in sides.items():
             with open(os.path.join(place, name), "xb") as file:
                 file.write(raw)
-        words = ["-c", "merge.conflictStyle=merge", "merge-file", "-p", "-q", *(["--union"] if union else []), *sides]
+        words = ["-c", "merge.conflictStyle=merge", "merge-file", "-p", "-q", *options, *sides]
         code, merged = ask_git(words, place)
     return MergedText(merged, code > 0) if 0 <= code < _FAILED and code != 127 else None
+
+
+def split_merge(base: bytes, ours: bytes, theirs: bytes) -> Parts:
+    """Git's merge in its parts, whatever the lines look like; nothing if the sides cannot be merged by lines."""
+    runs = (len(run[0]) for side in (base, ours, theirs) for run in _MARKER_LIKE.finditer(side))
+    size = max([6, *runs]) + 1  # no line of a file is taken for a marker
+    merged = merge_text(base, ours, theirs, "--diff3", f"--marker-size={size}")
+    if merged is None:
+        return ()
+    pattern = rb"^<{%d} draft\r?\n(.*?)^\|{%d} base\r?\n(.*?)^={%d}\r?\n(.*?)^>{%d} workspace\r?\n" % ((size,) * 4)
+    pieces = re.split(pattern, merged.raw, flags=re.MULTILINE | re.DOTALL)
+    parts: list[bytes | Overlap] = [pieces[0]]
+    for at in range(1, len(pieces), 4):
+        sides, after = pieces[at : at + 3], pieces[at + 3]
+        if not after and at + 4 == len(pieces):
+            sides = [_end_as(raw, side) for raw, side in zip((ours, base, theirs), sides, strict=True)]
+        parts += [*_trim(*sides), after]
+    return [part for part in parts if part]
+
+
+def _end_as(raw: bytes, side: bytes) -> bytes:
+    """The last lines of a file without the end that git adds to the last line."""
+    return next((cut for end in (b"", b"\r\n", b"\n") if raw.endswith(cut := side.removesuffix(end))), side)
+
+
+def _trim(ours: bytes, base: bytes, theirs: bytes) -> Parts:
+    """An overlap without the lines at its edges on which both sides agree."""
+    one, other = _LINE.findall(ours), _LINE.findall(theirs)
+    start = _count_same(one, other)
+    stop = _count_same(one[start:][::-1], other[start:][::-1])
+    before, mine, after = (
+        b"".join(lines) for lines in (one[:start], one[start : len(one) - stop], one[len(one) - stop :])
+    )
+    yours = b"".join(other[start : len(other) - stop])
+    return [before, *([Overlap(mine, base, yours)] if mine or yours else []), after]
+
+
+def _count_same(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """How many lines at the start are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
