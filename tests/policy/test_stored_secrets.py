@@ -30,8 +30,8 @@ def store_small_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directory_index, "_LATE", 100_000_000)
 
 
-def _policy(root: Path, state: Path | None, *files: str) -> RulePolicy:
-    tracked = TrackedFiles(str(state)) if state else TrackedFiles()
+def _policy(root: Path, state: Path | None, *files: str, tracked: TrackedFiles | None = None) -> RulePolicy:
+    tracked = tracked or (TrackedFiles(str(state)) if state else TrackedFiles())
     home = str(root.parent / "home")
     return RulePolicy([Root(str(root))], "ask", [rules(text) for text in files], home=home, tracked=tracked)
 
@@ -82,6 +82,18 @@ def test_it_finds_what_a_session_without_it_finds(tmp_path: Path, seed: int) -> 
         for _ in range(chance.randrange(3)):
             chance.choice(_CHANGES)(root, chance)
         assert sorted(_policy(root, tmp_path / "state").unreadable()) == sorted(_policy(root, None).unreadable())
+
+
+@pytest.mark.parametrize("seed", range(pick(6, 200)))
+def test_it_finds_after_changes_what_a_new_session_finds(tmp_path: Path, seed: int) -> None:
+    chance, root, tracked = random.Random(seed), _tree(tmp_path), TrackedFiles()
+    rule = chance.choice(["", "rules = ['deny Read(**/*.tfvars)']"])
+    policy = _policy(root, None, rule, tracked=tracked)
+    for _ in range(8):
+        for _ in range(chance.randrange(3)):
+            chance.choice([change for change in _CHANGES if change is not _hide])(root, chance)
+        tracked.look(str(root))
+        assert sorted(policy.unreadable()) == sorted(_policy(root, None, rule).unreadable())
 
 
 def test_other_rules_begin_anew(tmp_path: Path) -> None:

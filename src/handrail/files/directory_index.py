@@ -40,32 +40,23 @@ _MOST_READS = 256
 """Blocks of reports: more than the kernel holds at once."""
 
 
-class DirectoryStamp(NamedTuple):
-    """By which a change of a directory is noticed."""
-
-    identity: tuple[int, int, int, int]
-    """Inode, device, modification time and change time."""
-    settled: bool
-    """Whether a later change is sure to change the identity."""
-
-    @classmethod
-    def read(cls, directory: str) -> DirectoryStamp:
-        status = os.stat(directory)
-        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK
-        return cls((status.st_ino, status.st_dev, status.st_mtime_ns, status.st_ctime_ns), settled)
-
-    def still_holds(self, now: DirectoryStamp) -> bool:
-        return self.settled and self.identity == now.identity
-
-
 def read_entries(directory: str) -> list[Entry]:
     with os.scandir(directory) as entries:
         return [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
 
 
 class _Node(NamedTuple):
-    stamp: DirectoryStamp
-    folders: tuple[str, ...]
+    identity: tuple[int, int, int, int]
+    """Inode, device, modification time and change time: by which a change of the directory is noticed."""
+    settled: bool
+    """Whether a later change is sure to change the identity."""
+    folders: Sequence[str]
+    """The names of the directories in it that are gone on with."""
+
+
+def _identify(directory: str) -> tuple[int, int, int, int]:
+    status = os.stat(directory)
+    return status.st_ino, status.st_dev, status.st_mtime_ns, status.st_ctime_ns
 
 
 StoredDirectory = tuple[str, tuple[int, int, int, int], Sequence[str], T | None]
@@ -83,7 +74,7 @@ class DirectoryIndex(Generic[T]):
         self._read = read
         self._nodes: dict[str, _Node] = {}
         self._kept: dict[str, T] = {}
-        self._sorted: tuple[int, list[tuple[str, T]]] = -1, []
+        self._sorted: tuple[int, dict[str, T]] = -1, {}
         self._watches: _Watches | None = None
         self._can_watch = True
         self._lock = threading.Lock()
@@ -108,20 +99,19 @@ class DirectoryIndex(Generic[T]):
                 self._compare()
             self._add([root for root in self._roots if root not in self._nodes])
             self._watch_large()
-            return dict(self.list_results())
+            return self.get_results()
 
-    def list_results(self) -> list[tuple[str, T]]:
-        """The results of the last update, in the same order."""
+    def get_results(self) -> dict[str, T]:
+        """The results of the last update, in the same order; not to be changed."""
         if self._sorted[0] != self.changes:
-            self._sorted = self.changes, sorted(self._kept.items(), key=lambda one: one[0].count("/"))
+            self._sorted = self.changes, dict(sorted(self._kept.items(), key=lambda one: one[0].count("/")))
         return self._sorted[1]
 
     def restore(self, directories: Iterable[StoredDirectory[T]]) -> None:
         """Begin with what another process found. Each directory is compared before its result counts."""
         self.changes += 1
         for path, identity, names, result in directories:
-            start = f"{path.rstrip('/')}/"
-            self._nodes[path] = _Node(DirectoryStamp(identity, settled=True), tuple([start + name for name in names]))
+            self._nodes[path] = _Node(identity, True, names)
             if result is not None:
                 self._kept[path] = result
 
@@ -131,10 +121,9 @@ class DirectoryIndex(Generic[T]):
         ``depends``: whether the result for a directory depends on more than its entries; it is read again, too.
         """
         for path, node in self._nodes.items():
-            inode, device, _, changed = node.stamp.identity
+            inode, device, _, changed = node.identity
             is_old = self._begun - changed > _LATE and not depends(path)
-            identity = node.stamp.identity if is_old else (inode, device, 0, 0)
-            yield path, identity, tuple(map(os.path.basename, node.folders)), self._kept.get(path)
+            yield path, node.identity if is_old else (inode, device, 0, 0), node.folders, self._kept.get(path)
 
     def forget(self) -> None:
         """Know nothing, so that the next update reads everything."""
@@ -147,13 +136,12 @@ class DirectoryIndex(Generic[T]):
             if directory not in self._nodes:
                 continue
             try:
-                now = os.stat(directory)
+                identity = _identify(directory)
             except OSError:
                 self._drop(directory)
                 continue
-            identity = now.st_ino, now.st_dev, now.st_mtime_ns, now.st_ctime_ns
-            if not node.stamp.settled or node.stamp.identity != identity:
-                if node.stamp.identity[:2] != identity[:2]:
+            if not node.settled or node.identity != identity:
+                if node.identity[:2] != identity[:2]:
                     self._drop(directory)
                 self._add([directory])
 
@@ -166,7 +154,7 @@ class DirectoryIndex(Generic[T]):
 
     def _is_same(self, directory: str) -> bool:
         with contextlib.suppress(OSError):
-            return os.stat(directory).st_ino == self._nodes[directory].stamp.identity[0]
+            return os.stat(directory).st_ino == self._nodes[directory].identity[0]
         return False
 
     def _add(self, directories: Iterable[str]) -> None:
@@ -182,7 +170,9 @@ class DirectoryIndex(Generic[T]):
             try:
                 # Watched first, so that nothing is missed that is created meanwhile.
                 self._watch(directory)
-                stamp, entries = DirectoryStamp.read(directory), read_entries(directory)
+                identity = _identify(directory)
+                settled = time.time_ns() - max(identity[2:]) > _TICK
+                entries = read_entries(directory)
             except OSError:
                 self._drop(directory)
                 continue
@@ -191,11 +181,12 @@ class DirectoryIndex(Generic[T]):
                 self._kept.pop(directory, None)
             else:
                 self._kept[directory] = kept
-            paths = tuple(os.path.join(directory, name) for name in folders)
-            self._nodes[directory] = _Node(stamp, paths)
+            names = tuple(folders)
+            self._nodes[directory] = _Node(identity, settled, names)
             if known:
-                for gone in set(known.folders).difference(paths):
-                    self._drop(gone)
+                for gone in set(known.folders).difference(names):
+                    self._drop(os.path.join(directory, gone))
+            paths = [os.path.join(directory, name) for name in names]
             waiting.extend(path for path in paths if path not in self._nodes)
 
     def _drop(self, directory: str) -> None:
@@ -205,7 +196,7 @@ class DirectoryIndex(Generic[T]):
             node = self._nodes.pop(here, None)
             self.changes += 1
             self._kept.pop(here, None)
-            waiting += node.folders if node else ()
+            waiting += [os.path.join(here, name) for name in node.folders] if node else ()
             if self._watches:
                 self._watches.remove(here)
 
@@ -245,6 +236,8 @@ class _Watches:
     def __init__(self, fd: int, libc: ctypes.CDLL) -> None:
         self._fd = fd
         self._libc = libc
+        self._add = libc.inotify_add_watch
+        self._add.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
         self._paths: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
         self.close = weakref.finalize(self, os.close, fd)
@@ -267,7 +260,7 @@ class _Watches:
         """Watch a directory, unless it is watched already."""
         if directory in self._numbers:
             return
-        watch: int = self._libc.inotify_add_watch(self._fd, os.fsencode(directory), ctypes.c_uint32(_MASK))
+        watch: int = self._add(self._fd, os.fsencode(directory), _MASK)
         if watch < 0:
             number = ctypes.get_errno()
             if number in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):

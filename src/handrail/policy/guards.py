@@ -157,11 +157,15 @@ class BuiltInPaths:
         return matching
 
     @cached_property
-    def secret_places(self) -> list[str]:
-        """Secret paths that are named with their directory: those of the system, and those of the home directory."""
+    def secret_places(self) -> list[tuple[str, str]]:
+        """Secret paths that are named with their directory, of the system and of the home directory.
+
+        In front of each: the name in the home directory that it lies below; empty if it lies elsewhere.
+        """
         texts = [path.text for rule in self._get_rules("read")[0] for path in rule.paths if not path.except_]
         plain = [text.removeprefix("**/").rstrip("/") for text in texts if "/" in text.rstrip("/")]
-        return [os.path.join(self._home, text) for text in plain if not set(text) & set("*?[{")]
+        fixed = [text for text in plain if not set(text) & set("*?[{")]
+        return [("" if text[0] == "/" else text.split("/")[0], os.path.join(self._home, text)) for text in fixed]
 
     def protects(self, path: str) -> bool:
         """Whether a person has to approve a change of this."""
@@ -249,9 +253,9 @@ class BuiltInPaths:
 
 
 class _SecretNames(NamedTuple):
-    refused: tuple[str, ...]
+    refused: Sequence[str]
     """Names that may not be read, unless git tracks them."""
-    files: tuple[str, ...]
+    files: Sequence[str]
     """Names of files whose contents count."""
 
 
@@ -268,20 +272,22 @@ class SecretFiles:
         built_in: BuiltInPaths,
         suspect: Callable[[str, bool], NameTest | None],
         readable: Callable[[str], bool],
+        is_ruled: Callable[[str], bool],
         key: str,
     ) -> None:
         """``suspect``: a test for the names in a directory that ``readable`` must be asked about.
 
-        ``key``: stands for the rules that both apply.
+        ``is_ruled``: whether more than a secret's name may keep a path from being read. ``key``: stands for the rules.
         """
         self._roots = roots
         self._built_in = built_in
         self._suspect = suspect
         self._readable = readable
+        self._is_ruled = is_ruled
         from handrail.files.directory_index import DirectoryIndex  # slow to import, and only needed for commands
 
         self._index = DirectoryIndex(roots, self._read)
-        self._names: tuple[int, dict[str, tuple[str, ...]]] = -1, {}
+        self._names: tuple[object, dict[str, list[str]]] = None, {}
         self._candidates: tuple[object, list[str]] = None, []
         self._trusted: dict[str, str] = {}
         self._untracked: dict[str, tuple[_SecretNames, Sequence[str]]] = {}
@@ -304,23 +310,38 @@ class SecretFiles:
         """Whether all directories were searched."""
         return self._index.complete
 
-    def find_names(self) -> dict[str, tuple[str, ...]]:
-        """By directory, the names that may not be read unless git tracks them, the nearest to a root first."""
-        if not self._index.directories:
+    def find_names(self) -> dict[str, list[str]]:
+        """By directory, the names to be asked about, the nearest to a root first.
+
+        They may not be read unless git tracks them; those that the trusted commit has are left out.
+        """
+        if not self._index.changes:
             self._restore()
         updated = self._index.update()
         if self._is_restored and self._has_ignore_files:  # they may be about all that was restored
             self._is_restored = False
             self._index.forget()
             updated = self._index.update()
-        if self._names[0] != self._index.changes:
-            refused = {here: listing.refused for here, listing in updated.items() if listing.refused}
-            self._names = self._index.changes, refused
+        key = self._index.changes, self._list_trusted()
+        if self._names[0] != key:
+            left = {here: self._leave_out_published(here, one.refused) for here, one in updated.items() if one.refused}
+            self._names = key, {here: names for here, names in left.items() if names}
         return self._names[1]
+
+    def _leave_out_published(self, directory: str, names: Sequence[str]) -> list[str]:
+        """The names that the trusted commit does not have, links, and those that a rule or an ignore file is about."""
+        untracked = frozenset(self._built_in.tracked.list_untracked(directory, names))
+        paths = {name: os.path.join(directory, name) for name in names}
+        return [
+            name for name, path in paths.items() if name in untracked or os.path.islink(path) or self._is_ruled(path)
+        ]
+
+    def _list_trusted(self) -> dict[str, str]:
+        return self._built_in.tracked.list_trusted([*self._roots, *self._trusted])
 
     def find_contents(self) -> list[str]:
         """The files that hold secrets, as of the last `find_names`."""
-        trusted = self._built_in.tracked.list_trusted([*self._roots, *self._trusted])
+        trusted = self._list_trusted()
         key = self._index.changes, trusted
         if self._candidates[0] != key:
             self._candidates = key, self._list_candidates(trusted)
@@ -328,7 +349,7 @@ class SecretFiles:
 
     def _list_candidates(self, trusted: dict[str, str]) -> list[str]:
         known = self._untracked if trusted == self._trusted else {}
-        listed = dict(self._index.list_results())
+        listed = self._index.get_results()
         same = {here: known[here] for here, listing in listed.items() if here in known and known[here][0] is listing}
         is_large = len(listed) - len(same) > _MANY
         for root in self._roots if is_large else ():
@@ -354,7 +375,7 @@ class SecretFiles:
         self._is_restored = True
         self._trusted = stored["trusted"]
         rows = stored["directories"]
-        results = {row[0]: _SecretNames(tuple(row[3]), tuple(row[4])) for row in rows if row[3] or row[4]}
+        results = {row[0]: _SecretNames(row[3], row[4]) for row in rows if row[3] or row[4]}
         self._untracked = {row[0]: (results[row[0]], row[5]) for row in rows if row[0] in results}
         self._packages = set(stored["packages"])
         self._index.restore((row[0], tuple(row[1]), row[2], results.get(row[0])) for row in rows)
@@ -734,7 +755,7 @@ class Sight:
         readable = lambda path: not built_in.has_secret_name(path) and self.may_read_name(path)  # noqa: E731
         rules = self._rules
         key = repr((rules.mode, self.home, rules.deny.all, rules.ask.all, rules.allow.all, rules.opening.all))
-        return SecretFiles(self.roots, built_in, self.suspect_names, readable, key)
+        return SecretFiles(self.roots, built_in, self.suspect_names, readable, self._is_ruled, key)
 
     @property
     def hides(self) -> Sequence[str]:
@@ -779,9 +800,16 @@ class Sight:
         secret = self.built_in.is_secret(path)
         if secret and not self._rules.opening.file("read", path):  # most that are refused
             return False
-        if secret or self._rules.ask.file("read", path) or self._rules.deny.file("read", path):
+        if secret or self._has_rule(path):
             return self._judge(path)
         return not self.ignored.find(path)
+
+    def _has_rule(self, path: str) -> bool:
+        return bool(self._rules.ask.file("read", path) or self._rules.deny.file("read", path))
+
+    def _is_ruled(self, path: str) -> bool:
+        """Whether a rule or an ignore file speaks of reading a path."""
+        return self._has_rule(path) or bool(self.ignored.find(path))
 
     def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
         """A test for names in a real directory: those that fail it are `readable`. None: all are.
@@ -802,7 +830,10 @@ class Sight:
         names of these.
         """
         names = self._list_unreadable_names()
-        return [*names, *self.hard_links.other_names(self.secret_files.directories, [*names, *self.credentials()])]
+        return [
+            *names,
+            *self.hard_links.other_names(lambda: self.secret_files.directories, [*names, *self.credentials()]),
+        ]
 
     def _list_unreadable_names(self) -> list[str]:
         paths, hidden = self.denied_by_name(), dict[str, None]()
@@ -848,11 +879,14 @@ class Sight:
 
         Those of the home directory by its entries, and what the built-in rules name in a place of its own.
         """
-        paths: list[str] = []
-        with contextlib.suppress(OSError), os.scandir(self.home) as entries:
-            paths += [entry.path for entry in entries if self.built_in.is_secret(entry.path)]
-        paths += [place for place in self.built_in.secret_places if os.path.lexists(place)]
-        return [path for path in paths if not self.may_read_name(path)]
+        places = self.built_in.secret_places
+        try:
+            names = os.listdir(self.home)
+        except OSError:  # it may not be listed: what is named in it is found all the same
+            names = [top for top, _ in places]
+        secret = [path for name in names if self.built_in.is_secret(path := os.path.join(self.home, name))]
+        secret += [path for top, path in places if not top or top in names]
+        return [path for path in secret if os.path.lexists(path) and not self.may_read_name(path)]
 
     def denied_by_name(self) -> list[str]:
         """List existing files that a deny rule names in full, anywhere."""

@@ -292,10 +292,16 @@ class PathSet:
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
 
+@lru_cache(256)
+def _match_names(bodies: tuple[str, ...]) -> NameMatcher:
+    """Most sessions have the same built-in rules."""
+    return NameMatcher(bodies)
+
+
 def _join(expressions: Iterable[str]) -> NameMatcher | None:
     """A test for names that match one of these expressions, each as `Glob` makes it."""
-    bodies = [expression.removeprefix("(?s:").removesuffix(r")\Z") for expression in expressions]
-    return NameMatcher(bodies) if bodies else None
+    bodies = tuple([expression.removeprefix("(?s:").removesuffix(r")\Z") for expression in expressions])
+    return _match_names(bodies) if bodies else None
 
 
 def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
@@ -369,14 +375,14 @@ class HardLinks:
             return ""
         return self._find_linked_secrets().get((status.st_dev, status.st_ino), "")
 
-    def other_names(self, directories: Sequence[str], known_secrets: Iterable[str] | None = None) -> list[str]:
-        """The files in these directories that are other names of secrets; ``known_secrets``: these, just listed."""
+    def other_names(self, directories: Callable[[], Sequence[str]], known_secrets: Iterable[str]) -> list[str]:
+        """The files in these directories that are other names of ``known_secrets``, which were just listed."""
         secrets = self._find_linked_secrets(known_secrets)
         if not secrets:  # nearly always
             return []
         numbers = {number for _, number in secrets}
         names: list[str] = []
-        for directory in directories:
+        for directory in directories():
             try:
                 with os.scandir(directory) as entries:
                     names += [entry.path for entry in entries if entry.inode() in numbers and self.find(entry.path)]

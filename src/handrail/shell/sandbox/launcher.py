@@ -456,16 +456,18 @@ def _mount_own_proc() -> None:
 def list_machine_entries() -> list[str]:
     """The entries of `/proc` that are about the machine, not about a process, and that root may write to.
 
-    The mode of a directory tells nothing: `/proc/sys` is writable for nobody, and its files are for root.
+    What is known of an entry stays: the launcher looks at all of them, and each command only at new ones.
     """
-    paths: list[str] = []
-    with os.scandir("/proc") as entries:
-        for entry in entries:
-            if entry.name.isdecimal() or entry.is_symlink():
-                continue
-            if entry.is_dir() or entry.stat().st_mode & 0o222:
-                paths.append(entry.path)
-    return sorted(paths)
+    names = [name for name in os.listdir("/proc") if not name.isdecimal()]
+    for name in names:
+        if name not in _writable_entries:
+            _writable_entries[name] = _is_writable_entry(os.lstat(f"/proc/{name}").st_mode)
+    return sorted([f"/proc/{name}" for name in names if _writable_entries[name]])
+
+
+def _is_writable_entry(mode: int) -> bool:
+    # The mode of a directory tells nothing: `/proc/sys` is writable for nobody, and its files are for root.
+    return not stat.S_ISLNK(mode) and (stat.S_ISDIR(mode) or bool(mode & 0o222))
 
 
 def _run_init(control: socket.socket, life: int) -> int:
@@ -607,6 +609,7 @@ def main() -> int:
         if setup["network"]:
             _start_loopback()
         _build(setup["mounts"], str(setup["at"]))  # type: ignore[arg-type]
+        list_machine_entries()
         # From here on no process of the same user can look into this one.
         _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
         _drop_bounding_set(int(setup["capabilities"]))  # type: ignore[call-overload]
@@ -636,6 +639,7 @@ def main() -> int:
 
 
 _numbers: dict[str, int] = {}
+_writable_entries: dict[str, bool] = {}
 _first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
 
 if __name__ == "__main__":
