@@ -210,7 +210,8 @@ def attached(tmp_path: Path, program: Callable[[str], list[str]]) -> Iterator[Ca
     scenes: list[Attached] = []
 
     def make(agent: Agent) -> Attached:
-        temporary = home / "tmp"  # Codex puts no programs of its sandbox into a home below the directory for temporary files
+        # Codex puts no programs of its sandbox into a home below the directory for temporary files.
+        temporary = home / "tmp"
         for folder in (home, project, temporary):
             folder.mkdir()
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TMPDIR": str(temporary)}
