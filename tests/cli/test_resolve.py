@@ -55,6 +55,14 @@ def test_the_draft_or_the_workspace_wins_at_single_paths(project: Path) -> None:
     assert (project / "a.txt").read_text(encoding="utf-8") == THEIRS
 
 
+def test_an_empty_git_directory_above_the_project_is_no_repository(project: Path) -> None:
+    (project.parent / ".git").mkdir()
+    change(project, "sed -i 's/^line 2$/ours/' a.txt")
+    (project / "a.txt").write_text(LINES.replace("line 9\n", "far\n"), encoding="utf-8")
+    draft(project, "keep", "way")
+    assert (project / "a.txt").read_text(encoding="utf-8") == OURS.replace("line 9\n", "far\n")
+
+
 def test_markers_show_both_sides_and_must_go_before_the_draft_is_kept(project: Path) -> None:
     change(project, "sed -i 's/^line 2$/ours/' a.txt")
     (project / "a.txt").write_text(THEIRS, encoding="utf-8")

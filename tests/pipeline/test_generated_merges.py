@@ -13,7 +13,7 @@ import pytest
 from handrail.drafts.compare import ChangedOutside
 from handrail.drafts.three_way import Sides
 from handrail.pipeline.merging import merge_sides
-from handrail.shell.git.merging import MergeRule, Overlap, Parts, split_merge
+from handrail.shell.git.merging import MergeRule, OverlapSides, Parts, split_merge
 from tests.sizes import pick
 
 
@@ -58,7 +58,7 @@ def merge_file(place: Path, sides: list[bytes], *options: str) -> subprocess.Com
 
 def join(parts: Parts, sides: Iterable[str]) -> bytes:
     left = iter(sides)
-    return b"".join(getattr(part, next(left)) if isinstance(part, Overlap) else part for part in parts)
+    return b"".join(getattr(part, next(left)) if isinstance(part, OverlapSides) else part for part in parts)
 
 
 @pytest.mark.parametrize("seed", range(pick(60, 1000)))
@@ -78,7 +78,7 @@ def test_the_chosen_sides_of_overlaps_are_those_of_git(seed: int, tmp_path: Path
     rng = random.Random(seed)
     ours, base, theirs = sides = generate(rng)
     parts = split_merge(base, ours, theirs)
-    overlaps = [part for part in parts if isinstance(part, Overlap)]
+    overlaps = [part for part in parts if isinstance(part, OverlapSides)]
     assert join(parts, ["ours"] * len(overlaps)) == merge_file(tmp_path, sides, "--ours").stdout
     assert join(parts, ["theirs"] * len(overlaps)) == merge_file(tmp_path, sides, "--theirs").stdout
     if not merge_file(tmp_path, sides).returncode:

@@ -19,7 +19,7 @@ from handrail.drafts.split import DATABASE_PARTS, find_unit, is_below
 from handrail.drafts.three_way import Sides, read_sides, write_merged
 from handrail.frozen import frozen
 from handrail.shell.git.merge_tool import Unmerged, run_merge_tool
-from handrail.shell.git.merging import MergedText, MergeRule, Overlap, Parts, find_rules, merge_text, split_merge
+from handrail.shell.git.merging import MergedText, MergeRule, OverlapSides, Parts, find_rules, merge_text, split_merge
 from handrail.text.display import escape
 
 _MOST_MERGED = 200
@@ -47,8 +47,8 @@ class FileConflict:
     """The merged file; nothing if it has no lines to merge."""
 
     @property
-    def overlaps(self) -> list[Overlap]:
-        return [part for part in self.parts if isinstance(part, Overlap)]
+    def overlaps(self) -> list[OverlapSides]:
+        return [part for part in self.parts if isinstance(part, OverlapSides)]
 
 
 @frozen
@@ -155,7 +155,7 @@ def _merge_lines(
 def read_conflicts(draft: DraftDirectory, comparison: Comparison) -> list[FileConflict]:
     """The conflicts of a draft, without the files that are merged when it is kept. Raises `OSError`."""
     rules = find_rules(draft.info.workspace, [one.path for one in comparison.conflicts[:_MOST_MERGED]])
-    found: dict[str, FileConflict] = {}
+    listed: dict[str, FileConflict] = {}
     for one in comparison.conflicts:
         path = _find_top(one.path, comparison)
         rule = rules.get(path, MergeRule(by_lines=False))
@@ -163,8 +163,8 @@ def read_conflicts(draft: DraftDirectory, comparison: Comparison) -> list[FileCo
         if sides and isinstance(merge_sides(sides, rule), bytes):
             continue
         parts = split_merge(sides.base or b"", sides.ours, sides.theirs) if sides and rule.by_lines else ()
-        found[path] = FileConflict(path, one.reason, sides, parts)
-    return list(found.values())
+        listed[path] = FileConflict(path, one.reason, sides, parts)
+    return list(listed.values())
 
 
 def resolve_overlaps(draft: DraftDirectory, chosen: Sequence[tuple[FileConflict, Sequence[Choice]]], time: int) -> None:
@@ -183,7 +183,7 @@ def resolve_overlaps(draft: DraftDirectory, chosen: Sequence[tuple[FileConflict,
 
 def _join(parts: Parts, choices: Sequence[Choice]) -> bytes:
     left = iter(choices)
-    return b"".join(getattr(part, next(left)) if isinstance(part, Overlap) else part for part in parts)
+    return b"".join(getattr(part, next(left)) if isinstance(part, OverlapSides) else part for part in parts)
 
 
 def find_markers(draft: DraftDirectory, names: Sequence[str]) -> list[ChangedOutside]:

@@ -21,7 +21,7 @@ from handrail.journal.store import SqliteJournal
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
 from handrail.pipeline.merging import Choice, FileConflict, read_conflicts, resolve_overlaps
-from handrail.shell.git.merging import Overlap
+from handrail.shell.git.merging import OverlapSides
 from handrail.text.diff import format_hunk
 from handrail.text.display import escape, replace_surrogates
 from handrail.web.diffs import FileView, view_hunks
@@ -128,11 +128,11 @@ def list_drafts(site: Site) -> list[DraftRow]:
 def view_draft(site: Site, workspace: str, name: str) -> DraftView:
     """The changes of a draft; raises `DraftProblem`."""
     with _observe(site, workspace, name) as (_, changes):
-        found = read_conflicts(changes.draft.directory, changes.comparison)
-        unsettled = [one.path for one in found]
-        merging = [one.path for one in changes.comparison.conflicts if not is_below(unsettled, one.path)]
+        unresolved = read_conflicts(changes.draft.directory, changes.comparison)
+        paths = [one.path for one in unresolved]
+        merging = [one.path for one in changes.comparison.conflicts if not is_below(paths, one.path)]
         views = [_view(changes, number, summary) for number, summary in enumerate(changes.summaries())]
-        conflicts = [(one, list(_view_overlaps(one))) for one in found]
+        conflicts = [(one, list(_view_overlaps(one))) for one in unresolved]
         return DraftView(workspace, name, _read_version(changes), views, conflicts, merging)
 
 
@@ -217,11 +217,11 @@ def _view(changes: DraftChanges, number: int, summary: FileSummary) -> ChangeVie
 def _view_overlaps(conflict: FileConflict) -> Iterator[OverlapView]:
     line = 1
     for part in conflict.parts:
-        if isinstance(part, Overlap):
+        if isinstance(part, OverlapSides):
             sides = (("Draft", part.ours), ("Before", part.base), ("Project", part.theirs))
             has_base = conflict.sides and conflict.sides.base is not None
             yield OverlapView(line, [(side, _shorten(raw)) for side, raw in sides if side != "Before" or has_base])
-        line += (part.ours if isinstance(part, Overlap) else part).count(b"\n")
+        line += (part.ours if isinstance(part, OverlapSides) else part).count(b"\n")
 
 
 def _shorten(raw: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from handrail.programs import get_program, make_search_path
 from handrail.shell.git.settings import SAFE, make_git_environment
-from handrail.shell.sandbox.confinement import find_above
+from handrail.shell.sandbox.confinement import find_repository
 from handrail.shell.sandbox.landlock_process import start_helper
 from handrail.shell.start_process import ProcessOptions
 
@@ -28,7 +28,7 @@ def make_branch(workspace: str, name: str, message: str, files: Mapping[str, str
     ``files``: by their path in the workspace, where their contents are; empty for those that are deleted. What git
     ignores is left out. Raises `NoBranch`.
     """
-    top = find_above(os.path.realpath(workspace), ".git")
+    top = find_repository(os.path.realpath(workspace))
     inside = os.path.relpath(os.path.realpath(workspace), top)
     with tempfile.TemporaryDirectory(prefix="handrail-branch-") as folder:
         git = _Git(top, folder)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 from handrail.shell.git.settings import add_settings, run_git
-from handrail.shell.sandbox.confinement import find_above
+from handrail.shell.sandbox.confinement import find_repository
 
 _MOST_BYTES = 1 << 20
 _SPECIAL = re.compile(r"([\\*?\[\]!# ])")
@@ -44,7 +44,7 @@ class GitExclude:
 
 def _make_pattern(path: str) -> str:
     """The pattern of a path in the nearest repository around it; empty if there is none."""
-    top = find_above(os.path.dirname(path), ".git")
+    top = find_repository(os.path.dirname(path))
     name = os.path.relpath(path, top)
     return "" if "\n" in name or not os.path.lexists(f"{top}/.git") else "/" + _SPECIAL.sub(r"\\\1", name)
 

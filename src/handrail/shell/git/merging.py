@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from handrail.frozen import frozen
 from handrail.shell.git.settings import ask_git
-from handrail.shell.sandbox.confinement import find_above
+from handrail.shell.sandbox.confinement import find_repository
 
 _MADE_BY_PROGRAMS = re.compile(r"(?:.*[.-]lock(?:\.\w+|b)?|npm-shrinkwrap\.json|go\.sum)", re.IGNORECASE)
 """Names of lock files: a package manager has to write them as a whole."""
@@ -34,7 +34,7 @@ class MergeRule(NamedTuple):
 
 
 @frozen
-class Overlap:
+class OverlapSides:
     """Lines that both sides have changed."""
 
     ours: bytes
@@ -50,7 +50,7 @@ class Overlap:
         return self.ours.removesuffix(b"\r") + end + self.theirs
 
 
-Parts = Sequence[bytes | Overlap]
+Parts = Sequence[bytes | OverlapSides]
 """A merged file: plain lines, and overlaps between them."""
 
 
@@ -72,7 +72,7 @@ def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
         place = os.path.join(workspace, os.path.dirname(path))
         while not os.path.isdir(place):
             place = os.path.dirname(place)
-        repositories[find_above(place, ".git")].append(os.path.join(workspace, path))
+        repositories[find_repository(place)].append(os.path.join(workspace, path))
     rules: dict[str, MergeRule] = {}
     for top, absolute in repositories.items():
         names = [os.path.relpath(path, top) for path in absolute]
@@ -115,7 +115,7 @@ def split_merge(base: bytes, ours: bytes, theirs: bytes) -> Parts:
         return ()
     pattern = rb"^<{%d} draft\r?\n(.*?)^\|{%d} base\r?\n(.*?)^={%d}\r?\n(.*?)^>{%d} workspace\r?\n" % ((size,) * 4)
     pieces = re.split(pattern, merged.raw, flags=re.MULTILINE | re.DOTALL)
-    parts: list[bytes | Overlap] = [pieces[0]]
+    parts: list[bytes | OverlapSides] = [pieces[0]]
     for at in range(1, len(pieces), 4):
         sides, after = pieces[at : at + 3], pieces[at + 3]
         if not after and at + 4 == len(pieces):
@@ -138,7 +138,7 @@ def _trim(ours: bytes, base: bytes, theirs: bytes) -> Parts:
         b"".join(lines) for lines in (one[:start], one[start : len(one) - stop], one[len(one) - stop :])
     )
     yours = b"".join(other[start : len(other) - stop])
-    return [before, *([Overlap(mine, base, yours)] if mine or yours else []), after]
+    return [before, *([OverlapSides(mine, base, yours)] if mine or yours else []), after]
 
 
 def _count_same(one: Sequence[bytes], other: Sequence[bytes]) -> int:

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from handrail.programs import get_program, make_search_path
-from handrail.shell.sandbox.confinement import find_above
+from handrail.shell.sandbox.confinement import find_repository
 from handrail.shell.sandbox.environment import scrub_environment
 
 _SECONDS = 20
@@ -192,7 +192,7 @@ def _look_at_layout(place: str, verbs: Collection[str], plain: bool) -> str:
     if not lines[4:]:
         return ""
     top = os.path.realpath(lines[4])
-    if os.path.realpath(find_above(place, ".git")) != top:
+    if os.path.realpath(find_repository(place)) != top:
         return "the repository says that its files are in another directory"
     if not _has_gitlinks(directory, index):
         return ""

@@ -118,11 +118,18 @@ def _list_without(place: str, logins: Logins) -> Sequence[str]:
     return [path for name in os.listdir(place) if not logins.shows(path := os.path.join(place, name))]
 
 
-def find_above(directory: str, name: str) -> str:
-    """The nearest directory with an entry of this name, from here upwards; `/` if there is none."""
-    while directory != "/" and not os.path.lexists(f"{directory}/{name}"):
+def find_repository(directory: str) -> str:
+    """The top of the nearest git repository, from here upwards; `/` if there is none.
+
+    A directory `.git` without a HEAD is no repository: git goes on above it, and some sandboxes leave one behind.
+    """
+    while directory != "/" and not _is_repository(f"{directory}/.git"):
         directory = os.path.dirname(directory)
     return directory
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.lexists(f"{path}/HEAD") if os.path.isdir(path) else os.path.lexists(path)
 
 
 def is_inside(path: str, tree: str) -> bool:
