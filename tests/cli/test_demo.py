@@ -101,7 +101,7 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
 
 def test_the_next_steps_work_as_they_are_typed(temporary: Path, tmp_path: Path) -> None:
     for words, _ in demo._NEXT:
-        completed = handrail(*words.split(), cwd=tmp_path)
+        completed = handrail(*words.split(), cwd=tmp_path, variables={"HOME": str(tmp_path)})
         assert completed.returncode == 0, (words, completed.stderr)
 
 
@@ -218,7 +218,7 @@ def test_a_story_that_goes_another_way_ends_with_exit_code_1(
     monkeypatch: pytest.MonkeyPatch,
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    monkeypatch.setattr(demo_script, "script", lambda _: script)
+    monkeypatch.setattr(demo, "script", lambda _: script)
     assert demo.run(demo.parser().parse_args([])) == 1
     text = capsysbinary.readouterr().out.decode("utf-8")
     for passage in wrong:
@@ -230,7 +230,7 @@ def test_a_story_that_goes_another_way_ends_with_exit_code_1(
 def test_a_model_that_cannot_be_asked_ends_the_story_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
-    monkeypatch.setattr(demo_script, "script", lambda _: in_order([Line("no entry", status=401)]))
+    monkeypatch.setattr(demo, "script", lambda _: in_order([Line("no entry", status=401)]))
     with pytest.raises(Stop, match="rejected the API key"):
         demo.run(demo.parser().parse_args([]))
     assert os.listdir(temporary) == []

@@ -11,7 +11,7 @@ from handrail import Session
 from handrail.shell.git.branches import NoBranch, make_branch
 from handrail.shell.git.merging import find_rules
 from handrail.shell.git.named_paths import list_named_by_git
-from handrail.shell.sandbox import landlock_process
+from handrail.shell.sandbox import landlock, landlock_process
 from handrail.shell.sandbox.landlock_process import start_helper
 from tests.command import TIMEOUT
 
@@ -27,7 +27,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("version", [landlock_process.get_version(), 0])
+@pytest.mark.parametrize("version", [landlock.get_version(), 0])
 def test_a_helper_writes_only_where_it_may(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``version``: of Landlock; without it a namespace confines the helper."""
     monkeypatch.setattr(landlock_process, "get_version", lambda: version)

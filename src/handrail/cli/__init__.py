@@ -1,7 +1,7 @@
 """The `handrail` program: choose the command, run it and return its exit code.
 
-Each command is a module with `parser()` and `run(options) -> exit code`, and only the chosen one is imported. Heavy
-modules (the engine, pydantic, rich) are imported inside `run`, so that help is fast.
+Each command is a module with `parser()` and `run(options) -> exit code`, and only the chosen one is imported. So the
+list of commands appears without the engine, pydantic or rich.
 """
 
 from __future__ import annotations

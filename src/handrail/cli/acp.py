@@ -10,19 +10,24 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 
+from handrail.agent.history import History
+from handrail.agent.loop import Agent, AgentLimits
+from handrail.agent.messages import TextDelta
+from handrail.agent.prompt import system_prompt
+from handrail.agent.providers import open_model
+from handrail.agent.store import Store
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
 from handrail.errors.extras import MissingExtra
+from handrail.model import Failure, Result
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from typing import Any
 
     from handrail.agent.acp import Conversation
-    from handrail.agent.loop import Agent
     from handrail.agent.messages import Event
-    from handrail.model import Result
 
 _ABOUT = """\
 Serve the agent to an editor (Zed and others), which starts this command and talks to it over stdin and stdout.
@@ -93,13 +98,6 @@ class Driver:
         return _STOPS.get(ending.how)
 
     def _open_agent(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
-        from handrail.agent.history import History
-        from handrail.agent.loop import Agent, AgentLimits
-        from handrail.agent.messages import TextDelta
-        from handrail.agent.prompt import system_prompt
-        from handrail.agent.providers import open_model
-        from handrail.agent.store import Store
-
         plan, session = self._plan, conversation.session.session
 
         def notice(event: Event) -> None:
@@ -119,8 +117,6 @@ def _make_call(
     call: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
 ) -> Result:
     """A call made by the loop of the editor's connection, for the thread of the agent."""
-    from handrail.model import Failure, Result
-
     future = asyncio.run_coroutine_threadsafe(call, loop)
     while True:
         try:

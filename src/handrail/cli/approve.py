@@ -7,15 +7,17 @@ import contextlib
 import os
 import select
 
+from handrail.approval.attached_terminal import ApprovalServer
+from handrail.approval.terminal import Display, TerminalAsker
 from handrail.approval.tty import Tty
 from handrail.cli.common import CommandParser, find_state, require_directory
 from handrail.cli.output import Screen, Stop, UsageError
+from handrail.model import Answer
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from handrail.approval.attached_terminal import ApprovalServer, IncomingQuestion
-    from handrail.model import Answer
+    from handrail.approval.attached_terminal import IncomingQuestion
 
 _ABOUT = """\
 Answer the questions of other Handrail processes in this terminal: of an MCP server whose client cannot ask, of
@@ -68,7 +70,6 @@ def run(options: argparse.Namespace) -> int:
     tty = _Terminal.open()
     if not isinstance(tty, _Terminal):
         raise UsageError("this command needs a terminal")
-    from handrail.approval.attached_terminal import ApprovalServer
 
     workspace = None if options.all else os.path.realpath(options.workspace)
     with contextlib.closing(tty):
@@ -87,8 +88,6 @@ class _Loop:
     """Asks the person one question after the other."""
 
     def __init__(self, tty: _Terminal, server: ApprovalServer, workspace: str | None) -> None:
-        from handrail.approval.terminal import Display, TerminalAsker
-
         self._tty = tty
         self._server = server
         self._workspace = workspace
@@ -126,8 +125,6 @@ class _Loop:
         return self._give(incoming, answer)
 
     def _give(self, incoming: IncomingQuestion, answer: Answer) -> None:
-        from handrail.model import Answer
-
         try:
             accepted = incoming.answer(answer)
         except ValueError:

@@ -23,6 +23,7 @@ from handrail.cli.common import (
 )
 from handrail.cli.output import Stop, UsageError, on_terminal, warn, write
 from handrail.text.display import escape
+from handrail.tools.shared.call_lines import WANTED, read_calls
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.tools.shared.call_lines import read_calls  # slow to import, and `--help` does without it
-
     asker = find_person() if options.ask else None
     if options.ask and asker is None:
         raise UsageError("--ask needs a terminal; without --ask, calls that need approval are refused")
@@ -83,8 +82,6 @@ def _open_input(name: str) -> Iterator[IO[bytes]]:
         if sys.stdin is None:
             raise UsageError("stdin is closed; give a file")
         if on_terminal(sys.stdin):
-            from handrail.tools.shared.call_lines import WANTED
-
             warn(f"(reading calls from the terminal, one a line, such as {WANTED}; Ctrl-D ends)")
         yield sys.stdin.buffer
         return

@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tomllib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import check_url
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.errors import ToolError
+from handrail.files.configuration import BadConfiguration, ConfigurationFile
+from handrail.settings import AgentSettings, Settings, describe_fields
+from handrail.settings.config_file import ConfigError, check, find_config, strip_none
+from handrail.settings.edit_config import set_key, unset_key
+from handrail.settings.journal_address import hide_password
 from handrail.text.display import escape
-
-if TYPE_CHECKING:
-    from handrail.settings import AgentSettings, Settings
+from handrail.text.toml_lines import find_lines, write_value
 
 _ABOUT = """\
 Show every setting with its value, where the value comes from, and what it means; set or unset one; check the file.
@@ -103,8 +110,6 @@ def _get(word: str, *, as_json: bool) -> int:
 
 
 def _set(word: str, value: str, *, as_json: bool) -> int:
-    from handrail.settings.edit_config import set_key
-
     key = _complete_key(word)
     table, name = key.split(".")
     if key == _DATABASE:
@@ -113,8 +118,6 @@ def _set(word: str, value: str, *, as_json: bool) -> int:
 
 
 def _unset(word: str, *, as_json: bool) -> int:
-    from handrail.settings.edit_config import unset_key
-
     table, name = _complete_key(word).split(".")
     return _change(lambda text: unset_key(text, table, name), as_json)
 
@@ -144,8 +147,6 @@ _ACTIONS: dict[str, tuple[int, Callable[..., int]]] = {
 
 
 def _find_config_path() -> str:
-    from handrail.settings.config_file import find_config
-
     return find_config(os.environ)
 
 
@@ -154,22 +155,17 @@ def _format_path() -> str:
 
 
 def _list_kinds() -> dict[str, type[Settings] | type[AgentSettings]]:
-    from handrail.settings import AgentSettings, Settings
-
     return {"settings": Settings, "agent": AgentSettings}
 
 
 def _complete_key(word: str) -> str:
     """The key with its table; the table may be left out."""
-    from dataclasses import fields
-
     keys = [f"{table}.{field.name}" for table, kind in _list_kinds().items() for field in fields(kind)]
     matching = [key for key in keys if word in (key, key.partition(".")[2])]
     if matching:
         return matching[0]
     if word.split(".")[0].split("[")[0] == "roots":
         raise UsageError(f"roots are [[roots]] tables with path and writable; edit {escape(_find_config_path())}")
-    from difflib import get_close_matches
 
     names = [key.partition(".")[2] for key in keys]
     near = get_close_matches(word.rpartition(".")[2], names, n=1)
@@ -179,12 +175,6 @@ def _complete_key(word: str) -> str:
 
 def _list_entries() -> list[SettingInForce]:
     """All settings as they are in force, in the order of the code."""
-    from dataclasses import fields
-
-    from handrail.settings import describe_fields
-    from handrail.settings.journal_address import hide_password
-    from handrail.text.toml_lines import find_lines
-
     config = open_config()
     lines: dict[Any, int] = {}
     if config.path:
@@ -213,8 +203,6 @@ def _list_entries() -> list[SettingInForce]:
 
 def describe_values(hint: object) -> str:
     """The valid values of a setting, as they are given here."""
-    from handrail.settings.config_file import strip_none
-
     hint = strip_none(hint)
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     if hint in kinds:
@@ -223,8 +211,6 @@ def describe_values(hint: object) -> str:
 
 
 def show_value(value: object) -> str:
-    from handrail.text.toml_lines import write_value
-
     return "(not set)" if value is None else escape(write_value(value))
 
 
@@ -240,10 +226,6 @@ def _as_json(entry: SettingInForce) -> dict[str, Any]:
 
 def _parse_word(key: str, word: str) -> object:
     """A value from the command line; what does not fit the setting is refused when the new file is checked."""
-    import tomllib
-
-    from handrail.settings.config_file import strip_none
-
     table, name = key.split(".")
     hint = strip_none(get_type_hints(_list_kinds()[table])[name])
     if get_origin(hint) is tuple and not word.lstrip().startswith("["):
@@ -258,10 +240,6 @@ def _parse_word(key: str, word: str) -> object:
 
 def _change(edit: Callable[[str], str], as_json: bool) -> int:
     """Write the changed file, once it is known to be a valid configuration."""
-    from handrail.errors import ToolError
-    from handrail.files.configuration import BadConfiguration, ConfigurationFile
-    from handrail.settings.config_file import ConfigError, check
-
     path = _find_config_path()
     try:
         with ConfigurationFile(path) as file:

@@ -5,20 +5,29 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from handrail.agent.providers import ModelError, family, open_model
+from handrail.agent.providers.chat import ChatModel
+from handrail.approval.terminal import TerminalAsker
+from handrail.cli.chat.approvals import StoppableTty
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 from handrail.programs import find_on_path
+from handrail_demo import draft_story, tools_story
+from handrail_demo.agent_story import Story
+from handrail_demo.report import DemoReport
+from handrail_demo.script import script
+from handrail_demo.scripted_server import ScriptedServer
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.model import Approve
-    from handrail_demo.report import DemoReport
     from handrail_demo.scripted_server import Script
 
 _APIS = ("chat", "responses", "anthropic")
@@ -67,20 +76,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--tools uses no model: leave out --model, --api and --ask")
     if options.api and not options.model:
         raise UsageError("--api needs --model: the script always uses Chat Completions")
-    from handrail_demo.report import DemoReport
 
     report = DemoReport(Screen(sys.stdout))
     with tempfile.TemporaryDirectory(prefix="handrail-demo-") as folder:
         if options.tools:
-            from handrail_demo import tools_story
-
             tools_story.run(Path(folder), report)
         elif options.model:
             _run_real(Path(folder), report, options)
         else:
-            from handrail_demo import draft_story
-            from handrail_demo.script import script
-
             delay = _DELAY if on_terminal(sys.stdout) else 0.0
             with _open_person(options) as approve:
                 play(Path(folder), report, script(delay), approve)
@@ -96,10 +99,6 @@ def play(folder: Path, report: DemoReport, script: Script, approve: Approve | No
     """Run the story with a scripted model."""
     from openai import DefaultHttpxClient, OpenAI
 
-    from handrail.agent.providers.chat import ChatModel
-    from handrail_demo.agent_story import Story
-    from handrail_demo.scripted_server import ScriptedServer
-
     # A configured proxy cannot reach this server.
     with ScriptedServer(script) as server, DefaultHttpxClient(trust_env=False) as http:
         client = OpenAI(api_key="none", base_url=server.url, max_retries=0, http_client=http)
@@ -111,9 +110,6 @@ def play(folder: Path, report: DemoReport, script: Script, approve: Approve | No
 
 
 def _run_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> None:
-    from handrail.agent.providers import ModelError, family, open_model
-    from handrail_demo.agent_story import Story
-
     try:
         model = open_model(options.model, os.environ, options.api)
     except ModelError as error:
@@ -131,10 +127,6 @@ def _open_person(options: argparse.Namespace) -> Iterator[Approve | None]:
     if not options.ask:
         yield None
         return
-    import signal
-
-    from handrail.approval.terminal import TerminalAsker
-    from handrail.cli.chat.approvals import StoppableTty
 
     tty = StoppableTty.open()
     if not isinstance(tty, StoppableTty):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from handrail.cli import attach
+from handrail.cli.attached_clients import detach
 
 
 def parser() -> argparse.ArgumentParser:
@@ -12,7 +13,5 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.cli.attached_clients import detach
-
     detach(options.agent)
     return 0

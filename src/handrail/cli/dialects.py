@@ -10,6 +10,9 @@ from pathlib import Path
 from handrail.cli.common import CommandParser, list_dialects, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import estimate_tokens
+from handrail.dialects import DialectError
+from handrail.dialects.check import check
+from handrail.dialects.folder import FolderPlace, find_folder
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -84,10 +87,6 @@ def describe_dialect(dialect: Dialect) -> dict[str, Any]:
 
 
 def _check(path: str, as_json: bool) -> int:
-    from handrail.dialects import DialectError
-    from handrail.dialects.check import check
-    from handrail.dialects.folder import FolderPlace, find_folder
-
     try:
         place = find_folder(path)
     except DialectError:  # a folder without tools.toml is checked too

@@ -8,6 +8,9 @@ import sys
 from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, describe_journal_error, open_reader
 from handrail.cli.output import Screen, UsageError, paint_diff, write
+from handrail.journal import JournalFailed
+from handrail.journal.call_changes import iterate_changing_calls, summarize_call
+from handrail.journal.past_files import make_net_diff
 from handrail.text.display import escape
 
 _ABOUT = """\
@@ -31,10 +34,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.journal import JournalFailed
-    from handrail.journal.call_changes import iterate_changing_calls, summarize_call
-    from handrail.journal.past_files import make_net_diff
-
     names = options.calls.removesuffix("..").split("..")
     if len(names) > 2 or not all(names):
         raise UsageError(f"{escape(options.calls)} is no range of calls; give CALL..CALL, or CALL for all since then")

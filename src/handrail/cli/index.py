@@ -10,13 +10,17 @@ from collections.abc import Callable
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_local_session, require_directory
 from handrail.cli.output import Stop, as_document, on_terminal, write
+from handrail.errors import MissingExtra, ToolError
+from handrail.errors.extras import install_packages_command
+from handrail.search.index.store import IndexStore, describe
+from handrail.search.index.use import make_base
+from handrail.search.ripgrep import can_search, find_program
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from typing import Any
 
-    from handrail.search.index.store import IndexStore
 
 _ABOUT = """\
 The index of a large workspace: Grep then reads only the files that can match, with the same answers.
@@ -49,15 +53,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _open_store() -> IndexStore:
-    from handrail.search.index.store import IndexStore
-
     return IndexStore.in_state(find_state())
 
 
 def _list_own(store: IndexStore, workspace: str) -> list[dict[str, Any]]:
     """The indexes of this workspace: more than one if its rules have changed."""
-    from handrail.search.index.store import describe
-
     root = os.path.realpath(workspace)
     return [one for path in store.paths() if (one := describe(path)) and one["root"] == root]
 
@@ -81,11 +81,6 @@ def _format_index(one: dict[str, Any]) -> str:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from handrail.errors import MissingExtra, ToolError
-    from handrail.errors.extras import install_packages_command
-    from handrail.search.index.use import make_base
-    from handrail.search.ripgrep import can_search, find_program
-
     options.dialect, options.root, options.read_root = "native", [], []
     with open_local_session(options) as session:
         tree, program = session.search_tree(), find_program()

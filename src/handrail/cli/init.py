@@ -10,10 +10,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from handrail.cli import mcp_install
+from handrail.cli.attached_clients import attach, list_attachable, list_attached, list_installed
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
+from handrail.cli.project_commands import find_checks, find_commands
+from handrail.mcp.install.entry import InstallError, load_clients
 from handrail.policy import PROJECT
+from handrail.policy.files import PolicyError, parse_rules, trust
 from handrail.programs import find_on_path
+from handrail.shell.sandbox.choose import choose
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.installation import SEPARATE, find_installation
 from handrail.text.display import escape
 from handrail.text.toml_lines import write_value
 
@@ -103,17 +111,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _recommend_environment(root: str) -> str:
     """A line about Handrail in the environment of the project itself; empty if it is elsewhere."""
-    from handrail.shell.sandbox.installation import SEPARATE, find_installation
-
     inside = f"Handrail is installed in this project, where commands work: {SEPARATE}.\n"
     return inside if find_installation((root,)) else ""
 
 
 def _describe_sandbox(root: str) -> str:
     """Which boundary commands get in this project; `handrail doctor` says how to get a better one."""
-    from handrail.shell.sandbox.choose import choose
-    from handrail.shell.sandbox.confinement import Confinement
-
     boundary = choose(open_config().settings.sandbox, False, Confinement((root,)))
     try:
         return f"Commands here: {escape(boundary.description)} `handrail doctor` shows what else works."
@@ -135,8 +138,6 @@ def _find_proposals(root: str) -> list[tuple[Proposal, Callable[[], None]]]:
 
 def _propose_attaching() -> list[tuple[Proposal, Callable[[], None]]]:
     """The agents of this machine that keep their own tools."""
-    from handrail.cli.attached_clients import attach, list_attachable, list_attached, list_installed
-
     attached, known = list_attached(), list_attachable()
     return [
         (
@@ -155,8 +156,6 @@ def _propose_attaching() -> list[tuple[Proposal, Callable[[], None]]]:
 
 def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
     """Rules for the commands of the project, trusted for this user."""
-    from handrail.cli.project_commands import find_commands
-
     commands = find_commands(root)
     if not commands:
         return None
@@ -169,8 +168,6 @@ def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
 
 def _propose_checks(root: str) -> tuple[Proposal, Callable[[], None]] | None:
     """Checks of edited files, which run in the sandbox."""
-    from handrail.cli.project_commands import find_checks
-
     checks = find_checks(root)
     if not checks:
         return None
@@ -183,8 +180,6 @@ def _propose_checks(root: str) -> tuple[Proposal, Callable[[], None]] | None:
 
 def _write_rules(root: str, part: str) -> None:
     """Write a part of the project's rules, below what this command has just written, and trust them."""
-    from handrail.policy.files import PolicyError, parse_rules, trust
-
     path = os.path.join(root, PROJECT)
     try:
         with open(path, encoding="utf-8") as file:
@@ -210,8 +205,6 @@ def _hash(text: str) -> str:
 
 def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
     """The MCP clients that cannot be attached, are installed here and do not know Handrail yet."""
-    from handrail.mcp.install.entry import load_clients
-
     proposals: list[tuple[Proposal, Callable[[], None]]] = []
     for name, client in load_clients().items():
         if client.attach or client.needs_root or not find_on_path(name) or _is_connected(client):
@@ -238,9 +231,6 @@ def _mentions_us(path: str) -> bool:
 
 
 def _install(name: str) -> None:
-    from handrail.cli import mcp_install
-    from handrail.mcp.install.entry import InstallError
-
     try:
         report = mcp_install.run(mcp_install.parser().parse_args([name]))
     except InstallError as error:

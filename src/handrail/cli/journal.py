@@ -8,17 +8,26 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from glob import escape as escape_pattern
+from glob import glob
 
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.log import check_url, configured_journal, describe_journal_error, format_time
 from handrail.cli.output import UsageError, as_document, on_terminal, write
+from handrail.errors import MissingExtra
+from handrail.journal import JournalFailed
+from handrail.journal.postgres import VERSION, PostgresDatabase
+from handrail.journal.repair import repair_logs
+from handrail.journal.shipping import LocalJournal, note_failure, ship_all
+from handrail.journal.store import get_default_path
+from handrail.settings.journal_address import JournalAddress
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from typing import Any
 
-    from handrail.settings.journal_address import JournalAddress
 
 _ABOUT = """\
 The shared journal: a PostgreSQL database to which many machines send their journals, besides keeping them.
@@ -60,10 +69,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.errors import MissingExtra
-    from handrail.journal import JournalFailed
-    from handrail.settings.journal_address import JournalAddress
-
     try:
         if options.what == "repair":
             return _repair()
@@ -99,19 +104,12 @@ def read_status(address: JournalAddress) -> dict[str, Any]:
 
 
 def _read_journal_status(path: str, address: JournalAddress) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from handrail.journal.shipping import LocalJournal
-
     local = LocalJournal(path, address)
     return {"journal": path, "outstanding": local.count_outstanding(), **asdict(local.read_state())}
 
 
 def _list_journals() -> list[str]:
     """The journals of this user on this machine: those of named drafts and of workspaces of fleets as well."""
-    from glob import escape as escape_pattern
-    from glob import glob
-
     state = find_state()
     places = [state, *sorted(glob(os.path.join(escape_pattern(state), "fleet", "*", "work", "*", "state")))]
     databases = {path for place in places for path in glob(os.path.join(escape_pattern(place), "journal", "*.db"))}
@@ -130,8 +128,6 @@ def describe_status(status: dict[str, Any]) -> str:
 
 
 def _ship(options: argparse.Namespace, address: JournalAddress) -> int:
-    from handrail.journal import JournalFailed
-
     pause = _LOOK
     while True:
         try:
@@ -152,11 +148,6 @@ def _ship(options: argparse.Namespace, address: JournalAddress) -> int:
 
 
 def _ship_once(address: JournalAddress, as_new: bool) -> int:
-    from handrail.journal import JournalFailed
-    from handrail.journal.postgres import PostgresDatabase
-    from handrail.journal.shipping import LocalJournal, note_failure, ship_all
-    from handrail.journal.store import get_default_path
-
     shipped, path = 0, get_default_path(find_state())
     try:
         with contextlib.closing(PostgresDatabase(address)) as database:
@@ -178,8 +169,6 @@ def _report_progress(shipped: int, left: int) -> None:
 
 
 def _migrate(options: argparse.Namespace, address: JournalAddress) -> int:  # noqa: ARG001 - each action takes both
-    from handrail.journal.postgres import VERSION, PostgresDatabase
-
     with contextlib.closing(PostgresDatabase(address)) as database:
         steps = database.migrate()
     done = "are created or upgraded" if steps else "were ready"
@@ -188,8 +177,6 @@ def _migrate(options: argparse.Namespace, address: JournalAddress) -> int:  # no
 
 
 def _repair() -> int:
-    from handrail.journal.repair import repair_logs
-
     left = 0
     for path in _list_journals():
         for one in repair_logs(path):

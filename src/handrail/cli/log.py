@@ -6,9 +6,15 @@ import argparse
 import os
 import sys
 import time
+from dataclasses import asdict
 
 from handrail.cli.common import CommandParser, find_state, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
+from handrail.errors import MissingExtra
+from handrail.journal import JournalFailed, postgres_reader
+from handrail.journal.queries import describe_undo, is_of_project
+from handrail.journal.store import get_default_path
+from handrail.settings.journal_address import JournalAddress, hide_password, is_database_url
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -83,15 +89,11 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
 
 def is_shared(options: argparse.Namespace) -> bool:
     """Whether a shared journal is meant."""
-    from handrail.settings.journal_address import is_database_url
-
     return options.shared or is_database_url(options.journal)
 
 
 def choose_journal(options: argparse.Namespace) -> str:
     """The path of the journal that is meant, or the URL of a shared one."""
-    from handrail.journal.store import get_default_path
-
     if options.shared:
         if options.journal is not None:
             raise UsageError("give either --journal or --shared")
@@ -112,8 +114,6 @@ def configured_journal() -> str:
 
 def check_url(url: str) -> str:
     """The URL of a shared journal that was given as an argument."""
-    from handrail.settings.journal_address import JournalAddress, hide_password
-
     if hide_password(url) != url:
         raise UsageError(
             "a password in an argument can be seen by all users of this machine: leave it out, and put it into "
@@ -127,12 +127,8 @@ def check_url(url: str) -> str:
 
 
 def open_reader(options: argparse.Namespace) -> JournalReader:
-    from handrail.errors import MissingExtra
-    from handrail.journal import JournalFailed
-    from handrail.journal.postgres_reader import open_reader
-
     try:
-        return open_reader(choose_journal(options))
+        return postgres_reader.open_reader(choose_journal(options))
     except JournalFailed as error:
         raise describe_journal_error(error) from None
     except MissingExtra as error:
@@ -145,8 +141,6 @@ def describe_journal_error(error: Any) -> Stop:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.journal import JournalFailed
-
     if options.limit < 0:
         raise UsageError("--limit must be 0 or more")
     with open_reader(options) as reader:
@@ -157,8 +151,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _log(reader: JournalReader, options: argparse.Namespace) -> int:
-    from handrail.journal.queries import is_of_project
-
     newest = reader.read_newest_entry()
     screen = Screen(sys.stdout)
     project, shown = get_project(options), False
@@ -200,8 +192,6 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
 
 def _describe_target(row: CallRow) -> str:
     """Describe the target of a call in one line."""
-    from handrail.journal.queries import describe_undo
-
     about = describe_undo(row.tool, row.arguments) if row.rule == "undo" else ""
     targets = [*filter(None, [about]), *(f"{action} {escape(target)}" for action, target, *_ in row.accesses)]
     if not targets and isinstance(row.arguments, dict):
@@ -216,8 +206,6 @@ def format_time(nanoseconds: int) -> str:
 
 def call_as_json(row: CallRow, reader: JournalReader) -> dict[str, object]:
     """A call as JSON values."""
-    from dataclasses import asdict
-
     files = [{**asdict(one), "path": escape_for_terminal(one.path)} for one in reader.read_files(row.seq)]
     values = asdict(row)
     if row.number is None:  # not of a shared journal

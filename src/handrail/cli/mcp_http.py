@@ -13,6 +13,7 @@ from handrail.cli.output import UsageError, warn
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
 from handrail.mcp.http.serve import HttpError, HttpOptions, open_socket, serve
+from handrail.policy.modes import MODES
 from handrail.system_calls import hide_argument
 from handrail.text.display import escape
 from handrail.workspace import Root
@@ -40,8 +41,6 @@ def main(words: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.policy.modes import MODES
-
     parser = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
     parser.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
     parser.add_argument(

@@ -11,6 +11,7 @@ from handrail.cli.common import CommandParser, find_state
 from handrail.cli.configuration_errors import explain_failures
 from handrail.cli.output import UsageError, warn, write
 from handrail.mcp import tool_list
+from handrail.mcp.http import principals
 from handrail.mcp.install.entry import (
     NAME,
     ClientKind,
@@ -20,6 +21,7 @@ from handrail.mcp.install.entry import (
     choose_place,
     load_clients,
 )
+from handrail.policy.modes import MODES
 from handrail.programs import find_program
 from handrail.text.display import escape
 
@@ -54,8 +56,6 @@ def main(words: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.policy.modes import MODES
-
     parser = CommandParser("mcp install", _ABOUT, _EXAMPLES)
     parser.add_argument("client", choices=list(load_clients()), help="whose configuration to write")
     parser.add_argument(
@@ -129,7 +129,6 @@ def _read_token(options: argparse.Namespace) -> str:
     """The token of the HTTP server, from its file."""
     if not options.http or options.undo:
         return ""
-    from handrail.mcp.http import principals
 
     path = options.token_file or principals.load_own_token(find_state())[1]
     try:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from handrail.cli.common import (
     CommandParser,
@@ -16,6 +17,12 @@ from handrail.cli.common import (
     require_directory,
 )
 from handrail.cli.output import Stop, UsageError, as_document, escape_for_terminal, on_terminal, warn, write
+from handrail.errors import ToolError
+from handrail.model import CommandAccess
+from handrail.policy import PROJECT
+from handrail.policy.check import find_ineffective_rules
+from handrail.policy.files import PolicyError, load, trust
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import MODES
 from handrail.text.display import escape
 from handrail.text.json_values import parse_json
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from handrail.model import Access, Verdict
     from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyFile
-    from handrail.policy.judge import RulePolicy
 
 _EXIT = {"allow": 0, "ask": 0, "deny": 3}
 
@@ -75,8 +81,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _load_files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
-    from handrail.policy.files import PolicyError, load
-
     try:
         return load(os.path.realpath(options.workspace), os.environ, find_state())
     except PolicyError as error:
@@ -84,8 +88,6 @@ def _load_files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from handrail.errors import ToolError
-
     files = _load_files(options)
     tool, text = options.words
     try:
@@ -113,15 +115,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
     """Add to the reason what the sandbox hides from a command, if that is why it is allowed."""
-    from dataclasses import replace
-
     hidden = verdict.decision == "allow" != bare.decision
     return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
 
 
 def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
-    from handrail.policy.judge import Machine, RulePolicy
-
     host = session.command_host
     machine = Machine(
         confined=lambda: host().sandbox.confined,
@@ -132,8 +130,6 @@ def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, h
 
 
 def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:
-    from handrail.model import CommandAccess
-
     rows = [f"{verdict.decision}: {escape(tool)}"]
     rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
     rows += [f"  {'where':<7} {verdict.source or 'built in'}"]
@@ -180,8 +176,6 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
 
 
 def _test(options: argparse.Namespace) -> int:
-    from handrail.policy.check import find_ineffective_rules
-
     files = _load_files(options)
     if not files:
         write("No rule files; the built-in rules apply.\n")
@@ -203,9 +197,6 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _trust(options: argparse.Namespace) -> int:
-    from handrail.policy import PROJECT
-    from handrail.policy.files import PolicyError, trust
-
     file = next((file for file in _load_files(options) if file.origin == "project"), None)
     if file is None:
         raise UsageError(f"there is no {PROJECT} in {escape(os.path.realpath(options.workspace))}")

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from handrail.agent.providers import ModelError
+from handrail.cli.chat.attachments import describe_named_files, load_pictures
+from handrail.cli.chat.events import JsonEvents
+from handrail.cli.chat.interrupts import Leave, ended_in_order
+from handrail.cli.chat.opening import Work
 from handrail.cli.chat.plan import add_options, make_plan
+from handrail.cli.chat.repl import answer
+from handrail.cli.chat.screen import open_screen
 from handrail.cli.common import MOST_INPUT, CommandParser
 from handrail.cli.output import UsageError
 
@@ -48,14 +55,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
-    from handrail.agent.providers import ModelError
-    from handrail.cli.chat.attachments import describe_named_files, load_pictures
-    from handrail.cli.chat.events import JsonEvents
-    from handrail.cli.chat.interrupts import Leave, ended_in_order
-    from handrail.cli.chat.opening import Work
-    from handrail.cli.chat.repl import answer
-    from handrail.cli.chat.screen import open_screen
-
     events = JsonEvents() if as_json else None
     work = Work(plan, events or open_screen())
     if events:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from handrail.attach.service import AlreadyRunning, Service
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import Stop
 
@@ -27,8 +28,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.attach.service import AlreadyRunning, Service
-
     try:
         with Service(find_state(), options.idle) as service:
             service.serve()

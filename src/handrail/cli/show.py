@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
@@ -18,7 +19,11 @@ from handrail.cli.output import (
     paint_diff,
     write,
 )
+from handrail.journal import JournalFailed
+from handrail.journal.past_files import ContentsGone, read_past
+from handrail.journal.queries import list_children
 from handrail.text.display import escape
+from handrail.workspace import resolve_parent
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -46,8 +51,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.journal import JournalFailed
-
     with open_reader(options) as reader:
         try:
             row = reader.find_call(options.call)
@@ -62,9 +65,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_file(reader: JournalReader, seq: int, name: str) -> int:
-    from handrail.journal.past_files import ContentsGone, read_past
-    from handrail.workspace import resolve_parent
-
     try:
         raw = read_past(reader, resolve_parent(os.path.abspath(name)), seq)
     except ContentsGone as error:
@@ -79,10 +79,6 @@ def _print_file(reader: JournalReader, seq: int, name: str) -> int:
 
 
 def _render_call(row: CallRow, reader: JournalReader) -> str:
-    import json
-
-    from handrail.journal.queries import list_children
-
     screen = Screen(sys.stdout)
     code = f" {row.error}" if row.error else ""
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 
 from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, add_project, describe_journal_error, get_project, open_reader
 from handrail.cli.output import Screen, as_document, write
+from handrail.journal import JournalFailed
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -37,8 +39,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.journal import JournalFailed
-
     with open_reader(options) as reader:
         try:
             tools, codes = reader.compute_stats(session=options.session, project=get_project(options))
@@ -46,8 +46,6 @@ def run(options: argparse.Namespace) -> int:
         except JournalFailed as error:
             raise describe_journal_error(error) from None
     if options.json:
-        from dataclasses import asdict
-
         listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
         write(as_document({"tools": listed, "failures": codes, "images": asdict(use), "journal_bytes": size}))
     else:

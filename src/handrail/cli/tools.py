@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 
+from handrail.agent.prompt import describe_use
 from handrail.cli.common import CommandParser, add_dialect, list_dialects, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
+from handrail.wire.anthropic import build_tool
+from handrail.wire.mcp import convert_hints
+from handrail.wire.openai import build_chat_tool
 
 TYPE_CHECKING = False  # type checkers know this name; importing `typing` would be slow
 if TYPE_CHECKING:
@@ -39,22 +45,14 @@ def _to_json(spec: Spec) -> dict[str, object]:
 
 
 def _to_openai(spec: Spec) -> dict[str, object]:
-    from handrail.wire.openai import build_chat_tool
-
     return build_chat_tool(spec)
 
 
 def _to_anthropic(spec: Spec) -> dict[str, object]:
-    from handrail.wire.anthropic import build_tool
-
     return build_tool(spec)
 
 
 def _to_mcp(spec: Spec) -> dict[str, object]:
-    from dataclasses import asdict
-
-    from handrail.wire.mcp import convert_hints
-
     hints = convert_hints(asdict(spec.hints))
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
 
@@ -87,8 +85,6 @@ def run(options: argparse.Namespace) -> int:
     dialect = open_dialect(options.dialect or "native")
     specs = [dialect.spec(name) for name in dialect.entries]
     if options.prompt:
-        from handrail.agent.prompt import describe_use
-
         write(describe_use(dialect) + "\n")
         return 0
     if options.format:
@@ -128,8 +124,6 @@ def _print_tokens(name: str | None) -> int:
 
 def estimate_tokens(spec: Spec) -> int:
     """Estimate the tokens of a tool's definition, at four characters per token."""
-    import json
-
     return (len(json.dumps(spec.schema, ensure_ascii=False)) + len(spec.description)) // 4
 
 

@@ -6,18 +6,27 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import asdict
+from shlex import join
+from subprocess import DEVNULL
 
+from handrail.approval.tty import Tty
 from handrail.cli.common import CommandParser, add_workspace, open_local_session
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
+from handrail.drafts.keep import DraftConflict
+from handrail.drafts.layout import remove_temporaries
+from handrail.drafts.three_way import saving_bases
+from handrail.errors import JournalFailed, NoSandbox
+from handrail.model import Call
+from handrail.pipeline.draft_changes import TRY, DraftChanges, describe_conflicts, keep_and_record
+from handrail.shell.runner.run import find_shell
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from handrail.approval.tty import Tty
     from handrail.drafts.store import OpenDraft
-    from handrail.pipeline.draft_changes import DraftChanges
     from handrail.pipeline.session import Session
 
 _ABOUT = """\
@@ -73,10 +82,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _try(session: Session, options: argparse.Namespace) -> int:
-    from handrail.drafts.layout import remove_temporaries
-    from handrail.errors import NoSandbox
-    from handrail.pipeline.draft_changes import DraftChanges
-
     try:
         host = session.command_host()
         draft = host.drafts.create()
@@ -122,18 +127,11 @@ class _Failed(Stop):
 
 
 def _join_command(words: list[str]) -> str:
-    from shlex import join
-
     return words[0] if len(words) == 1 else join(words)
 
 
 def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int:
     """Run the command on this terminal; returns its exit code."""
-    from subprocess import DEVNULL
-
-    from handrail.drafts.three_way import saving_bases
-    from handrail.shell.runner.run import find_shell
-
     words = options.words if len(options.words) > 1 else [find_shell(), "-c", options.words[0]]
     streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]
     stdin, stdout, stderr = (DEVNULL if one is None else one.fileno() for one in streams)
@@ -173,8 +171,6 @@ def _show(changes: DraftChanges) -> None:
 
 
 def _ask() -> bool:
-    from handrail.approval.tty import Tty
-
     tty: Tty | None = Tty.open()
     if tty is None:
         warn("the changes were dropped: there is no terminal to ask on (--keep keeps them)")
@@ -189,11 +185,6 @@ def _ask() -> bool:
 
 
 def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> None:
-    from handrail.drafts.keep import DraftConflict
-    from handrail.errors import JournalFailed
-    from handrail.model import Call
-    from handrail.pipeline.draft_changes import TRY, describe_conflicts, keep_and_record
-
     try:
         kept = keep_and_record(session.journal, session.origin, changes, Call(TRY, {"command": command}), code)
     except DraftConflict as error:
@@ -214,8 +205,6 @@ def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> N
 
 
 def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:
-    from dataclasses import asdict
-
     return {
         "exit_code": code,
         "kept": kept,

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import asdict
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.log import add_journal, choose_journal, describe_journal_error, is_shared, open_reader
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.errors import ConnectionLost, ToolError
+from handrail.journal import JournalFailed
+from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
 from handrail.text.display import escape
+from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -73,8 +78,6 @@ def take_back(options: argparse.Namespace, **which: object) -> int:
             require_directory(option, place)
     report = _undo_calls(options, which)
     if options.json:
-        from dataclasses import asdict
-
         write(as_document({**asdict(report), "dry_run": options.dry_run}))
     else:
         write(_render_report(report, options.dry_run))
@@ -82,11 +85,6 @@ def take_back(options: argparse.Namespace, **which: object) -> int:
 
 
 def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoReport:
-    from handrail.errors import ConnectionLost, ToolError
-    from handrail.journal import JournalFailed
-    from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
-    from handrail.workspace import Root
-
     if is_shared(options):
         raise _explain_shared(options, which.get("call"))
     config = open_config()

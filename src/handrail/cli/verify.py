@@ -8,6 +8,7 @@ import sys
 from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, describe_journal_error, open_reader
 from handrail.cli.output import Screen, as_line, write
+from handrail.journal import JournalFailed
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.journal import JournalFailed
-
     with open_reader(options) as reader:
         try:
             return _verify(reader, options.json)

@@ -7,18 +7,26 @@ import contextlib
 import os
 import sys
 import threading
+import webbrowser
 
+from handrail.approval.attached_terminal import ApprovalServer
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.log import add_journal, choose_journal
 from handrail.cli.output import Stop, UsageError, on_terminal, write
+from handrail.cli.remote import connect_for_pages
+from handrail.files.locks import state_directory
 from handrail.text.display import escape
+from handrail.web.pages import make_app
+from handrail.web.questions import Attendance, OpenQuestions
+from handrail.web.remote_pages import RemotePages
+from handrail.web.serve import open_socket, serve
+from handrail.web.site import Site
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
-    from handrail.web.site import Site
 
 _ABOUT = """\
 Open a page in your browser: what agents did in all your projects as it happens, each call with its diff, the questions
@@ -49,7 +57,6 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= 65535:
         raise UsageError("--port must be between 0 and 65535")
-    from handrail.web.serve import open_socket
 
     try:
         listener = open_socket(options.port)
@@ -66,11 +73,6 @@ def run(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def open_site(journal: str) -> Iterator[Site]:
     """The pages of this machine, which receive the questions of its processes; raises `Stop`."""
-    from handrail.approval.attached_terminal import ApprovalServer
-    from handrail.files.locks import state_directory
-    from handrail.web.questions import Attendance, OpenQuestions
-    from handrail.web.site import Site
-
     config, attendance = open_config(), Attendance()
     try:
         state = state_directory(config.settings.state)
@@ -82,19 +84,12 @@ def open_site(journal: str) -> Iterator[Site]:
 
 
 def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
-    from handrail.web.pages import make_app
-    from handrail.web.serve import serve
-
     with listener, open_site(choose_journal(options)) as site:
         serve(make_app(site), site.closing, listener, _choose_start(options))
 
 
 def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
     """Serve the pages of another machine here."""
-    from handrail.cli.remote import connect_for_pages
-    from handrail.web.remote_pages import RemotePages
-    from handrail.web.serve import serve
-
     closing = threading.Event()
     with listener, contextlib.closing(connect_for_pages(options.at)) as session:
         serve(RemotePages(session, closing), closing, listener, _choose_start(options))
@@ -102,8 +97,6 @@ def _serve_remote(options: argparse.Namespace, listener: socket.socket) -> None:
 
 def _choose_start(options: argparse.Namespace) -> Callable[[str], None]:
     """What to do with the address once the page is served."""
-
-    import webbrowser
 
     def start(address: str) -> None:
         write(f"Open {address}\nCtrl-C ends it.\n")

@@ -7,13 +7,11 @@ import select
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from handrail.approval.terminal import TerminalAsker
 from handrail.approval.tty import Tty
 from handrail.model import Answer, Question
-
-if TYPE_CHECKING:
-    from handrail.approval.terminal import TerminalAsker
 
 
 class Pausing(Protocol):
@@ -74,8 +72,6 @@ class Person:
         self._asker: TerminalAsker | None = None
 
     def __call__(self, question: Question) -> Answer:
-        from handrail.approval.terminal import TerminalAsker
-
         with self._lock:
             if self.tty.stopped.is_set():
                 return Answer(False, "the run was stopped before the question was asked")

@@ -8,11 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from handrail.errors import ToolError
+from handrail.journal import JournalFailed, NoJournal
+from handrail.journal.call_changes import iterate_changing_calls
+from handrail.journal.past_files import make_net_diff
+from handrail.journal.queries import JournalReader
+from handrail.journal.records import PROMPT
+from handrail.journal.store import SqliteJournal
+from handrail.journal.undo import CannotUndo, UndoReport
+from handrail.journal.undo_selection import UnknownCall, iterate_changes
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.journal.queries import CallRow, JournalReader
-    from handrail.journal.undo import UndoReport
+    from handrail.journal.queries import CallRow
     from handrail.pipeline.any_session import AnySession
 
 
@@ -22,10 +30,6 @@ class NoChange(LookupError):
 
 @contextmanager
 def _open_reader(session: AnySession) -> Iterator[JournalReader]:
-    from handrail.journal import JournalFailed, NoJournal
-    from handrail.journal.queries import JournalReader
-    from handrail.journal.store import SqliteJournal
-
     if not isinstance(session.journal, SqliteJournal):
         raise NoChange(getattr(session.journal, "why", NoJournal.why))
     try:
@@ -45,11 +49,6 @@ def list_calls(session: AnySession, most: int) -> list[CallRow]:
 
 def undo_last(session: AnySession, *, redo: bool = False) -> UndoReport:
     """Undo the newest change of this session that is not undone yet, or redo what the newest undo took back."""
-    from handrail.errors import ToolError
-    from handrail.journal import JournalFailed
-    from handrail.journal.undo import CannotUndo
-    from handrail.journal.undo_selection import UnknownCall
-
     try:
         return session.undo(redo=redo)
     except UnknownCall:
@@ -69,12 +68,6 @@ def undo_calls(session: AnySession, ids: Sequence[str]) -> UndoReport:
 
     Some servers give the same id to several calls: of each id, as many of the latest calls are undone as it is given.
     """
-    from handrail.errors import ToolError
-    from handrail.journal import JournalFailed
-    from handrail.journal.records import PROMPT
-    from handrail.journal.undo import CannotUndo, UndoReport
-    from handrail.journal.undo_selection import iterate_changes
-
     if not ids:
         return UndoReport()
     with _open_reader(session) as reader:
@@ -92,9 +85,6 @@ def undo_calls(session: AnySession, ids: Sequence[str]) -> UndoReport:
 
 def make_session_diff(session: AnySession) -> str:
     """All changes of this session as one diff, from the first version of each file to the current one."""
-    from handrail.journal.call_changes import iterate_changing_calls
-    from handrail.journal.past_files import make_net_diff
-
     with _open_reader(session) as reader:
         changes = iterate_changing_calls(reader, session=session.origin.session)
         return make_net_diff(reader, list(changes), os.path.realpath(session.workspace.home))

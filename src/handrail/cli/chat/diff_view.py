@@ -10,6 +10,7 @@ from handrail.approval.screen import DIFF_COLOURS, TRUE_COLOURS, count_colours
 from handrail.cli.output import escape_for_terminal
 from handrail.frozen import frozen
 from handrail.text.display import replace_surrogates
+from handrail.text.words import mark_words
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -68,8 +69,6 @@ def render_diff(diff: str, most: int | None = None, colours: int | None = None) 
     """A diff in colours, at most so many lines of it; ``colours``: how many the terminal shows."""
     from rich.cells import cell_len
     from rich.text import Text
-
-    from handrail.text.words import mark_words  # not before the first prompt: slow to import
 
     styles = _choose_styles(count_colours() if colours is None else colours)
     lines = list(parse_diff(replace_surrogates(diff)))[:most]

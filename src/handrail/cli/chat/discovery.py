@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
 
 from handrail.cli.output import UsageError, on_terminal, warn
 from handrail.frozen import frozen
@@ -74,9 +76,6 @@ def find_models(environ: Mapping[str, str], servers: Sequence[tuple[str, int]] =
 
 def _ask_server(name: str, base: str, key: str) -> list[FoundModel]:
     """The models that a server offers; none if it does not answer, or not in this protocol."""
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
-    from urllib.parse import urlsplit
-
     try:
         place = urlsplit(base)
         kind = HTTPSConnection if place.scheme == "https" else HTTPConnection

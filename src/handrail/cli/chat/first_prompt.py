@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import termios
 from collections.abc import Iterator
 
 PROMPT = "› "
@@ -21,8 +22,6 @@ def early_prompt() -> Iterator[None]:
 
     The modes are not changed back in between: a terminal that reads line by line for a moment would cut a long paste.
     """
-    import termios
-
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
     quiet = list(before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import termios
 import textwrap
 import threading
 import time
@@ -26,6 +27,7 @@ from handrail.agent.messages import (
     TextDelta,
 )
 from handrail.cli.chat.blocks import Blocks
+from handrail.cli.chat.diff_view import render_diff
 from handrail.cli.chat.first_prompt import PROMPT
 from handrail.cli.chat.summary import describe_call, describe_event, describe_outcome, fold_lines, mark_of
 from handrail.cli.output import escape_for_terminal
@@ -128,8 +130,6 @@ class LiveScreen:
         self._print(Text.assemble((PROMPT, "bold cyan"), ("\n  ".join(shown), "bold")))
 
     def diff(self, text: str) -> None:
-        from handrail.cli.chat.diff_view import render_diff
-
         self._print(render_diff(text))
 
     def unfold(self) -> None:
@@ -225,8 +225,6 @@ class LiveScreen:
         if event.command:
             self._show_output(event)
         elif event.diff and event.call.id not in self.shown:
-            from handrail.cli.chat.diff_view import render_diff
-
             self._print(render_diff(event.diff, _MOST_DIFF))
             more = event.diff.count("\n") - _MOST_DIFF
             if more > 0:
@@ -359,8 +357,6 @@ def _wrap(text: str, wide: int) -> list[str]:
 
 def _own_modes() -> list[Any] | None:
     """The modes of the terminal, if it is ours: one in the background must leave them alone, or it is stopped."""
-    import termios
-
     try:
         return termios.tcgetattr(0) if os.tcgetpgrp(0) == os.getpgrp() else None
     except (OSError, termios.error):
@@ -368,8 +364,6 @@ def _own_modes() -> list[Any] | None:
 
 
 def _set(modes: list[Any] | None, *, echo: bool) -> None:
-    import termios
-
     if modes is None:
         return
     changed = list(modes)

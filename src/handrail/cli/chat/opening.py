@@ -12,16 +12,22 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from handrail.agent.history import History
+from handrail.agent.loop import Agent, AgentLimits, estimate_tools
 from handrail.agent.messages import Event
+from handrail.agent.prompt import system_prompt
+from handrail.agent.providers import open_model
+from handrail.agent.store import Store
 from handrail.cli.chat.approvals import Person, find_person
 from handrail.cli.chat.interrupts import Interrupts, Watched
 from handrail.cli.chat.status import Meter
 from handrail.cli.common import open_session
 from handrail.cli.output import Stop, escape_for_terminal
+from handrail.pipeline.events import ToolFinished, ToolOutput
+from handrail.pipeline.session import Session
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
-    from handrail.agent.loop import Agent
     from handrail.agent.messages import Turn
     from handrail.agent.providers import Api, Model
     from handrail.agent.store import StoredConversation
@@ -42,8 +48,6 @@ class CommandOutput:
 
     def notice(self, event: SessionEvent) -> None:
         """Take an event of the session. Output comes from other threads than the call's."""
-        from handrail.pipeline.events import ToolFinished, ToolOutput
-
         if isinstance(event, ToolOutput):
             lines = [
                 escape_for_terminal(replace_surrogates(line)).expandtabs(4)
@@ -116,7 +120,6 @@ class Work:
         changes = {"dialect": self.plan.dialect, "mode": self.plan.mode}
         options = argparse.Namespace(**{**vars(self.plan.options), **changes})
         self._session = open_session(options, self.person, on_event=self._output.notice)
-        from handrail.pipeline.session import Session
 
         if self.plan.session and isinstance(self._session, Session):
             self._session.resume(self.plan.session)
@@ -141,11 +144,6 @@ class Work:
 
     def agent(self) -> Agent:
         """The agent; raises `ModelError` if the model cannot be asked, `Stop` if there is no session."""
-        from handrail.agent.history import History
-        from handrail.agent.loop import Agent, AgentLimits, estimate_tools
-        from handrail.agent.prompt import system_prompt
-        from handrail.agent.store import Store
-
         if self._agent is None:
             session, model = self.session, self._open_model(self.plan.model, self.plan.api, self.plan.window)
             if self.conversation is None:
@@ -191,8 +189,6 @@ class Work:
         self.meter.used = 0
 
     def _open_model(self, name: str, api: Api, window: int) -> Model:
-        from handrail.agent.providers import open_model
-
         return Watched(open_model(name, os.environ, api, window), self.screen.waiting)
 
     def _count_event(self, event: Event) -> None:

@@ -9,7 +9,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from handrail.agent.providers import ModelError
 from handrail.cli.chat.attachments import describe_named_files, load_pictures
+from handrail.cli.chat.completion import Files, Words
+from handrail.cli.chat.composer import Composer
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.message_queue import MessageQueue
 from handrail.cli.chat.opening import Work
@@ -20,7 +23,6 @@ from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Ending
-    from handrail.cli.chat.composer import Composer
     from handrail.cli.chat.plan import ChatPlan
 
 _LONGEST_END = 10.0
@@ -78,9 +80,6 @@ def handle_message(work: Work, slash: Slash, text: str) -> bool:
 
 def chat_at_terminal(plan: ChatPlan) -> int:
     """Messages come from the composer; the agent works on them in another thread."""
-    from handrail.cli.chat.completion import Files, Words
-    from handrail.cli.chat.composer import Composer
-
     queue = MessageQueue()
     composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
     work = Work(plan, composer)
@@ -136,8 +135,6 @@ class Worker:
 
 def answer(work: Work, text: str, images: Sequence[Mapping[str, object]] = ()) -> Ending | None:
     """Work on one message; None if the model cannot be asked at all."""
-    from handrail.agent.providers import ModelError
-
     work.restart()
     with work.interrupts, work.screen.running(work.meter.line, work.tail):
         try:

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.agent.messages import CallFinished, ModelReplied, TextDelta, ToolCall, ToolResult, Turn, Usage
+from handrail.journal import JournalFailed
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handrail.cli.chat.opening import Work
-    from handrail.journal.queries import JournalReader
 
 _MESSAGES = 3
 """How many of the person's last messages are shown, with what followed them."""
@@ -41,10 +43,6 @@ def find_start(turns: Sequence[Turn], messages: int) -> int:
 @contextlib.contextmanager
 def _open_journal(work: Work) -> Iterator[JournalReader | None]:
     """The journal with the calls of the conversation; None if it cannot be read here."""
-    from handrail.journal import JournalFailed
-    from handrail.journal.queries import JournalReader
-    from handrail.journal.store import get_default_path
-
     with contextlib.ExitStack() as stack:
         reader = None
         if work.plan.session and not work.plan.is_remote:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
+from handrail.cli.chat.live_display import LiveScreen
 from handrail.cli.chat.summary import describe_event
 from handrail.cli.output import escape_for_terminal, is_interactive, warn, write
 
@@ -104,6 +105,5 @@ def open_screen() -> RunScreen:
     """The screen for where stdout goes."""
     if not is_interactive():
         return PlainScreen()
-    from handrail.cli.chat.live_display import LiveScreen
 
     return LiveScreen(sys.stdout)

@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from handrail.agent.providers import Cancelled, ModelError, api_of, family
 from handrail.cli.chat.changes import NoChange, list_calls, make_session_diff, undo_last
+from handrail.cli.chat.export import export_conversation
+from handrail.cli.chat.own_command import run_own_command
+from handrail.cli.chat.plan import require_reachable
+from handrail.cli.chat.rewind import list_points, require_point, rewind
 from handrail.cli.chat.summary import MARKS
 from handrail.cli.output import UsageError
+from handrail.cli.tools import get_first_sentence
+from handrail.cli.undo import describe_report
+from handrail.policy.modes import MODES
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -79,8 +87,6 @@ class Slash:
     def choices(self, name: str) -> Sequence[str]:
         """Return the completions of a command's argument."""
         if name == "mode":
-            from handrail.policy.modes import MODES
-
             return MODES
         return (self._work.plan.model,) if name == "model" else ()
 
@@ -89,8 +95,6 @@ class Slash:
         self._say("\n".join(f"{key:<10} {about}" for key, about in _KEYS.items()), "dim")
 
     def _tools(self, _: str) -> None:
-        from handrail.cli.tools import get_first_sentence
-
         session = self._work.session
         specs = session.specs()
         wide = max((len(spec.name) for spec in specs), default=0)
@@ -106,8 +110,6 @@ class Slash:
 
     def run_command(self, text: str) -> None:
         """Run the person's own command; with a second `!` the model gets its output."""
-        from handrail.cli.chat.own_command import run_own_command
-
         command = text.removeprefix("!").strip()
         if not command:
             self._say("give a command, as in !make test", "yellow")
@@ -130,8 +132,6 @@ class Slash:
             self.notes.append(ended.describe())
 
     def _rewind(self, word: str) -> None:
-        from handrail.cli.chat.rewind import list_points, require_point, rewind
-
         agent = self._work.opened or (self._open_agent() if self._work.plan.turns else None)
         points = list_points(agent.history.turns) if agent else []
         if agent is None or not points:
@@ -151,16 +151,12 @@ class Slash:
         self._prefill(point.text.split("\n[@")[0])
 
     def _open_agent(self) -> Agent:
-        from handrail.agent.providers import ModelError
-
         try:
             return self._work.agent()
         except ModelError as error:
             raise NoChange(f"the conversation cannot be continued: {escape(str(error))}") from None
 
     def _export(self, name: str) -> None:
-        from handrail.cli.chat.export import export_conversation
-
         agent = self._work.opened
         turns = agent.history.turns if agent else self._work.plan.turns
         if not turns:
@@ -185,8 +181,6 @@ class Slash:
         self._undo("", redo=True)
 
     def _report_undo(self, report: UndoReport) -> None:
-        from handrail.cli.undo import describe_report
-
         for words, text, style in describe_report(report):
             self._say(f"{words}  {text}", style)
 
@@ -200,8 +194,6 @@ class Slash:
         self._say("`handrail log show N` shows one in full" if rows else "no calls yet", "dim")
 
     def _mode(self, word: str) -> None:
-        from handrail.policy.modes import MODES
-
         session = self._work.session
         if not word:
             self._say(f"mode {session.mode or '-'}; the modes are {', '.join(MODES)}")
@@ -213,9 +205,6 @@ class Slash:
             self._say(f"mode {word}", "green")
 
     def _model(self, name: str) -> None:
-        from handrail.agent.providers import ModelError, api_of, family
-        from handrail.cli.chat.plan import require_reachable
-
         work = self._work
         if not name:
             self._say(f"model {escape(work.plan.model)}, API {work.plan.api}, dialect {escape(work.plan.dialect)}")
@@ -231,8 +220,6 @@ class Slash:
         )
 
     def _compact(self, _: str) -> None:
-        from handrail.agent.providers import Cancelled, ModelError
-
         agent = self._work.opened
         if agent is None:
             self._say("there is no conversation yet", "dim")
