@@ -9,7 +9,7 @@ from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, describe_journal_error, open_reader
 from handrail.cli.output import Screen, UsageError, paint_diff, write
 from handrail.journal import JournalFailed
-from handrail.journal.call_changes import iterate_changing_calls, summarize_call
+from handrail.journal.call_changes import iterate_changing_calls
 from handrail.journal.past_files import make_net_diff
 from handrail.text.display import escape
 
@@ -39,12 +39,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{escape(options.calls)} is no range of calls; give CALL..CALL, or CALL for all since then")
     with open_reader(options) as reader:
         try:
-            known = [(name, summarize_call(reader, name)) for name in names]
+            known = [(name, reader.find_call(name)) for name in names]
             for name, call in known:
                 if call is None:
                     raise UsageError(escape(reader.describe_unknown(name)))
-            (first, home), *later = [call for _, call in known if call]
-            last = later[0][0].seq if later else None
+            first, *later = [call for _, call in known if call]
+            last, home = later[0].seq if later else None, first.workspace
             changes = iterate_changing_calls(reader, first=first.seq + 1, before=last and last + 1, workspace=home)
             if diff := make_net_diff(reader, list(changes), home, last):
                 write(Screen(sys.stdout).render(*paint_diff(diff)))

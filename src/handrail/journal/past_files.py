@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from handrail.files.versions import MOST_SAVED_BYTES, hash_bytes
 from handrail.journal import BeforeImage
-from handrail.journal.call_changes import CallSummary, find_state
-from handrail.journal.queries import JournalReader
+from handrail.journal.call_changes import find_state
+from handrail.journal.queries import CallRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY
 from handrail.journal.undo_drafts import read_image
 from handrail.text.diff import compute_hunks, format_unified
@@ -36,7 +36,7 @@ def _load(reader: JournalReader, path: str, digest: str | None) -> bytes | None:
     return raw
 
 
-def make_net_diff(reader: JournalReader, changes: Iterable[CallSummary], home: str, last: int | None = None) -> str:
+def make_net_diff(reader: JournalReader, changes: Iterable[CallRow], home: str, last: int | None = None) -> str:
     """All changes of these calls, given the newest first, as one diff: from before the first of them to after ``last``.
 
     Without ``last``, to the files as they are now. Names of files below ``home`` are relative to it.

@@ -103,6 +103,55 @@ class CallRow:
         """Whether a script made this call."""
         return self.call_id.startswith(IN_SCRIPT)
 
+    @property
+    def is_undo(self) -> bool:
+        """Whether it is an undo or redo."""
+        return self.tool in (UNDO, REDO) and self.rule == "undo"
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it has the changes of a background job."""
+        return (self.tool, self.rule) == (JOB, "job")
+
+    @property
+    def undone(self) -> tuple[int, ...]:
+        """Of an undo or redo: the calls that it has taken back in full."""
+        return self._read_numbers("undone")
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        """Of an undo or redo: the calls that it was about."""
+        return self._read_numbers("calls")
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Of an undo of some files: the places of those it has restored, among the files of its call."""
+        return self._read_numbers("places")
+
+    @property
+    def act(self) -> object:
+        """Of an undo or redo: the same for all records of one act."""
+        return (isinstance(self.arguments, dict) and self.arguments.get("act")) or self.seq
+
+    @property
+    def command(self) -> str | None:
+        """The command that it ran."""
+        return next((access[1] for access in self.accesses if access[0] == "run"), None)
+
+    @property
+    def draft(self) -> str:
+        """The directory of the draft that the command ran in: all its changes in the workspace are known then."""
+        return next((access[2] for access in self.accesses if access[0] == "run" and len(access) > 2), "")
+
+    @property
+    def doubted(self) -> list[str]:
+        """The paths that it may have changed further than the journal knows."""
+        return [access[2] for access in self.accesses if len(access) > 3]
+
+    def _read_numbers(self, name: str) -> tuple[int, ...]:
+        named = self.arguments if self.is_undo and isinstance(self.arguments, dict) else {}
+        return list_numbers(named.get(name))
+
 
 @frozen
 class ToolStats:
@@ -160,7 +209,7 @@ class JournalReader:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
         where, values = limit_to(session, workspace)
         query = f"{self.calls} WHERE seq > ? {where} ORDER BY seq DESC LIMIT ?"
-        return [_call(row) for row in reversed(self.query(query, (after, *values, bound(limit))))]
+        return [parse_call(row) for row in reversed(self.query(query, (after, *values, bound(limit))))]
 
     def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
         """The newest ``limit`` calls, the oldest first; few are in memory at a time, besides their numbers.
@@ -178,13 +227,13 @@ class JournalReader:
         for start in range(0, len(numbers), _PAGE):
             page = numbers[start : start + _PAGE]
             query = f"{self.calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
-            yield from map(_call, self.query(query, page))
+            yield from map(parse_call, self.query(query, page))
 
     def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
         ended = self.list_ended(since)
         rows = [row for _, seq in ended for row in self.query(f"{self.calls} WHERE seq = ?", (seq,))]
-        return [_call(row) for row in rows], ended[-1][0] if ended else since
+        return [parse_call(row) for row in rows], ended[-1][0] if ended else since
 
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
         """The entries after entry ``since`` with which calls came to an end, and their calls."""
@@ -201,7 +250,7 @@ class JournalReader:
             rows = self.query(f"{self.calls} WHERE seq = ?", (int(call),))
         newest = f"{self.calls} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
         rows = rows or self.query(newest, (str(call),))
-        return _call(rows[0]) if rows else None
+        return parse_call(rows[0]) if rows else None
 
     def describe_unknown(self, call: str | int) -> str:
         """Why there is no such call, for the person who asked for it."""
@@ -295,7 +344,7 @@ def list_children(reader: JournalReader, row: CallRow) -> list[CallRow]:
     """The calls that a script made."""
     first = f"{IN_SCRIPT}{row.seq if row.number is None else row.number}/"
     query = f"{reader.calls} WHERE session = ? AND call_id LIKE ? ORDER BY seq"
-    return list(map(_call, reader.query(query, (row.session, f"{first}%"))))
+    return list(map(parse_call, reader.query(query, (row.session, f"{first}%"))))
 
 
 def _list_workspaces(reader: JournalReader, project: str) -> list[bytes] | None:
@@ -340,7 +389,7 @@ def _find_bounds(project: str) -> tuple[list[bytes], bytes, bytes]:
 _EMPTY: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect": "", "tool": "", "call_id": ""}
 
 
-def _call(row: Sequence[Any]) -> CallRow:
+def parse_call(row: Sequence[Any]) -> CallRow:
     """One call. A column that was spoiled on the disk is empty; `verify` says so."""
     named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
     for name in ("pid", "given", "said", "answer_bytes", "left_out", "ended"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from handrail.frozen import frozen
 from handrail.journal.browse import read_source
 from handrail.journal.call_changes import find_prompt, find_undone
-from handrail.journal.queries import REDO, UNDO, CallRow, FileRow, JournalReader
+from handrail.journal.queries import CallRow, FileRow, JournalReader
 from handrail.journal.records import PROMPT
 from handrail.journal.undo_plan import has_changed
 
@@ -43,14 +43,6 @@ class TimelineCall:
         """Whether its changes came into the workspace, if it made any."""
         return not any(note[0] in _NOT_KEPT for note in self.row.notes)
 
-    @property
-    def is_undo(self) -> bool:
-        return self.row.tool in (UNDO, REDO) and self.row.rule == "undo"
-
-    @property
-    def is_command(self) -> bool:
-        return any(access[0] == "run" for access in self.row.accesses)
-
 
 @dataclass(slots=True)
 class TimelineTurn:
@@ -74,23 +66,23 @@ class TimelineTurn:
     @property
     def undoable(self) -> list[int]:
         """The calls that changed files and hold, the newest first."""
-        return [call.row.seq for call in self.calls if call.files and not call.undone_by and not call.is_undo]
+        return [call.row.seq for call in self.calls if call.files and not call.undone_by and not call.row.is_undo]
 
     def describe(self) -> str:
         """Its calls in a few words: "changed 3 files, +41 -7, ran 5 commands"."""
-        changing = [call for call in self.calls if not call.is_undo]
+        changing = [call for call in self.calls if not call.row.is_undo]
         files = {file.path for call in changing for file in call.files}
         added, removed = (sum(getattr(call, name) for call in changing if call.files) for name in ("added", "removed"))
         lines = "".join(
             f"{sign}{count:,}" for sign, count in ((", +", added), (" -" if added else ", -", removed)) if count
         )
-        commands = sum(call.is_command and call.row.status != "denied" for call in changing)
+        commands = sum(call.row.command is not None and call.row.status != "denied" for call in changing)
         undone = sum(bool(call.undone_by) for call in changing)
         counts = [
             (len(files), "changed {} file", f"changed {{}} files{lines}", lines),
             (commands, "ran {} command", "ran {} commands", ""),
             (undone, "{} undone", "{} undone", ""),
-            (0 if undone else sum(call.is_undo for call in self.calls), "{} undo", "{} undos", ""),
+            (0 if undone else sum(call.row.is_undo for call in self.calls), "{} undo", "{} undos", ""),
             (sum(call.row.status == "denied" for call in self.calls), "{} refused", "{} refused", ""),
             (sum(call.row.status == "error" for call in self.calls), "{} failed", "{} failed", ""),
             (sum(not call.is_kept for call in self.calls), "{} not kept", "{} not kept", ""),

@@ -26,14 +26,13 @@ from handrail.files.versions import Change, Saving, Stored, hash_bytes, load, ma
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.call_changes import (
-    CallSummary,
     find_last_change,
     find_undone,
     iterate_changing_calls,
     list_half_undone,
 )
 from handrail.journal.moved_trees import MovedTree, Trash
-from handrail.journal.queries import REDO, UNDO, FileRow, JournalReader, describe_undo
+from handrail.journal.queries import REDO, UNDO, CallRow, FileRow, JournalReader, describe_undo
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
@@ -171,7 +170,7 @@ def undo(
         if selection.file or (dry_run and len(rows) > 1):  # what one undo does to the next is known from the hashes
             return _undo_files(journal, reader, hands, rows, dry_run, selection.file)
         reports: list[UndoReport] = []
-        left: list[CallSummary] = []
+        left: list[CallRow] = []
         for row in rows:
             whole = _find_whole(journal, reader, hands, row)
             if whole and left:
@@ -211,7 +210,7 @@ def _undo_files(
     journal: SqliteJournal,
     reader: JournalReader,
     hands: UndoContext,
-    rows: list[CallSummary],
+    rows: list[CallRow],
     dry_run: bool,
     file: str = "",
 ) -> UndoReport:
@@ -245,20 +244,20 @@ def restore_file(journal: SqliteJournal, hands: UndoContext, path: str, digest: 
 
 
 def _find_whole(
-    journal: SqliteJournal, reader: JournalReader, hands: UndoContext, row: CallSummary
+    journal: SqliteJournal, reader: JournalReader, hands: UndoContext, row: CallRow
 ) -> KeptDraft | MovedTree | None:
     """What can take back a call with the entries themselves; None if only their contents are left."""
     if row.draft:
         return KeptDraft.find(row.draft, hands.origin.workspace)
     files = list(filter(has_changed, reader.read_files(row.seq)))
-    return MovedTree.find(files, hands.workspace, Trash(journal.path)) if row.undone is None else None
+    return MovedTree.find(files, hands.workspace, Trash(journal.path)) if not row.is_undo else None
 
 
 def _undo_whole(
     journal: SqliteJournal,
     reader: JournalReader,
     hands: UndoContext,
-    row: CallSummary,
+    row: CallRow,
     whole: KeptDraft | MovedTree,
     dry_run: bool,
 ) -> UndoReport | None:
@@ -268,7 +267,7 @@ def _undo_whole(
         return UndoReport((row.seq,), restored, (), ())
     accesses = tuple(FileAccess("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
-    old = {} if row.unsure else {one.path: (one.before, one.before_mode) for one in reader.read_files(row.seq)}
+    old = {} if row.doubted else {one.path: (one.before, one.before_mode) for one in reader.read_files(row.seq)}
     paths = list(old)
     with hands.locks.hold(paths[:_MOST_LOCKED]):
         images = [replace(image, after=old[image.path]) for image in read_images(paths)]
@@ -344,7 +343,7 @@ class _Undo:
     journal: SqliteJournal
     reader: JournalReader
     hands: UndoContext
-    rows: list[CallSummary]
+    rows: list[CallRow]
     file: str = ""
     call: Call | None = None
     """As what it is recorded, if it is no undo of calls."""
@@ -394,7 +393,7 @@ class _Undo:
         conflicts = tuple(UndoConflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
         unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
-        missing += [path for row in self.rows for path in row.unsaved or ()]
+        missing += [path for row in self.rows for path in row.doubted if row.is_job]
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _merge(self, rows: Sequence[FileRow], now: Mapping[str, State], plan: UndoPlan) -> dict[str, Overlap]:
@@ -573,27 +572,27 @@ class _Undo:
             os.close(fd)
 
 
-def _describe(rows: Sequence[CallSummary], act: str, **restored: list[int]) -> Call:
+def _describe(rows: Sequence[CallRow], act: str, **restored: list[int]) -> Call:
     """An undo or redo, as it is in the journal: a redo takes back nothing but undos."""
-    is_redo = all(row.undone is not None and not row.is_redo for row in rows)
+    is_redo = all(row.is_undo and row.tool != REDO for row in rows)
     arguments: dict[str, Any] = {"calls": [row.seq for row in rows], "undone": [], **restored, "act": act}
     if is_redo:
         arguments["redone"] = sorted({number for row in rows for number in row.calls})
     return Call(REDO if is_redo else UNDO, arguments)
 
 
-def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
+def _list_unknown_effects(row: CallRow, drifted: bool) -> list[str]:
     """Return the command of a call, unless all its changes are known, or it made none.
 
     ``drifted``: one of its files was changed after its end, perhaps by a process that it had left running.
     """
     from handrail.shell.effects.effects import find_effects  # slow to import, and only needed for commands
 
-    if row.command is None or row.status == "denied" or row.unsaved is not None:
+    if row.command is None or row.status == "denied" or row.is_job:
         return []
-    if row.draft and not row.unsure:
+    if row.draft and not row.doubted:
         return []
-    if drifted or row.unsure:
+    if drifted or row.doubted:
         return [row.command]
     return [] if find_effects(row.command).tier == "read_only" else [row.command]
 

@@ -9,15 +9,13 @@ from itertools import chain, takewhile
 
 from handrail.frozen import frozen
 from handrail.journal.call_changes import (
-    CallSummary,
     find_prompt,
     has_session,
     iterate_changing_calls,
     iterate_file_changes,
     read_undos,
-    summarize_call,
 )
-from handrail.journal.queries import UNFINISHED, FileRow, JournalReader
+from handrail.journal.queries import REDO, UNFINISHED, CallRow, FileRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, read_state
 from handrail.journal.undo_drafts import has_kept_changes
 from handrail.journal.undo_plan import State, has_changed, is_undone, select_files
@@ -65,20 +63,18 @@ class UndoSelection:
 _EXCLUSIVE = ("call", "calls", "since", "session", "turn", "file", "redo")
 
 
-def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[CallSummary]:
+def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[CallRow]:
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if which.call is not None or which.since is not None:
         number = which.call if which.call is not None else which.since
-        selected = summarize_call(reader, number or "")
-        if selected is None:
+        first = reader.find_call(number or "")
+        if first is None:
             raise UnknownCall(reader.describe_unknown(number or ""))
-        first, place = selected
         if which.call is not None:
             return [first]
-        return list(iterate_changing_calls(reader, first=first.seq, workspace=place))
+        return list(iterate_changing_calls(reader, first=first.seq, workspace=first.workspace))
     if which.calls is not None:
-        known = [summarize_call(reader, number) for number in sorted(which.calls, reverse=True)]
-        return [one[0] for one in known if one]
+        return list(filter(None, map(reader.find_call, sorted(which.calls, reverse=True))))
     if which.session is not None:
         if not has_session(reader, which.session):
             raise UnknownCall(f"unknown session {which.session}; `handrail log` lists the calls")
@@ -93,10 +89,9 @@ def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[
     return _choose_turn(reader, last) if which.turn else [last]
 
 
-def _choose_turn(reader: JournalReader, last: CallSummary) -> list[CallSummary]:
+def _choose_turn(reader: JournalReader, last: CallRow) -> list[CallRow]:
     """The changes of a session up to ``last`` and since the prompt before it."""
-    row = reader.find_call(last.seq)
-    session = row.session if row else ""
+    session = last.session
     prompt = find_prompt(reader, session, last.seq)
     if not prompt:
         way = f"`handrail undo --session {session}` undoes all of its session" if session else "give its number"
@@ -104,21 +99,21 @@ def _choose_turn(reader: JournalReader, last: CallSummary) -> list[CallSummary]:
     return list(takewhile(lambda one: one.seq > prompt, iterate_changes(reader, session=session)))
 
 
-def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallSummary]:
+def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallRow]:
     """The records of the newest undo that is not redone, the latest first."""
     newest = _find_newest_change(reader, workspace, only)
     redone: set[int] = set()
     unsure: set[int] = set()
     """Undos that were killed, or whose redo was: the files say whether there is something left to redo."""
-    chosen: list[CallSummary] = []
+    chosen: list[CallRow] = []
     for one in read_undos(reader, newest + 1, None, session=only, workspace=workspace):
         if one.status in ("denied", "error") or one.seq in redone:
             continue
         killed = one.status == UNFINISHED or one.seq in unsure
-        (unsure if killed else redone).update(one.undone or ())
+        (unsure if killed else redone).update(one.undone)
         if chosen and one.act != chosen[0].act:
             break
-        if not one.is_redo and (not killed or _has_effect(reader, one, look=True)):
+        if one.tool != REDO and (not killed or _has_effect(reader, one, look=True)):
             chosen.append(one)
     if not chosen:
         after = f" after call {newest}, the newest change" if newest else ""
@@ -136,7 +131,7 @@ def _find_newest_change(reader: JournalReader, workspace: str, only: str) -> int
     return next((one.seq for one in commands if _has_kept_draft(one)), newest)
 
 
-def _has_effect(reader: JournalReader, one: CallSummary, *, look: bool = False) -> bool:
+def _has_effect(reader: JournalReader, one: CallRow, *, look: bool = False) -> bool:
     """Whether a call has changed files; ``look``: whether something is left of that."""
     rows = filter(has_changed, reader.read_files(one.seq))
     return any(not (look and _is_as_before(row)) for row in rows)
@@ -144,7 +139,7 @@ def _has_effect(reader: JournalReader, one: CallSummary, *, look: bool = False) 
 
 def iterate_changes(
     reader: JournalReader, *, session: str = "", workspace: str = "", only: str = "", file: str = ""
-) -> Generator[CallSummary, None, None]:
+) -> Generator[CallRow, None, None]:
     """The calls of a session or workspace that have changed something and are not undone, the newest first.
 
     ``only``: of this session, though another one may have undone it. ``file``: that have changed this file.
@@ -161,7 +156,7 @@ def iterate_changes(
             for undo in read_undos(reader, first, before):
                 if undo.seq not in undone and undo.status not in ("denied", "error"):
                     killed = undo.status == UNFINISHED or undo.seq in unsure
-                    (unsure if killed else undone).update(undo.undone or ())
+                    (unsure if killed else undone).update(undo.undone)
                     if undo.places and killed:
                         unsure.update(undo.calls)
                     elif undo.places:
@@ -199,5 +194,5 @@ def _is_as_before(row: FileRow) -> bool:
         return True
 
 
-def _has_kept_draft(call: CallSummary) -> bool:
+def _has_kept_draft(call: CallRow) -> bool:
     return bool(call.draft) and has_kept_changes(call.draft)

@@ -32,14 +32,14 @@ class Sentence(NamedTuple):
 def describe_call(call: TimelineCall) -> Sentence:
     """The sentence of a call; who made it is not in it."""
     row = call.row
-    if call.is_undo:
+    if call.row.is_undo:
         act, _, which = describe_undo(row.tool, row.arguments).partition(" of ")
         return Sentence({"undo": "undid", "redo": "redid"}.get(act, act), f"call {which}" if which else "nothing")
     did = {"denied": "wanted to", "error": "tried to"}.get(row.status, "")
     run = next((access[1] for access in row.accesses if access[0] == "run"), "")
     if not row.accesses and row.status == "denied":  # it was refused before it was known what it touches
         run = _find_text(row.arguments, "command")
-    if run and row.tool not in _OWN and (call.is_command or not call.files):
+    if run and row.tool not in _OWN and (call.row.command is not None or not call.files):
         return Sentence("ran" if not did or row.exit_code else f"{did} run", run[:_MOST_TARGET])
     if call.files and not did:
         return _describe_files(row.tool, call.files, row.workspace)

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from handrail.journal import JournalFailed, browse
 from handrail.journal.browse import CallFilter, CallPage, CallSources
-from handrail.journal.call_changes import read_undos, summarize_call
+from handrail.journal.call_changes import read_undos
 from handrail.journal.queries import UNFINISHED, CallRow, JournalReader
 from handrail.journal.timeline import TimelineCall, TimelineTurn, group_turns, is_prompt
 from handrail.web.requests import DAYS, read_filter, read_number, write_filter
@@ -119,8 +119,8 @@ def _read_rows(reader: JournalReader, numbers: Sequence[int]) -> list[CallRow]:
 
 def _add_undone(reader: JournalReader, ended: Sequence[int]) -> list[int]:
     """The calls, and those that an undo among them has taken back: their rows change too."""
-    undone = [seq for one in read_undos(reader, min(ended), None) if one.seq in ended for seq in one.undone or ()]
-    again = [seq for one in (summarize_call(reader, seq) for seq in undone) if one for seq in one[0].undone or ()]
+    undone = [seq for one in read_undos(reader, min(ended), None) if one.seq in ended for seq in one.undone]
+    again = [seq for one in map(reader.find_call, undone) if one for seq in one.undone]
     return sorted({*ended, *undone[:_PER_PAGE], *again[:_PER_PAGE]})
 
 
@@ -150,7 +150,7 @@ def fold_looks(calls: Sequence[TimelineCall]) -> Iterator[list[TimelineCall]]:
 
 
 def _only_looked(call: TimelineCall) -> bool:
-    acted = call.files or call.is_command or call.is_undo
+    acted = call.files or call.row.command is not None or call.row.is_undo
     return not acted and call.row.status in ("ok", "partial")
 
 
