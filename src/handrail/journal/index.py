@@ -14,7 +14,7 @@ import re
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from handrail.journal.importing import import_old
 from handrail.journal.log_lines import (
     GENESIS,
     ChainEntry,
+    Head,
     LogLine,
     get_log_path,
     get_logs_path,
@@ -37,6 +38,7 @@ from handrail.journal.rows import LogRows, make_upsert
 
 VERSION = 4
 CHANGED = "the row was changed"
+_CUT = "rows are missing at the end (removed, or lost in a power failure)"
 UNREADABLE = "the row is in its log, but cannot be read"
 LOST = ".lost-"
 """Behind the name of an index whose logs are gone; the time follows."""
@@ -170,48 +172,34 @@ class Index:
                 self.rebuild()
             raise JournalFailed(journal=self.path, why=str(error)) from None
 
-    def find_broken(self) -> list[BrokenEntry]:
-        """The places where the logs were changed. All of them are read, into a new index."""
-        heads = read_heads(self.directory)  # first: they are never ahead of the logs
-        reading = self.rebuild()
-        logs = {row[0]: row[1:] for row in self.execute("SELECT log, n, last FROM logs")}
-        broken = {row[0]: None for row in self.execute("SELECT log FROM broken")}
-        places = [BrokenEntry(*row) for row in self.execute("SELECT DISTINCT seq, why FROM broken ORDER BY log, seq")]
-        for log, head in heads.items():
-            if log in logs and log not in broken and logs[log][0] < head.n:
-                why = "rows are missing at the end (removed, or lost in a power failure)"
-                places.append(BrokenEntry(logs[log][1] + 1, why))
-            elif log not in logs and not self._is_removed(log):
-                places.append(BrokenEntry(head.seq, f"{get_log_path(self.directory, log)} is missing"))
-        for log, n, digest in reading.named:
-            path, trail = get_log_path(self.directory, log), reading.trails.get(log)
-            if trail is None and log not in heads and not self._is_removed(log):
-                places.append(BrokenEntry(0, f"{path} is missing"))
-            elif trail is not None and log not in broken and trail[8 * n - 8 : 8 * n] != _shorten(digest):
-                places.append(BrokenEntry(logs[log][1], f"{path} was replaced, or its end is lost"))
-        return places
+    def list_broken(self) -> list[BrokenEntry]:
+        """The places where the logs were changed, as far as they were read."""
+        query = "SELECT DISTINCT seq, why FROM broken ORDER BY log, seq"
+        return [BrokenEntry(*row) for row in self.execute(query)]
 
-    def rebuild(self) -> _Reading:
+    def rebuild(self) -> None:
         """Make the index again, from the logs; what is known to be lost stays known."""
         known: list[Any] = []
         with contextlib.suppress(sqlite3.Error):
             known = self.connection.execute("SELECT log, seq, why FROM broken").fetchall()
         self.close()
-        return self._open(known)
+        self._open(known)
 
     def close(self) -> None:
         with contextlib.suppress(AttributeError):  # none could be opened yet
             self.connection.close()
 
-    def _open(self, known: Sequence[object] | None = None) -> _Reading:
+    def _open(self, known: Sequence[Any] | None = None) -> None:
         """Open the index; ``known``: make it first, with this damage."""
         try:
             for _ in range(2):
                 try:
                     if known is not None:
-                        return self._make(known)
+                        set_aside(self.path, keep=False)
                     self._connect(self.path)
-                    return self._sync()
+                    self.connection.executemany("INSERT OR IGNORE INTO broken VALUES (?, ?, ?)", known or ())
+                    self._sync()
+                    return
                 except LostLogs:
                     self.close()
                     set_aside(self.path, keep=True)
@@ -223,14 +211,7 @@ class Index:
         except OSError:
             pass
         self._connect("")  # a disk that is read-only, or no file can be made at this path
-        return self._sync()
-
-    def _make(self, known: Sequence[Any]) -> _Reading:
-        """Make a new index in place of the old one."""
-        set_aside(self.path, keep=False)
-        self._connect(self.path)
-        self.connection.executemany("INSERT OR IGNORE INTO broken VALUES (?, ?, ?)", known)
-        return self._sync()
+        self._sync()
 
     def _connect(self, path: str) -> None:
         self._synced, self._file = b"", None
@@ -278,26 +259,24 @@ class Index:
                     run("ROLLBACK")
             raise
 
-    def _sync(self) -> _Reading:
+    def _sync(self) -> None:
         """Read what the logs have gained. Raises `sqlite3.Error` or `OSError`."""
-        reading = _Reading(self)
         if self._synced and _read_counters(self.directory) == self._synced:
-            return reading
-        counters, sizes = self._measure_logs()
+            return
+        counters, sizes, heads = self._measure_logs()
         known = self.connection.execute("SELECT value FROM meta WHERE key = 'synced'").fetchone()
         if known != (counters,) or self._differs(sizes):
             with self._transaction():
-                counters, sizes = self._measure_logs()  # others may have written and read meanwhile
-                reading.read(sizes)
+                counters, sizes, heads = self._measure_logs()  # others may have written and read meanwhile
+                _Reading(self).read(sizes, heads)
                 self.connection.execute("INSERT OR REPLACE INTO meta VALUES ('synced', ?)", (counters,))
         self._synced = counters
-        return reading
 
-    def _measure_logs(self) -> tuple[bytes, dict[int, int]]:
-        """The counters, and the sizes of all logs, while nobody writes."""
+    def _measure_logs(self) -> tuple[bytes, dict[int, int], dict[int, Head]]:
+        """The counters, the sizes of all logs and their heads, while nobody writes."""
         with lock_numbers(self.directory):
-            paths = list_logs(self.directory)
-            return _read_counters(self.directory), {log: os.stat(path).st_size for log, path in paths.items()}
+            sizes = {log: os.stat(path).st_size for log, path in list_logs(self.directory).items()}
+            return _read_counters(self.directory), sizes, read_heads(self.directory)
 
     def _differs(self, sizes: dict[int, int]) -> bool:
         """Whether a log is not as long as this index knows it: somebody else has changed it."""
@@ -377,12 +356,12 @@ class _Reading:
         self._index = index
         self._rows = LogRows()
         self._entry = 0
-        self.named: list[Any] = []
+        self._named: list[Any] = []
         """The heads that the first entries of logs name."""
-        self.trails: dict[int, bytearray] = {}
-        """The hashes of each log, shortened."""
+        self._trails: dict[int, bytearray] = {}
+        """The hashes of each log that was read from its beginning, shortened."""
 
-    def read(self, sizes: dict[int, int]) -> None:
+    def read(self, sizes: dict[int, int], heads: Mapping[int, Head]) -> None:
         self._entry = self._run("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0]
         known = {row[0]: row[1:] for row in self._run("SELECT log, size, n, hash, first, last FROM logs").fetchall()}
         for log, size in sizes.items():
@@ -397,6 +376,24 @@ class _Reading:
                 self._report(log, BrokenEntry(first, f"{get_log_path(self._index.directory, log)} is missing"))
         for statement in _INDEXES.split(";"):
             self._run(statement)
+        self._check_heads(heads)
+
+    def _check_heads(self, heads: Mapping[int, Head]) -> None:
+        """Report what heads name, in `numbers` and in the logs, and no log has."""
+        logs = {row[0]: row[1:] for row in self._run("SELECT log, n, last FROM logs")}
+        named = [*((log, head.n, "", head.seq) for log, head in heads.items()), *((*one, 0) for one in self._named)]
+        for log, n, digest, seq in named:
+            path, (count, last) = get_log_path(self._index.directory, log), logs.get(log, (-1, 0))
+            known = self._run("SELECT 1 FROM broken WHERE log = ?", (log,)).fetchone()
+            if known or (count < 0 and self._index._is_removed(log)):
+                continue
+            replaced = log in self._trails and digest and self._trails[log][8 * n - 8 : 8 * n] != _shorten(digest)
+            if count < 0:
+                self._report(log, BrokenEntry(seq, f"{path} is missing"))
+            elif count < n:
+                self._report(log, BrokenEntry(last + 1, _CUT))
+            elif replaced:
+                self._report(log, BrokenEntry(last, f"{path} was replaced, or its end is lost"))
 
     def _read_log(self, log: int, size: int, start: int, n: int, digest: str, first: int, last: int) -> None:
         path = get_log_path(self._index.directory, log)
@@ -405,7 +402,9 @@ class _Reading:
             start, n, digest = 0, 0, GENESIS
         walk = ChainWalk(ChainEntry(n, digest), last)
         strange = False
-        trail = self.trails[log] = bytearray()
+        trail = bytearray()
+        if not start:
+            self._trails[log] = trail
         for line, end in read_lines(path, start, size):
             start = end
             if line is None:
@@ -437,7 +436,7 @@ class _Reading:
             (version, *_), heads = line.content
             if version > FORMAT:
                 raise sqlite3.OperationalError(f"it was written by a newer version of Handrail (format {version})")
-            self.named.extend(heads)
+            self._named.extend(heads)
         elif line.stage == "removed":
             (calls, first), logs = line.content
             named = [(key, int(value)) for key, value in (("removed", calls), ("first log", first)) if value]

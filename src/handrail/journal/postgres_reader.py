@@ -87,22 +87,17 @@ class PostgresReader(JournalReader):
         sizes = " + ".join(f"pg_total_relation_size('{table}')" for table in _TABLES)
         return int(self.read_value(f"SELECT {sizes}"))
 
-    def verify(self) -> BrokenEntry | None:
-        """Check the chain of every machine. Return the first broken place, or None if all are intact."""
-        for journal, host, n, digest in self.query("SELECT journal, host, n, hash FROM journals ORDER BY journal"):
-            broken = self._verify_journal(journal, ChainEntry(n, digest))
-            if broken:
-                return BrokenEntry(
-                    self._find_number(journal, broken.seq), f"{broken.why} (machine {host}, call {broken.seq} there)"
-                )
-        return None
-
     def list_damage(self) -> list[BrokenEntry]:
         return []
 
-    def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:  # noqa: ARG002 - of each journal the first
-        broken = self.verify()
-        return [broken] if broken else []
+    def list_broken(self) -> list[BrokenEntry]:
+        """The first broken place in the chain of each machine."""
+        places = []
+        for journal, host, n, digest in self.query("SELECT journal, host, n, hash FROM journals ORDER BY journal"):
+            if broken := self._verify_journal(journal, ChainEntry(n, digest)):
+                known = self.read_value("SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, broken.seq))
+                places.append(BrokenEntry(known or 0, f"{broken.why} (machine {host}, call {broken.seq} there)"))
+        return places
 
     def _verify_journal(self, journal: int, newest: ChainEntry) -> BrokenEntry | None:
         walk, at = ChainWalk(ChainEntry(0, GENESIS)), 0
@@ -148,10 +143,6 @@ class PostgresReader(JournalReader):
             return BrokenEntry(number, ADDED_CALL)
         number = self.read_value(files, (journal, journal))
         return BrokenEntry(number, ADDED_FILE) if number is not None else None
-
-    def _find_number(self, journal: int, number: int) -> int:
-        """The number in this journal of a call of a machine; 0 if it is missing."""
-        return self.read_value("SELECT seq FROM calls WHERE journal = ? AND number = ?", (journal, number)) or 0
 
 
 def _is_about(text: str, n: int, number: int, stage: str) -> bool:

@@ -11,12 +11,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Any
 
 from handrail.frozen import frozen
 from handrail.journal.index import BrokenEntry, Index
-from handrail.journal.log_lines import get_logs_path, list_logs, read_heads
+from handrail.journal.log_lines import get_logs_path, list_logs
 from handrail.journal.logs import OldContents
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, IN_SCRIPT, Queries
 from handrail.journal.rows import fits
@@ -35,6 +34,7 @@ _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
 _MOST_WORKSPACES = 100
 """With more workspaces in a project its calls are searched among all."""
+_MOST_BROKEN = 1_000
 _MOST_NAMED = 8
 """Calls that the description of an undo names."""
 
@@ -311,21 +311,19 @@ class JournalReader:
         return int(self.read_value("SELECT coalesce(max(seq), 0) FROM calls"))
 
     def list_damage(self) -> list[BrokenEntry]:
-        """The damage that is known so far, and the logs that lost their ends, without looking for more."""
-        heads = read_heads(get_logs_path(self.path))  # first: they are never ahead of the logs
-        rows = self.query("SELECT seq, why FROM broken ORDER BY log, seq")
-        logs = dict(self.query("SELECT log, n FROM logs"))
-        cut = [head for log, head in heads.items() if log in logs and logs[log] < head.n]
-        return [*(BrokenEntry(*row) for row in rows), *(BrokenEntry(head.seq, "rows are missing") for head in cut)]
+        """The damage that is known so far, without looking for more."""
+        with self.errors():
+            return self._index.list_broken()
 
     def verify(self) -> BrokenEntry | None:
         """Return the first place where the journal was changed; None if it is intact."""
-        return next(iter(self.list_broken(1)), None)
+        return next(iter(self.list_broken()), None)
 
-    def list_broken(self, limit: int = 1000) -> list[BrokenEntry]:
-        """The places where the journal was changed: one does not hide the others."""
+    def list_broken(self) -> list[BrokenEntry]:
+        """The places where the journal was changed: one does not hide the others. All logs are read for it."""
         with self.errors():
-            return list(islice(self._index.find_broken(), limit))
+            self._index.rebuild()
+            return self._index.list_broken()[:_MOST_BROKEN]
 
     def _select(self, session: str, project: str) -> tuple[str, list[Any]]:
         """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
