@@ -37,6 +37,14 @@ TICK = 50_000_000
 """Nanoseconds within which two changes may get the same change time; no file system in use is coarser."""
 
 
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+
+
+def is_shortage(error: OSError) -> bool:
+    """Whether descriptors, memory or processes ran out. The next call may have them again."""
+    return error.errno in _SHORTAGES
+
+
 class _How(ctypes.Structure):
     _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
 

@@ -22,11 +22,11 @@ from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.session_sandbox import SessionSandbox
 from handrail.shell.start_process import ProcessOptions
+from handrail.system_calls import is_shortage
 
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-"""Reasons for which a draft cannot be created now, and perhaps later."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _PAUSE = 30.0
-"""Seconds until that is tried again."""
+"""Seconds until a draft is tried again on a full disk."""
 
 
 class CommandDrafts:
@@ -76,12 +76,17 @@ class CommandDrafts:
             return None if self._stopped else store
 
     def _stop(self, error: OSError, reason: str) -> None:
-        """Create no more drafts, or none for some time if they only lack space or the like."""
+        """Create no more drafts, or none for some time if the disk is full. A shortage fails this call alone."""
+        if is_shortage(error):
+            raise error
         self._stopped = reason
-        self._stopped_until = time.monotonic() + _PAUSE if error.errno in _PASSING else None
+        self._stopped_until = time.monotonic() + _PAUSE if error.errno in _FULL else None
 
     def create(self) -> OpenDraft | None:
-        """A new draft of the workspace; None if there can be none, and `why_none` says why."""
+        """A new draft of the workspace; None if there can be none, and `why_none` says why.
+
+        Raises `OSError` if the process lacks what a draft needs just now, such as descriptors.
+        """
         store = self._try_store()
         if store is None:
             return None

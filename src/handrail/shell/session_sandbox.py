@@ -30,6 +30,7 @@ from handrail.shell.sandbox.environment import find_search_path
 from handrail.shell.sandbox.local_services import LocalServices
 from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
+from handrail.system_calls import is_shortage
 
 
 @frozen
@@ -187,6 +188,8 @@ class SessionSandbox:
                 raise NoDraft(0, "there is more than one directory to write to")
             return DraftStore.open(self._options.drafts, self.roots[0])
         except OSError as error:
+            if is_shortage(error):
+                raise
             self.why_no_store = error.strerror or str(error)
             return None
 

@@ -23,6 +23,7 @@ from handrail.shell.sandbox.namespace_errors import NoNamespaces
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.start_gate import limit_processes
 from handrail.shell.start_process import ProcessOptions, start_process
+from handrail.system_calls import is_shortage
 
 
 class Boundary(Protocol):
@@ -128,6 +129,8 @@ def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
         try:
             boundary = _BOUNDARIES[layer](confinement)
         except (OSError, TooWide) as error:
+            if isinstance(error, OSError) and is_shortage(error):  # says nothing about the layer
+                raise
             why.append(str(error))
             continue
         if why:

@@ -231,7 +231,11 @@ def _receive(sock: socket.socket) -> tuple[tuple[Any, ...], list[int]]:
     waiting.register(sock, select.POLLIN)
     if not waiting.poll(_START_SECONDS * 1000):
         raise TimeoutError(f"the launcher of commands did not answer within {_START_SECONDS:.0f} seconds")
-    head, fds, _, _ = socket.recv_fds(sock, 8, 4, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
+    head, fds, flags, _ = socket.recv_fds(sock, 8, 4, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
+    if flags & socket.MSG_CTRUNC:
+        for fd in fds:
+            os.close(fd)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     size = struct.unpack("=Q", head)[0] if len(head) == 8 else 0
     raw = sock.recv(size, socket.MSG_WAITALL) if size else b""
     if not raw:

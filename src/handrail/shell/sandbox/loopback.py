@@ -32,6 +32,7 @@ from handrail.shell.sandbox.landlock import forgo_privileges
 from handrail.shell.sandbox.local_services import LocalServices, is_served
 from handrail.shell.sandbox.renames import links_git_object, name_calls, prepare_rename
 from handrail.shell.sandbox.system_call_numbers import NUMBERS, get_call_number
+from handrail.system_calls import is_shortage
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE, _AT_NUMBER = 1, 1
@@ -372,21 +373,21 @@ def works() -> bool:
     """Whether calls of commands can be answered here; tried in a thread that ends at once."""
     if sys.platform != "linux" or not seccomp.is_supported() or not _may_look_into_children():
         return False
-    tried: list[bool] = []
+    failed: list[OSError] = []
 
     def attempt() -> None:
         try:
             forgo_privileges()
             os.close(seccomp.install_listener(seccomp.build_connect_filter()))
-        except OSError:  # an old kernel, or a Handrail around us that answers already
-            tried.append(False)
-        else:
-            tried.append(True)
+        except OSError as error:  # an old kernel, or a Handrail around us that answers already
+            failed.append(error)
 
     thread = threading.Thread(target=attempt, name="handrail-trial")
     thread.start()
     thread.join()
-    return tried == [True]
+    if failed and is_shortage(failed[0]):
+        raise failed[0]
+    return not failed
 
 
 def _may_look_into_children() -> bool:

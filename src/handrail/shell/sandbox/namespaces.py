@@ -45,6 +45,7 @@ from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.renames import name_calls
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions
+from handrail.system_calls import is_shortage
 
 _START_SECONDS = 60.0
 
@@ -89,7 +90,7 @@ class NamespaceBoundary:
         try:
             tried = self.spawn([get_program("true")], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
         except SetUpFailed as error:
-            raise explain(error) from None
+            raise error if is_shortage(error) else explain(error) from None
         if tried.wait(_START_SECONDS) != 0:
             raise NoNamespaces(f"a trial command ended with {tried.returncode}", "")
 
