@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from handrail import (
     ToolOutput,
 )
 from handrail.pipeline.draft_server import _serve_call
-from tests.command import TIMEOUT
+from tests.command import TIMEOUT, handrail
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
 
@@ -117,8 +118,6 @@ def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -
         assert session.call("Write", write, id="2").ok
         assert "+x" in asked[0].preview()
         assert [event.result.id for event in events if isinstance(event, ToolFinished)] == ["1", "2"]
-        with pytest.raises(BlockingIOError):
-            Session(project, draft="mine")
         session.set_mode("read-only")
         assert session.call("Write", {"file_path": "m.txt", "content": "x\n"}).status == "denied"
         assert len(asked) == 2
@@ -126,6 +125,35 @@ def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -
     assert session.call("LS", {"path": "."}).error is not None
     with Session(project) as other:
         other.draft("mine").drop()
+
+
+def test_several_sessions_work_in_one_draft_and_see_what_the_others_do(session: Session, project: Path) -> None:
+    with Session(project, mode="full", draft="ours") as one, Session(project, mode="full", draft="ours") as other:
+        assert one.call("Write", {"file_path": "n.txt", "content": "x\n"}).ok
+        assert "x" in other.call("Read", {"file_path": "n.txt"}).text
+        assert other.call("Bash", {"command": "cat n.txt; echo two >> n.txt"}).text.startswith("x")
+        assert "two" in one.call("Bash", {"command": "cat n.txt"}).text
+        with pytest.raises(BlockingIOError):
+            session.draft("ours").changes()
+    with Session(project, mode="full", draft="ours") as later, session.draft("ours") as draft:
+        assert "two" in later.call("Bash", {"command": "cat n.txt"}).text
+        assert "two" in draft.session.call("Bash", {"command": "cat n.txt"}).text
+    assert not (project / "n.txt").exists()
+    with session.draft("ours") as draft:
+        draft.keep()
+    assert (project / "n.txt").read_text(encoding="utf-8") == "x\ntwo\n"
+
+
+def test_what_a_killed_session_leaves_in_a_draft_is_ended(project: Path, tmp_path: Path) -> None:
+    """Nothing may change the layers of a draft that is being kept."""
+    mark = tmp_path / "pid"
+    words = ["draft", "run", "way", "--", "sh", "-c", f"sleep 600 & echo $! > {mark}; exit 3"]
+    assert handrail("draft", "new", "way", cwd=project).returncode == 0
+    assert handrail(*words, cwd=project).returncode == 3
+    assert handrail("draft", "keep", "way", cwd=project).returncode == 0
+    with contextlib.suppress(FileNotFoundError):
+        status = Path(f"/proc/{mark.read_text(encoding='ascii').strip()}/stat").read_text(encoding="utf-8")
+        assert ") Z " in status, "it still runs"
 
 
 def test_directories_are_moved_and_deleted_in_a_draft(session: Session, project: Path) -> None:

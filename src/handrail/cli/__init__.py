@@ -139,7 +139,7 @@ def _run_command(words: list[str], at: str = "") -> int:
     if getattr(options, "draft", "") and not is_in_draft():
         from handrail.cli.draft import run_again
 
-        return run_again(options.draft, options.workspace, words, serves=name == "serve")
+        return run_again(options.draft, options.workspace, words)
     code: int = module.run(options)
     return code
 

@@ -55,9 +55,6 @@ exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 _MOST_COUNT = 100
 _MOST_LISTED = 5
 """Paths of one draft in the list."""
-_SERVER_PATIENCE = 20.0
-"""Seconds: longer than a server needs to end its commands and itself when its client has gone."""
-_LOOK = 0.05
 
 
 class _DraftParser(CommandParser):
@@ -117,21 +114,17 @@ def _open_store(workspace: str) -> DraftStore:
         raise Stop(f"there can be no draft here: {error.strerror}") from None
 
 
-def _open_draft(store: DraftStore, name: str, patience: float = 0.0) -> OpenDraft:
-    """Open a draft for this process alone; wait so many seconds for another one to leave it."""
-    until = time.monotonic() + patience
-    while True:
-        try:
-            return store.open_named(name)
-        except FileNotFoundError:
-            names = ", ".join(draft.info.name for draft in store.list_named())
-            raise UsageError(
-                f"there is no draft {escape(name)}; {f'there are {names}' if names else 'create one'}"
-            ) from None
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
-        time.sleep(_LOOK)
+def _open_draft(store: DraftStore, name: str, *, shared: bool = False) -> OpenDraft:
+    """Open a draft for this process alone, or ``shared`` with others that work in it."""
+    try:
+        return store.open_named(name, shared=shared)
+    except FileNotFoundError:
+        names = ", ".join(draft.info.name for draft in store.list_named())
+        raise UsageError(
+            f"there is no draft {escape(name)}; {f'there are {names}' if names else 'create one'}"
+        ) from None
+    except BlockingIOError:
+        raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
 
 
 @contextlib.contextmanager
@@ -300,25 +293,24 @@ def _create_missing(store: DraftStore, name: str) -> None:
     warn(f"created the draft {name}{others}")
 
 
-def run_again(name: str, workspace: str, words: Sequence[str], *, serves: bool = False) -> int:
+def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
     """Run this command line again in a process that sees the draft, which is created if there is none.
 
-    Returns its exit code. A server waits for the one before it: if the client of that one was killed, it needs a
-    moment to end.
+    Returns its exit code.
     """
     _create_missing(_open_store(workspace), name)
     command = [sys.executable, "-P", "-m", "handrail.cli", *words]
-    return run_in_draft(name, workspace, command, _SERVER_PATIENCE if serves else 0.0, f"handrail {words[0]}")
+    return run_in_draft(name, workspace, command, f"handrail {words[0]}")
 
 
-def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: float = 0.0, worker: str = "") -> int:
+def run_in_draft(name: str, workspace: str, command: Sequence[str], worker: str = "") -> int:
     """Run a program in a named draft; returns its exit code. ``worker``: its name for people."""
     import subprocess
 
     from handrail.drafts.three_way import saving_bases
     from handrail.drafts.view import enter_view
 
-    draft = _open_draft(_open_store(workspace), name, patience)
+    draft = _open_draft(_open_store(workspace), name, shared=True)
     where = os.path.realpath(workspace)
     inside = os.path.realpath(os.getcwd())
     inside = inside if inside == where or inside.startswith(where.rstrip("/") + "/") else where
@@ -328,6 +320,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], patience: fl
         os.chdir(inside)
 
     try:
+        draft.begin_view()
         draft.directory.notes.note_worker(worker or os.path.basename(command[0]))
         environment = {**os.environ, IN_DRAFT: draft.name}
         process = subprocess.Popen(command, preexec_fn=enter, env=environment)  # noqa: S603 - one thread

@@ -239,7 +239,7 @@ class DraftDirectory:
             os.truncate(os.path.join(self.path, _RESERVE), 0)
 
     def _write_temporary(self, name: str, value: Any) -> str:
-        temporary = os.path.join(self.path, f".{name}.new")
+        temporary = os.path.join(self.path, f".{name}.{os.getpid()}.new")
         with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         return temporary

@@ -23,6 +23,7 @@ from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
 from handrail.drafts.three_way import save_bases
+from handrail.drafts.view import end_view, share_view
 from handrail.programs import distrust
 from handrail.system_calls import READABLE_DIRECTORY
 
@@ -41,12 +42,15 @@ class NoDraft(OSError):
 
 @dataclass(slots=True)
 class OpenDraft:
-    """A draft that this process works on. Nobody else touches it meanwhile."""
+    """A draft that this process works on. Nobody else touches it meanwhile, unless it is shared."""
 
     directory: DraftDirectory
     lock: int
     hidden: tuple[str, ...] | None = None
     """The paths of the workspace that its command does not see; None before a command has started in it."""
+    is_shared: bool = False
+    """Whether other processes may work in it at the same time, and nobody keeps, merges or drops it meanwhile."""
+    _view: int = -1
 
     @property
     def name(self) -> str:
@@ -82,8 +86,21 @@ class OpenDraft:
         self.close()
         return self.directory.info.name
 
+    def begin_view(self) -> None:
+        """Let programs of this process see the draft by `enter_view`, until it leaves the view."""
+        self._view = share_view(self.directory)
+
+    def leave_view(self) -> None:
+        """Nothing of this process works in the draft any more. May be called again."""
+        if self._view >= 0:
+            os.close(self._view)
+            self._view = -1
+            if not self.is_shared:
+                end_view(self.directory)
+
     def close(self) -> None:
         """Leave the draft as it is."""
+        self.leave_view()
         if self.lock >= 0:
             os.close(self.lock)
             self.lock = -1
@@ -181,14 +198,17 @@ class DraftStore:
                     drafts.append(draft)
         return sorted(drafts, key=lambda draft: draft.info.start)
 
-    def open_named(self, name: str) -> OpenDraft:
-        """The draft of a name, for this process alone.
+    def open_named(self, name: str, *, shared: bool = False) -> OpenDraft:
+        """The draft of a name, for this process alone, or ``shared`` with others that work in it.
 
-        Raises `FileNotFoundError` if there is none, and `BlockingIOError` if somebody works in it.
+        Raises `FileNotFoundError` if there is none, and `BlockingIOError` if somebody else has it.
         """
         for draft in self.list_named():
             if draft.info.name == name:
-                return OpenDraft(draft, _lock(draft.path, name))
+                opened = OpenDraft(draft, _lock(draft.path, name, shared=shared), is_shared=shared)
+                if not shared:
+                    end_view(draft)
+                return opened
         raise FileNotFoundError(errno.ENOENT, "there is no draft of this name", name)
 
     def _sweep(self) -> None:
@@ -280,11 +300,14 @@ def _read_size(path: str) -> int:
     return 1 << 20
 
 
-def _lock(path: str, name: str = "") -> int:
-    """A descriptor that keeps others off a draft; raises `BlockingIOError` if somebody works on it."""
+def _lock(path: str, name: str = "", *, shared: bool = False) -> int:
+    """A descriptor that keeps others off a draft; raises `BlockingIOError` if somebody works on it.
+
+    ``shared``: other processes may have it in the same way.
+    """
     fd = os.open(path, READABLE_DIRECTORY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
         raise BlockingIOError(errno.EWOULDBLOCK, "another process works in this draft", name or path) from None

@@ -132,7 +132,7 @@ def _write_base(draft: DraftDirectory, path: str, raw: bytes, mode: int) -> None
 
 def _write(draft: DraftDirectory, raw: bytes, mode: int, place: str, like: str = "") -> None:
     """Write a file whole or not at all. ``like``: a file with its owner and attributes."""
-    new = f"{draft.upper}.new"  # on the mount of the layers
+    new = f"{draft.upper}.{os.getpid()}.new"  # on the mount of the layers; other processes may save bases, too
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new)
     with open(new, "xb") as file:

@@ -1,36 +1,144 @@
-"""Show a draft to a process and its children in the place of the workspace.
+"""Show a draft to processes in the place of the workspace.
 
-The process gets mounts of its own, and as an ordinary user a user namespace for that. It is called between fork and
-exec: a process with several threads cannot enter a user namespace. A second process has the view look at the workspace
-again from time to time, as long as the first one lives.
+A view is one mount, however many processes work in it: the kernel does not allow two mounts of the same layers. The
+first process mounts the draft in namespaces of its own, with a user namespace if it is not root's, and further ones
+enter these. A process that works in nothing else holds the view, and has it look at the workspace again from time to
+time. It ends with the last worker, and so does everything that is left in the view.
+
+All of that happens between fork and exec: a process with several threads cannot enter a user namespace.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import fcntl
 import os
 import select
 import signal
+from collections.abc import Iterator
 
 from handrail.drafts.layout import DraftDirectory
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _PRIVATE, _RECURSIVE, _REMOUNT, _READ_ONLY, _NO_SET_USER, _NO_DEVICES = 1 << 18, 1 << 14, 32, 1, 2, 4
 _REFRESH_SECONDS = 0.5
+_END_SECONDS = 10.0
 _DIE_WITH_PARENT = 1
+_HOLDER = "view"
+"""A file with the process that holds the view. Workers share a lock on it."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def share_view(draft: DraftDirectory) -> int:
+    """A descriptor that keeps the view of a draft until it is closed; waits for an earlier view to end."""
+    fd = _open_holder(draft)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def end_view(draft: DraftDirectory) -> None:
+    """End what is left in the view of a draft, on which no worker holds a descriptor any more."""
+    if os.path.lexists(os.path.join(draft.path, _HOLDER)):
+        fd = _open_holder(draft)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if holder := _read_holder(fd):
+                _end_processes(holder)
+            os.ftruncate(fd, 0)
+        finally:
+            os.close(fd)
+
+
 def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
-    """Mount the draft over its workspace for this process; raises `OSError` with the step that failed.
+    """Show the draft to this process in the place of its workspace; raises `OSError` with the step that failed.
 
     The directory of all drafts is covered, so that nothing changes the layers below the mount.
     """
-    workspace = draft.info.workspace
     if die_with_parent:
         _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    fd = _open_holder(draft)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX)  # not `flock`: workers share that
+        if os.fstat(fd).st_size == 0:
+            _mount_view(draft)
+            os.chdir(draft.info.workspace)
+            _start_holder(fd)
+        elif holder := _read_holder(fd):
+            _enter_namespaces(holder)
+        else:
+            raise OSError(errno.ESRCH, "the process that holds the view of this draft was killed")
+    finally:
+        os.close(fd)
+    os.chdir(draft.info.workspace)
+
+
+def _open_holder(draft: DraftDirectory) -> int:
+    return os.open(os.path.join(draft.path, _HOLDER), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _read_holder(fd: int) -> int:
+    """The process that holds a view; 0 if there is none, or another process has its number now."""
+    process, *facts = os.pread(fd, 200, 0).split() or [b"0"]
+    with contextlib.suppress(OSError):
+        return int(process) if facts == _identify(int(process)) else 0
+    return 0
+
+
+def _identify(process: int) -> list[bytes]:
+    """What tells a process from a later one with its number: its start, and its mounts."""
+    with open(f"/proc/{process}/stat", "rb") as file:
+        start = file.read(4096).rpartition(b")")[2].split()[19]
+    return [start, b"%d" % os.stat(f"/proc/{process}/ns/mnt").st_ino]
+
+
+def _enter_namespaces(process: int) -> None:
+    with contextlib.ExitStack() as stack:
+        names = [name for name in ("user", "mnt") if not _is_mine(process, name)]  # before any of them is entered
+        numbers = [os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
+        for number in numbers:
+            stack.callback(os.close, number)
+        for number in numbers:
+            _check(_libc.setns(number, 0), "enter the view")
+
+
+def _is_mine(process: int, name: str) -> bool:
+    mine, other = (os.stat(f"/proc/{one}/ns/{name}") for one in ("self", process))
+    return mine.st_ino == other.st_ino
+
+
+def _end_processes(holder: int) -> None:
+    """Kill the processes in the view of this one, and wait until they have ended."""
+    for process in [*_list_processes(holder), holder]:
+        with contextlib.suppress(ProcessLookupError):
+            number = os.pidfd_open(process)
+            try:
+                if process == holder or _is_same_view(process, holder):
+                    signal.pidfd_send_signal(number, signal.SIGKILL)
+                    ended = select.poll()
+                    ended.register(number, select.POLLIN)
+                    ended.poll(_END_SECONDS * 1000)
+            finally:
+                os.close(number)
+
+
+def _list_processes(holder: int) -> Iterator[int]:
+    """The other processes in a view."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in (holder, os.getpid()) and _is_same_view(int(name), holder):
+            yield int(name)
+
+
+def _is_same_view(process: int, holder: int) -> bool:
+    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+        return os.stat(f"/proc/{process}/ns/mnt").st_ino == os.stat(f"/proc/{holder}/ns/mnt").st_ino
+    return False
+
+
+def _mount_view(draft: DraftDirectory) -> None:
+    workspace = draft.info.workspace
     user, group = os.geteuid(), os.getegid()
     if user != 0 or _libc.unshare(_NEW_MOUNTS) != 0:  # real root needs no user namespace
         _check(_libc.unshare(_NEW_MOUNTS | _NEW_USERS), "new namespaces")
@@ -43,38 +151,46 @@ def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     _mount("overlay", workspace, "overlay", _NO_SET_USER, f"{options},userxattr")
     for covered in {os.path.dirname(draft.path), *([os.path.dirname(draft.info.layers)] if draft.copies else [])}:
         _mount("tmpfs", covered, "tmpfs", _READ_ONLY | _NO_SET_USER | _NO_DEVICES, "mode=000,size=4k")
-    os.chdir(workspace)
-    _start_refreshing()
 
 
-def _start_refreshing() -> None:
-    """Have the view show what others create, replace and delete in the workspace, as `_refresh` of a launcher does.
-
-    The process for it is no child of this one, which may wait for its children.
-    """
-    owner = os.pidfd_open(os.getpid())
+def _start_holder(fd: int) -> None:
+    """Start the process that holds this view, and note it. It is no child of this one, which may wait for its own."""
     child = os.fork()
     if child == 0:
         try:
-            if os.fork() == 0:
-                _refresh_until_end(owner)
+            if holder := os.fork():
+                os.pwrite(fd, b" ".join([b"%d" % holder, *_identify(holder)]), 0)
+            else:
+                _hold_view(os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC))
         finally:
             os._exit(0)
-    os.close(owner)
     os.waitpid(child, 0)
+    if os.fstat(fd).st_size == 0:
+        raise OSError(errno.EAGAIN, "the process that holds the view of this draft cannot be started")
 
 
-def _refresh_until_end(owner: int) -> None:
-    """Remount the overlay on the working directory again and again, until the process ``owner`` has ended."""
+def _hold_view(fd: int) -> None:
+    """Refresh the mount on the working directory until no worker shares the view, then end what is left in it.
+
+    So the view shows what others create, replace and delete in the workspace, as with `_refresh` of a launcher.
+    """
     os.setsid()
-    for fd in map(int, os.listdir("/proc/self/fd")):  # who reads from a pipe sees its end with that process
-        if fd != owner:
+    for other in map(int, os.listdir("/proc/self/fd")):  # who reads from a pipe sees its end with the worker
+        if other != fd:
             with contextlib.suppress(OSError):  # the listing's own
-                os.close(fd)
-    ended = select.poll()
-    ended.register(owner, select.POLLIN)
-    while not ended.poll(_REFRESH_SECONDS * 1000):
+                os.close(other)
+
+    def refresh(*_: object) -> None:
         _libc.mount(b"none", b".", None, ctypes.c_ulong(_REMOUNT | _NO_SET_USER), None)
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, refresh)
+    signal.setitimer(signal.ITIMER_REAL, _REFRESH_SECONDS, _REFRESH_SECONDS)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    os.ftruncate(fd, 0)
+    _end_processes(os.getpid())
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str) -> None:

@@ -34,16 +34,17 @@ _END_SECONDS = 30.0
 
 
 def open_draft(store: DraftStore, name: str) -> OpenDraft:
-    """The draft of a name, created if there is none.
+    """The draft of a name to work in, created if there is none. Others may work in it, too.
 
-    Raises `OSError`, `BlockingIOError` if it is in use, and `ValueError` if a draft cannot have this name.
+    Raises `OSError`, `BlockingIOError` if somebody keeps or merges it, and `ValueError` for a wrong name.
     """
     check_name(name)
-    try:
-        return store.open_named(name)
-    except FileNotFoundError:
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return store.open_named(name, shared=True)
         store.look_at_owners()
-        return store.create(name)
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            store.create(name).close()
 
 
 class DraftProcess:
@@ -75,6 +76,7 @@ class DraftProcess:
                 raise
         self._bases = BaseSaver(draft.directory)
         try:
+            draft.begin_view()
             self._ask(Connection.send_bytes, start)
         except BaseException:
             self.close()
@@ -138,6 +140,7 @@ class DraftProcess:
             self._process.wait()
         self._bases.stop()
         save_bases(self._draft.directory)
+        self._draft.leave_view()
         if self._closes:
             with contextlib.suppress(OSError):
                 self._draft.close()
