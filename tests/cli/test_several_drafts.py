@@ -43,7 +43,7 @@ def test_the_list_names_paths_and_the_last_program(project: Path) -> None:
     call = ["call", "Write", "--draft", "way-2", "file_path=b.txt", "content=hello"]
     assert handrail(*call, cwd=project).returncode == 0
     row = json.loads(draft(project, "list", "--json"))[1]
-    assert (row["worker"], row["paths"]) == ("handrail call", ["b.txt"])
+    assert (row["workers"], row["paths"]) == (["handrail call"], ["b.txt"])
 
 
 def test_two_drafts_are_compared(project: Path) -> None:

@@ -41,7 +41,7 @@ _BASH_ENV = """\
 # Written by `handrail attach`. Bash reads this before it runs a command of an attached agent, after the agent has
 # decided about it. A command that its hook has registered goes to Handrail; all others run as they are.
 if [[ -n ${{BASH_EXECUTION_STRING-}} && -x {launcher} ]]; then
-    for _handrail in {state}/attach/calls/*/command; do
+    for _handrail in {state}/attach/${{HANDRAIL_DRAFT-}}/calls/*/command; do
         if [[ -r $_handrail ]] && IFS= read -r -d '' _handrail < "$_handrail" &&
             [[ $_handrail == "$BASH_EXECUTION_STRING" ]]; then
             unset BASH_ENV

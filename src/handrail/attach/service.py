@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from handrail.attach import wrapped
 from handrail.attach.agents import AttachedAgent
-from handrail.attach.client.handrail_run import version
+from handrail.attach.client.handrail_run import get_directory, version
 from handrail.attach.contracts import CONTRACTS, HookEvent, tell
 from handrail.attach.processes import find_agent, read_start
 
@@ -40,7 +40,7 @@ class Service:
 
     def __init__(self, state: str, idle: float) -> None:
         """``idle``: seconds without an agent after which the helper ends."""
-        self._directory = os.path.join(state, "attach")
+        self._directory = get_directory(state)
         self._calls = os.path.join(self._directory, "calls")
         self._socket_path = os.path.join(self._directory, "socket")
         self._idle = idle

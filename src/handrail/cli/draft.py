@@ -27,7 +27,7 @@ Named drafts: copy-on-write views of the workspace that stay until you keep or d
 ways on one project, each in its own draft; you compare them and keep one.
 
   new NAME [--count N]     create a draft, or N of them: NAME-1, NAME-2 and so on
-  list                     the drafts of this workspace: what was changed in each, and who worked there last
+  list                     the drafts of this workspace: what was changed in each, and who worked there
   diff NAME [OTHER]        the changes of a draft as a diff, or how another draft differs from it
   run NAME -- COMMAND      run a program that sees the draft instead of the workspace
   shell NAME               a shell that sees the draft; it is created if there is none
@@ -54,7 +54,7 @@ exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 
 _MOST_COUNT = 100
 _MOST_LISTED = 5
-"""Paths of one draft in the list."""
+"""Paths and programs of one draft in the list."""
 
 
 class _DraftParser(CommandParser):
@@ -178,7 +178,7 @@ def _list(options: argparse.Namespace) -> int:
             with ChangeReader(draft) as reader:
                 changes = reader.list(comparison)
             row.update({"conflicts": len(comparison.conflicts), **dict[str, int](count_changes(changes).items())})
-            row.update({"paths": [change.path for change in changes], "worker": draft.notes.read_worker()})
+            row.update({"paths": [change.path for change in changes], "workers": draft.notes.read_workers()})
         except OSError as error:  # something is being changed in it just now, or may not be read
             row["error"] = describe_failure(error)
     if options.json:
@@ -188,18 +188,16 @@ def _list(options: argparse.Namespace) -> int:
         parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted") if row.get(how)]
         parts += [f"{row['conflicts']} conflict{'s' * (row['conflicts'] != 1)}"] if row.get("conflicts") else []
         problem = f"cannot be read: {row['error']}" if "error" in row else ""
-        worker = f" by {escape(str(row['worker']))}" if row.get("worker") else ""
-        write(
-            f"{row['name']}  {problem or (', '.join(parts) or 'no changes') + worker}{_name_some(row.get('paths'))}\n"
-        )
+        what = problem or (", ".join(parts) or "no changes") + _list_some(" by ", row.get("workers"))
+        write(f"{row['name']}  {what}{_list_some(': ', row.get('paths'))}\n")
     return 0
 
 
-def _name_some(paths: object) -> str:
-    """The first changed paths, behind a colon."""
-    names = [escape(path) for path in paths] if isinstance(paths, list) else []
+def _list_some(before: str, texts: object) -> str:
+    """The first of these texts, behind a word; empty if there are none."""
+    names = [escape(text) for text in texts] if isinstance(texts, list) else []
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f": {', '.join(names[:_MOST_LISTED])}{more}" if names else ""
+    return f"{before}{', '.join(names[:_MOST_LISTED])}{more}" if names else ""
 
 
 def _show(options: argparse.Namespace) -> int:

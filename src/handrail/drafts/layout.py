@@ -46,8 +46,9 @@ _RESOLVED = "resolved.json"
 """Paths at which the draft's side was chosen, with the time until which changes outside of it count for nothing."""
 _MARKED = "marked.json"
 """Paths of files into which a merge has written markers around lines that overlap."""
-_WORKER = "worker.json"
-"""The name of the program that has worked in a named draft last."""
+_WORKERS = "workers.json"
+"""The names of the programs that have worked in a named draft."""
+_MOST_WORKERS = 5
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
@@ -300,10 +301,13 @@ class DraftNotes:
 
     def note_worker(self, name: str) -> None:
         """Remember which program works in the draft, for people."""
-        self._directory.write(_WORKER, name, sync=False)
+        others = [one for one in self.read_workers() if one != name]
+        self._directory.write(_WORKERS, [*others, name][-_MOST_WORKERS:], sync=False)
 
-    def read_worker(self) -> str:
-        return str(self._read(_WORKER, ""))
+    def read_workers(self) -> list[str]:
+        """The programs that have worked in the draft, the last one last."""
+        workers: list[str] = self._read(_WORKERS, [])
+        return workers
 
     def mark(self, paths: Iterable[str]) -> None:
         """Remember that these files have markers around lines that overlap."""

@@ -77,6 +77,8 @@ class DraftProcess:
         self._bases = BaseSaver(draft.directory)
         try:
             draft.begin_view()
+            if draft.is_shared:
+                draft.directory.notes.note_worker(os.path.basename(sys.argv[0]) or "python")
             self._ask(Connection.send_bytes, start)
         except BaseException:
             self.close()

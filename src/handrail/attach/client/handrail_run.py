@@ -42,15 +42,22 @@ def main(state: str, required: str, starts: list[str]) -> NoReturn:
     """
     global _is_required
     _is_required = bool(required)
-    directory = os.path.join(state, "attach")
+    directory = get_directory(state)
     mode, *words = sys.argv[1:]
     if mode == "hook":
+        os.environ["HANDRAIL_STATE"] = state  # for a helper that this hook starts
         os._exit(_hook(directory, words[0], starts))
     text = words[0]
     if mode == "run":
         _run(directory, name_command(text), text, ["bash", "-c", text])
     shell = "zsh" if "/snapshot-zsh-" in text[:1000] else "bash"
     _run(directory, read_name(text), text, [shell, "-c", text])
+
+
+def get_directory(state: str) -> str:
+    """The directory of the helper. Agents in a named draft have one of their own: it has to see what they see."""
+    draft = os.environ.get("HANDRAIL_DRAFT", "")
+    return os.path.join(state, "attach", *([draft] if draft.isalnum() else []))
 
 
 def read_name(text: str) -> str:
@@ -108,7 +115,7 @@ def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
             return answer
         cut += answer is None
         if helper is None:
-            helper = _start(starts, os.path.dirname(directory))
+            helper = _start(starts)
         elif helper and os.waitpid(helper, os.WNOHANG)[0]:  # it cannot start, or another one has come first
             helper, until = 0, min(until, time.monotonic() + _GRACE)
         time.sleep(0.02)
@@ -136,7 +143,7 @@ def _exchange(directory: str, request: bytes) -> bytes | None:
     return answer[1:] if answer.startswith(b"\n") else None
 
 
-def _start(starts: list[str], state: str) -> int:
+def _start(starts: list[str]) -> int:
     """Start the helper, apart from the agent's terminal and process group; returns its process."""
     if helper := os.fork():
         return helper
@@ -147,7 +154,7 @@ def _start(starts: list[str], state: str) -> int:
     os.chdir("/")
     os.closerange(3, 256)
     try:
-        os.execve(starts[0], starts, {**os.environ, "HANDRAIL_STATE": state})  # noqa: S606 - our own helper
+        os.execv(starts[0], starts)  # noqa: S606 - our own helper
     finally:
         os._exit(127)
 

@@ -1,0 +1,118 @@
+"""Agents that live in a named draft at the same time: attached agents, an MCP client, a library and a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Session, Settings
+from tests.attach.conftest import Agent
+
+_NAME = "ours"
+
+
+@dataclass
+class Client:
+    """A process that answers each line of JSON with another one."""
+
+    process: subprocess.Popen[bytes]
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """Call a tool of an MCP server."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        result = self.ask(message)["result"]
+        assert not result.get("isError"), result
+        return str(result["content"][0]["text"])
+
+
+@dataclass
+class Project:
+    """A project, and the programs that work in a draft of it."""
+
+    path: Path
+    state: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "HOME": str(self.state.parent), "HANDRAIL_STATE": str(self.state)}
+
+    def handrail(self, *words: str) -> str:
+        command = [sys.executable, "-P", "-m", "handrail", *words]
+        done = subprocess.run(
+            command, cwd=self.path, env=self.environment, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    @contextmanager
+    def start(self, *words: str) -> Iterator[Client]:
+        command = [sys.executable, "-P", "-m", "handrail", *words]
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        environment = {**self.environment, "PYTHONPATH": os.getcwd()}
+        with subprocess.Popen(command, cwd=self.path, env=environment, **streams) as process:  # type: ignore[call-overload]
+            yield Client(process)
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+    def attach(self, name: str) -> Any:
+        """An attached agent in the draft."""
+        program = [sys.executable, "-m", "tests.attach.scripted_client", name, str(self.state), str(self.path)]
+        return self.start("draft", "run", _NAME, "--", *program)
+
+
+@pytest.fixture
+def project(agent: Agent) -> Project:
+    (agent.project / "a.txt").write_text("one\n", encoding="utf-8")
+    opened = Project(agent.project, agent.state)
+    opened.handrail("draft", "new", _NAME)
+    return opened
+
+
+def test_agents_of_all_kinds_work_in_one_draft_at_the_same_time(project: Project) -> None:
+    with ExitStack() as stack:
+        claude, codex = (stack.enter_context(project.attach(name)) for name in ("claude", "codex"))
+        mcp = [stack.enter_context(project.start("mcp", "--draft", _NAME, "--mode", "full", ".")) for _ in range(2)]
+        for client in mcp:
+            client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})
+        settings = Settings(state=str(project.state))
+        library = stack.enter_context(Session(project.path, mode="full", draft=_NAME, settings=settings))
+        done = claude.ask({"command": "echo claude >> a.txt"})
+        assert (done["code"], done["error"]) == (0, "")
+        assert codex.ask({"command": "cat a.txt; echo codex >> a.txt"})["out"] == "one\nclaude\n"
+        assert "codex" in mcp[0].call("Bash", command="cat a.txt; echo mcp >> a.txt")
+        assert "mcp" in mcp[1].call("Read", file_path="a.txt")
+        assert "mcp" in library.call("Bash", {"command": "cat a.txt; echo library >> a.txt"}).text
+        claude.ask({"path": "c.txt", "content": "written by its own tool\n"})
+        shell = [sys.executable, "-P", "-m", "handrail", "draft", "shell", _NAME]
+        environment = {**project.environment, "SHELL": "/bin/sh"}
+        read = subprocess.run(
+            shell, cwd=project.path, env=environment, input=b"cat c.txt\n", capture_output=True, check=True
+        )
+        assert read.stdout == b"written by its own tool\n"
+        job = "while [ ! -e stop ]; do sleep 0.05; done; echo job > job.txt"
+        mcp[0].call("Bash", command=job, background=True)
+        claude.ask({"command": "touch stop; while [ ! -e job.txt ]; do sleep 0.05; done"})
+        assert "library" in codex.ask({"command": "cat a.txt"})["out"]
+        assert (project.path / "a.txt").read_text(encoding="utf-8") == "one\n"
+        assert sorted(path.name for path in project.path.iterdir()) == ["a.txt"]
+    listed = project.handrail("draft", "list")
+    assert "c.txt" in listed and all(name in listed for name in ("handrail mcp", "python", "sh")), listed
+    project.handrail("draft", "keep", _NAME)
+    assert (project.path / "a.txt").read_text(encoding="utf-8") == "one\nclaude\ncodex\nmcp\nlibrary\n"
+    assert (project.path / "c.txt").exists() and (project.path / "job.txt").exists()
