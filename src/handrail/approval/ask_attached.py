@@ -15,8 +15,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from handrail.approval import json_socket
+from handrail.approval.json_socket import VERSION, Disconnected
+from handrail.approval.shorten import shorten
+from handrail.files.locks import state_directory
 from handrail.model import Answer, Question
 from handrail.pipeline.approve import refuse_unasked
+from handrail.settings import config_file
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -55,16 +60,11 @@ class Approvers:
     @classmethod
     def for_workspace(cls, workspace: str | os.PathLike[str]) -> Approvers:
         """Ask those who are attached for this directory, in the state directory of the user's configuration."""
-        from handrail.files.locks import state_directory
-        from handrail.settings import config_file
-
         return cls(state_directory(config_file.load(os.environ).settings.state), workspace)
 
     @classmethod
     def of(cls, session: AnySession, *, always: bool = True) -> Approvers:
         """Those who are attached for the workspace of a session."""
-        from handrail.files.locks import state_directory
-
         return cls(state_directory(session.settings.state), session.workspace.home, always=always)
 
     def answer(self, question: Question, explain_cancel: Callable[[], str] = lambda: _CANCELLED) -> Answer | None:
@@ -149,9 +149,6 @@ def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lamb
 
     Everybody else is told where the first answer was given.
     """
-    from handrail.approval.json_socket import Disconnected
-    from handrail.approval.shorten import shorten
-
     places = _connect_approvers(state, question.workspace)
     attached = list(places)
     over, first = "the asking process has ended", None
@@ -180,8 +177,6 @@ def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lamb
 
 def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
     """Connections to those who want to be asked about this workspace, and where they are."""
-    from handrail.approval import json_socket
-
     attached = {}
     for connection in json_socket.connect_to_listeners(state):
         peer = json_socket.JsonSocket(connection)
@@ -199,8 +194,6 @@ def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
 
 
 def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
-    from handrail.approval.json_socket import VERSION
-
     if hello.get("handrail") != VERSION:
         return False
     attached = hello.get("workspace")
@@ -216,8 +209,6 @@ def wait_for_answer(
 
     Connections to those who have gone are closed, and taken off the list.
     """
-    from handrail.approval.json_socket import Disconnected
-
     heard = dict.fromkeys(attached, time.monotonic())
     while attached and not (cancel and cancel.is_set()):
         poll = select.poll()
@@ -242,8 +233,6 @@ def wait_for_answer(
 
 def read_answer(value: object, question: Question) -> Answer:
     """The answer that was sent back; raises `Disconnected` if it is no answer, or not one to this question."""
-    from handrail.approval.json_socket import Disconnected
-
     try:
         answer = Answer.from_json(value)
     except ValueError:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from contextlib import contextmanager
 
 from handrail.cli.output import Stop, UsageError
+from handrail.errors import ToolError
+from handrail.pipeline.remote_session import connect as open_connection
+from handrail.programs import resolve_words
+from handrail.remote.address import make_command, parse_address
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -40,8 +45,6 @@ def take_address(words: list[str]) -> tuple[str, list[str]]:
 
 def check_address(at: str) -> None:
     """Raise `UsageError` if this is not the address of a remote workspace."""
-    from handrail.remote.address import parse_address
-
     try:
         parse_address(at, "ask")
     except ValueError as error:
@@ -63,11 +66,6 @@ def refuse_local_options(options: object) -> None:
 
 def run_there(at: str, words: list[str]) -> int:
     """Run a command on the other machine, with the terminal of this one."""
-    import subprocess
-
-    from handrail.programs import resolve_words
-    from handrail.remote.address import make_command
-
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     try:
         command = resolve_words(make_command(at, words, terminal=terminal))
@@ -83,8 +81,6 @@ def connect(
     options: argparse.Namespace, dialect: str, matching: Any, approve: Approve | None, on_event: OnEvent | None
 ) -> RemoteSession:
     """The session of a command on another machine; raises `Stop`."""
-    from handrail.pipeline.remote_session import connect as open_connection
-
     mode = getattr(options, "mode", None)
     with _stopping(options.at):
         return open_connection(
@@ -94,8 +90,6 @@ def connect(
 
 def connect_for_pages(at: str) -> RemoteSession:
     """A session whose server answers requests for the pages of its machine; raises `Stop`."""
-    from handrail.pipeline.remote_session import connect as open_connection
-
     with _stopping(at):
         session = open_connection(at, mode="full")
         try:
@@ -109,8 +103,6 @@ def connect_for_pages(at: str) -> RemoteSession:
 @contextmanager
 def _stopping(at: str) -> Iterator[None]:
     """Turn the reasons why there is no session into `Stop`."""
-    from handrail.errors import ToolError
-
     try:
         yield
     except ToolError as error:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import time
 
+from handrail.cli.attached_clients import list_attached
 from handrail.cli.common import find_state
 from handrail.cli.help import measure_terminal
 from handrail.cli.minimal import write
+from handrail.drafts.store import DraftStore
+from handrail.journal import JournalFailed
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path, has_journal
+from handrail.journal.timeline import group_turns
 from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from handrail.journal.queries import CallRow, JournalReader
+    from handrail.journal.queries import CallRow
     from handrail.journal.timeline import TimelineTurn
 
 _MOST_CALLS = 500
@@ -31,10 +37,6 @@ Nothing is recorded here yet.
 
 def show_status() -> int:
     """Print the status of the current directory, in at most 20 lines."""
-    from handrail.journal import JournalFailed
-    from handrail.journal.queries import JournalReader
-    from handrail.journal.store import get_default_path, has_journal
-
     project = os.path.realpath(".")
     path = get_default_path(find_state())
     attached = _list_attached()
@@ -57,15 +59,11 @@ def show_status() -> int:
 
 
 def _list_attached() -> list[str]:
-    from handrail.cli.attached_clients import list_attached
-
     names = [client.name for client in list_attached().values()]
     return [f"Attached: {', '.join(names)}", ""] if names else []
 
 
 def _describe_today(reader: JournalReader, calls: list[CallRow]) -> list[str]:
-    from handrail.journal.timeline import group_turns
-
     midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)) * 1e9
     turns = group_turns(reader, [call for call in calls if call.time >= midnight])
     if not turns:
@@ -100,8 +98,6 @@ def _cut(text: str, width: int) -> str:
 
 
 def _list_drafts(project: str) -> list[str]:
-    from handrail.drafts.store import DraftStore
-
     try:
         names = [draft.info.name for draft in DraftStore.open(find_state(), project).list_named()]
     except OSError:

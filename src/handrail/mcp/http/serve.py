@@ -5,6 +5,7 @@ On SIGTERM or SIGINT no new request is accepted, running calls are ended, and th
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -14,18 +15,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
+from starlette.middleware.cors import CORSMiddleware
+
+from handrail import dialects
+from handrail.errors import ToolError
+from handrail.files.locks import state_directory
 from handrail.frozen import frozen
+from handrail.mcp.calls import CallService
 from handrail.mcp.http import principals
+from handrail.mcp.http.access import AccessCheck
+from handrail.mcp.http.connections import TimedConnection
+from handrail.mcp.http.endpoint import Endpoint
 from handrail.mcp.http.principals import Principal, Principals
+from handrail.mcp.sessions import CannotOpen
+from handrail.mcp.tool_list import NoSuchOffer, list_specs
+from handrail.pipeline.session import Session
+from handrail.policy.files import PolicyError, load
+from handrail.settings import config_file as config
 from handrail.text.display import escape
+from handrail.wire.http_server import configure_server
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from handrail.mcp.calls import CallService
     from handrail.model import Approve
-    from handrail.pipeline.session import Session
 
 _GRACE = 5
 _NOT_SEPARATE = (
@@ -73,10 +88,6 @@ def open_socket(options: HttpOptions) -> socket.socket:
 
 def serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
     """Serve on this socket until a signal ends it."""
-    import asyncio
-
-    from handrail.mcp.tool_list import NoSuchOffer
-
     try:
         with sock:
             asyncio.run(_serve(options, sock, wrapped))
@@ -86,17 +97,6 @@ def serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp]
 
 
 async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
-    import asyncio
-
-    import uvicorn
-    from starlette.middleware.cors import CORSMiddleware
-
-    from handrail.mcp.http.access import AccessCheck
-    from handrail.mcp.http.connections import TimedConnection
-    from handrail.mcp.http.endpoint import Endpoint
-    from handrail.mcp.tool_list import list_specs
-    from handrail.wire.http_server import configure_server
-
     services = _build_services(options)
     port = sock.getsockname()[1]
     hosts = _list_hosts(options, port)
@@ -142,9 +142,6 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
 
 def _build_services(options: HttpOptions) -> dict[str, CallService]:
-    from handrail.mcp.calls import CallService
-    from handrail.mcp.sessions import CannotOpen
-
     services = {
         one.name: CallService(_make_opener(one, options), options.structured, options.most_calls, one.name)
         for one in options.principals.known
@@ -163,22 +160,12 @@ def _build_services(options: HttpOptions) -> dict[str, CallService]:
 
 def _needs_hiding(principal: Principal, known: Principals) -> bool:
     """Whether only a sandbox can keep a principal out of the files of others: it runs commands as the same user."""
-    from handrail.mcp.tool_list import list_specs
-
     tools = list_specs(principal.dialect, principal.tools)
     return len(known.known) > 1 and any(tool["hints"]["open_world"] for tool in tools)
 
 
 def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[Approve], Session]:
     """Open a session for one principal, as the command line does. Mistakes in files are reported at start-up."""
-    from handrail import dialects
-    from handrail.errors import ToolError
-    from handrail.files.locks import state_directory
-    from handrail.mcp.sessions import CannotOpen
-    from handrail.pipeline.session import Session
-    from handrail.policy.files import PolicyError, load
-    from handrail.settings import config_file as config
-
     try:
         known = config.load(os.environ)
         load(principal.root, os.environ, state_directory(known.settings.state))
