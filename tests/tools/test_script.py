@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Callable
@@ -107,6 +108,28 @@ def test_a_script_that_cannot_start_leaves_no_process(open_session: Make) -> Non
             assert len(list_processes()) <= before
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("missing", ["saver", "draft"])
+def test_what_fails_before_a_script_starts_leaves_no_process(
+    missing: str, open_session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session()
+    assert _script(session, "print(1)").ok  # opens what stays open
+    drafts, before = session.command_host().drafts, list_processes()
+    left = [drafts.create]  # the changes of the script get the first draft, and the program the second
+
+    def fail(_: object) -> None:
+        raise OSError(errno.EAGAIN, "no thread can be started")
+
+    if missing == "draft":
+        monkeypatch.setattr(drafts, "create", lambda: left.pop()() if left else None)
+    else:
+        monkeypatch.setattr("handrail.pipeline.draft_process.BaseSaver", fail)
+    assert not _script(session, "print(1)").ok
+    assert list_processes() <= before
+    monkeypatch.undo()
+    assert _script(session, "print(1)").ok
 
 
 @pytest.mark.parametrize("yes", [True, False])

@@ -359,7 +359,13 @@ class CallDraft:
             return None
         host = services.command_host()
         draft = host.drafts.create() if host.drafts.workspace else None
-        return cls(draft, approved, services, progress) if draft else None
+        if draft is None:
+            return None
+        try:
+            return cls(draft, approved, services, progress)
+        except BaseException:
+            host.drafts.drop(draft)
+            raise
 
     def begin(self) -> int:
         """Record the call before it has changed anything; returns its number in the journal, 0 if it has none."""

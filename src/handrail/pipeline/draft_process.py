@@ -65,16 +65,16 @@ class DraftProcess:
             start = pickle.dumps((draft.directory.path, {**options, "approve": approve is not None}))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ValueError(f"a session in a draft needs options that another process can read: {error}") from None
-        self._control, theirs = socket.socketpair()
-        with theirs:
-            words = [sys.executable, "-P", "-m", "handrail.pipeline.draft_server", str(theirs.fileno())]
-            environment = {**os.environ, IN_DRAFT: draft.name}
-            try:
+        with contextlib.ExitStack() as undo:  # the process comes last: nothing can fail once it runs
+            self._control, theirs = socket.socketpair()
+            undo.callback(self._control.close)
+            with theirs:
+                self._bases = BaseSaver(draft.directory)
+                undo.callback(self._bases.stop)
+                words = [sys.executable, "-P", "-m", "handrail.pipeline.draft_server", str(theirs.fileno())]
+                environment = {**os.environ, IN_DRAFT: draft.name}
                 self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), env=environment)  # noqa: S603
-            except OSError:
-                self._control.close()
-                raise
-        self._bases = BaseSaver(draft.directory)
+            undo.pop_all()
         try:
             draft.begin_view()
             if draft.is_shared:

@@ -78,12 +78,12 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         raise TimeoutTooLong(timeout=as_number(seconds), most=as_number(limits.most_seconds))
     calls: list[CallData] = []
     with ExitStack() as stack:
-        tools = stack.enter_context(closing(ctx.command.open_draft_tools()))
         own = host.drafts.create()  # what the program writes by itself is dropped
         if own is None:
             raise NoSandbox(mode="drafts", why=host.drafts.why_none)
         stack.callback(host.drafts.drop, own)
         ours, theirs = map(stack.enter_context, socket.socketpair())
+        tools = stack.enter_context(closing(ctx.command.open_draft_tools()))
         command = _make_command(theirs.fileno())
         options = CommandOptions(draft=own, visible=ctx.command.list_visible(False), passed=(theirs.fileno(),))
         server = threading.Thread(target=_serve, args=(ours, args.code, tools, calls, ctx.cancel), daemon=True)
