@@ -11,8 +11,7 @@ import pytest
 
 from handrail import Question, Session, Settings
 from handrail.model import Access, Answer, CommandAccess, Verdict
-from handrail.policy.approved_rules import remember
-from handrail.policy.files import PolicyError, load
+from handrail.policy.files import PolicyError, load, remember
 from handrail.text.display import escape
 from tests.approval.asked import TWO, edit
 from tests.command import TIMEOUT

@@ -16,7 +16,7 @@ from tests.drafts.test_random_programs import GROUP, NOBODY, find_python, requir
 
 _DOCTOR = """
 import os, sys
-from handrail.shell.draft_trial import check_drafts
+from handrail.shell.command_drafts import check_drafts
 try:
     check_drafts(sys.argv[1] + "/state", sys.argv[1] + "/workspace")
 except OSError as error:
@@ -36,7 +36,7 @@ _IN_CONTAINER = """
 import contextlib, os, sys
 from handrail import Session, Settings
 from handrail.drafts.store import DraftStore
-from handrail.shell.draft_trial import check_drafts
+from handrail.shell.command_drafts import check_drafts
 top = sys.argv[1] + "/top"
 os.environ["HANDRAIL_STATE"] = sys.argv[1] + "/" + sys.argv[2]
 print(check_drafts(os.environ["HANDRAIL_STATE"], top + "/workspace"))

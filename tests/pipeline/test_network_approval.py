@@ -11,7 +11,7 @@ import pytest
 from handrail import Session
 from handrail.model import Answer, Question, Result
 from handrail.policy.files import load, parse
-from handrail.shell.runner.network_failure import find_unreachable
+from handrail.shell.runner.explain_exit import find_unreachable
 from tests.shell.own_places import BOUNDARIES, User, made_user
 from tests.shell.test_network import server
 

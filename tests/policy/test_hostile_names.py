@@ -19,7 +19,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
 from handrail.policy.modes import Mode
-from handrail.shell.effects.programs import LOOKING
+from handrail.shell.effects.interpret import LOOKING
 from handrail.shell.sandbox import Mode as Sandbox
 from tests.sizes import spread
 

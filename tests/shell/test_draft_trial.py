@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from handrail.shell import draft_trial
-from handrail.shell.draft_trial import check_drafts
-from handrail.shell.sandbox.launcher_client import SetUpFailed
-from handrail.shell.sandbox.namespace_errors import explain_draft
+from handrail.shell.command_drafts import check_drafts
+from handrail.shell.sandbox.launcher_client import SetUpFailed, explain_draft
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
 

@@ -19,8 +19,8 @@ import pytest
 
 from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox.choose import Boundary
+from handrail.shell.sandbox.environment import NO_LOGINS, Logins
 from handrail.shell.sandbox.landlock import get_version
-from handrail.shell.sandbox.logins import NO_LOGINS, Logins
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from tests.command import TIMEOUT
 from tests.shell.boundaries import World, boundary_or_skip

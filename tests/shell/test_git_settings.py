@@ -132,7 +132,7 @@ def test_beside_a_program_that_may_commit_git_is_judged_by_what_the_repository_n
         accesses = session.prepare("Bash", {"command": command}).accesses
     doubts = [access.doubt for access in accesses if access.action == "run" and access.doubt]
     assert bool(doubts) == bool(name)
-    assert all("makes git run a program" in doubt for doubt in doubts)
+    assert all("may make git run a program" in doubt for doubt in doubts)
 
 
 HUSKY = (

@@ -11,8 +11,7 @@ import pytest
 
 from handrail.policy.files import find_approved_file
 from handrail.shell.sandbox.choose import choose
-from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.mount_aliases import find_all_names
+from handrail.shell.sandbox.confinement import Confinement, find_all_names
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run, shows
 
 READINGS = {

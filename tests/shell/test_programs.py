@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.shell.effects.effects import find_effects
-from handrail.shell.effects.programs import LOOKING
+from handrail.shell.effects.interpret import LOOKING
 
 WRITES = [
     ("cp -t.git/hooks a", ".git/hooks"),

@@ -25,9 +25,8 @@ from handrail.shell.sandbox import Mode, launcher_client
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, try_layers
 from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.launcher_client import SetUpFailed
+from handrail.shell.sandbox.launcher_client import NoNamespaces, SetUpFailed, explain
 from handrail.shell.sandbox.mount_plan import DraftLayers
-from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python

@@ -16,7 +16,7 @@ from handrail.model import Access, Result, Verdict
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary
 from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.namespace_errors import NoNamespaces
+from handrail.shell.sandbox.launcher_client import NoNamespaces
 from tests.patience import until_it_got_far_enough
 
 pytestmark = pytest.mark.slow  # starts many processes

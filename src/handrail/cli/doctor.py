@@ -33,11 +33,11 @@ from handrail.journal.repair import list_damaged
 from handrail.journal.store import get_default_path
 from handrail.search import ripgrep
 from handrail.settings.journal_address import JournalAddress
-from handrail.shell.draft_trial import check_drafts
+from handrail.shell.command_drafts import check_drafts
 from handrail.shell.sandbox.choose import choose, try_layers
 from handrail.shell.sandbox.confinement import Confinement
 from handrail.shell.sandbox.installation import PACKAGE, SEPARATE, find_installation
-from handrail.shell.sandbox.namespace_errors import NoNamespaces
+from handrail.shell.sandbox.launcher_client import NoNamespaces
 from handrail.text.display import escape
 
 if TYPE_CHECKING:

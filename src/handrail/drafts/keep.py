@@ -39,8 +39,7 @@ from handrail.drafts.compare import (
     walk_tree,
 )
 from handrail.drafts.layout import DraftDirectory, get_start, read_clock, save_index
-from handrail.drafts.marks import remove_marks
-from handrail.drafts.moves import exchange, make_writable, rename, restore_directory, set_attributes
+from handrail.drafts.moves import exchange, make_writable, remove_marks, rename, restore_directory, set_attributes
 from handrail.drafts.staging import stage_changes
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 

@@ -245,18 +245,13 @@ class Approved:
     @property
     def may_change_files(self) -> bool:
         """Whether a command of this call is not proven to change no files."""
-        return may_change_files(self.accesses)
-
-
-def may_change_files(accesses: Sequence[Access]) -> bool:
-    """Whether a command among these accesses is not proven to change no files."""
-    for access in accesses:
-        if isinstance(access, CommandAccess):
-            if access.tier != "read_only" or access.doubt:
+        for access in self.accesses:
+            if isinstance(access, CommandAccess):
+                if access.tier != "read_only" or access.doubt:
+                    return True
+            elif access.by_command and access.action in ("write", "delete"):
                 return True
-        elif access.by_command and access.action in ("write", "delete"):
-            return True
-    return False
+        return False
 
 
 @frozen

@@ -22,7 +22,7 @@ from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.model import CommandAccess
 from handrail.policy import Policy
-from handrail.policy.checks_and_hooks import FileCheck
+from handrail.policy.files import FileCheck
 from handrail.text.display import escape
 from handrail.tools.notes import CheckFailed, NewProblems, NoteFacts
 

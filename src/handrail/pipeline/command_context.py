@@ -60,6 +60,10 @@ class CallCommands:
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
         return self._opened.network.trusts_fetch(service, addresses)
 
+    @property
+    def runs_in_draft(self) -> bool:
+        return any(isinstance(one, CommandAccess) and one.deferred for one in self._accesses)
+
     def is_own_program(self, name: str, where: str) -> bool:
         return self._opened.sandbox.finds_own_program(name, where)
 

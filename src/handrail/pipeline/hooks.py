@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors import CallCancelled, Denied, ToolError
 from handrail.model import Access, Call, Result, as_json
-from handrail.policy.checks_and_hooks import Event, Hook
+from handrail.policy.files import Event, Hook
 from handrail.policy.guards import RuleSet
 from handrail.text.display import escape, escape_lines
 from handrail.workspace import Workspace

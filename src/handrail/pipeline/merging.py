@@ -18,8 +18,17 @@ from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
 from handrail.drafts.split import DATABASE_PARTS, find_unit, is_below
 from handrail.drafts.three_way import Sides, read_sides, write_merged
 from handrail.frozen import frozen
-from handrail.shell.git.merge_tool import Unmerged, run_merge_tool
-from handrail.shell.git.merging import MergedText, MergeRule, OverlapSides, Parts, find_rules, merge_text, split_merge
+from handrail.shell.git.merging import (
+    MergedText,
+    MergeRule,
+    OverlapSides,
+    Parts,
+    Unmerged,
+    find_rules,
+    merge_text,
+    run_merge_tool,
+    split_merge,
+)
 from handrail.text.display import escape
 
 _MOST_MERGED = 200

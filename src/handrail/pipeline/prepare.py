@@ -25,7 +25,6 @@ from handrail.pipeline.call_state import (
     Received,
     Resolved,
     StagedChanges,
-    may_change_files,
 )
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.services import Services
@@ -230,7 +229,8 @@ def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:
     """The accesses of a command, marked as deferred where it will run in a draft and its changes are judged there."""
     parsed, accesses = resolved.previous.previous, resolved.accesses
     drafted = parsed.tool.drafted
-    if drafted is None or not drafted(parsed.args) or not may_change_files(accesses):
+    runs = any(isinstance(access, CommandAccess) for access in accesses)
+    if not runs or drafted is None or not drafted(parsed.args):
         return accesses
     try:
         workspace = services.command_host().drafts.workspace

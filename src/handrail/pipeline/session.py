@@ -553,7 +553,7 @@ def run_and_commit(approved: Approved, services: Services, progress: Progress) -
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
     tool = approved.previous.tool
     if not approved.previous.written_paths or tool.commits:
-        if approved.may_change_files or (tool.commits and tool.drafted):
+        if tool.drafted or approved.may_change_files:
             return _run_command(approved, services, progress)
         return _run_reading(approved, services, progress)
     repeatable = tool.repeatable

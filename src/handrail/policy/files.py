@@ -1,33 +1,142 @@
-"""Read rule files: the system's, the user's, and the project's, which must be trusted before it can allow more.
+"""Read rule files, the project's only if it is trusted before it allows more, and save rules approved for good.
 
     /etc/handrail/policy.toml          owned by root; `locked = true`: no other file can allow more
     ~/.config/handrail/policy.toml     the user's
     ~/.config/handrail/approved.toml   rules saved by the answer "always"
     handrail.toml                      the project's: it can deny, and allows nothing until it is trusted
 
-A file may also have checks and hooks (`checks_and_hooks.py`); those of a project count once it is trusted.
+A file may also have checks and hooks; those of a project count once it is trusted.
 A missing file is fine. A mistake raises `PolicyError` with file, line and fix, and no session is opened.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import fcntl
 import hashlib
+import json
 import os
 import stat
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from handrail.frozen import frozen
 from handrail.policy import PROJECT
 from handrail.policy.rules import BadRule, Rule, find_failing_example, from_line, from_table
 from handrail.text.display import escape
+from handrail.text.globs import BadGlob, Glob
 from handrail.text.toml_lines import Key, find_lines
 
-if TYPE_CHECKING:
-    from handrail.policy.checks_and_hooks import FileCheck, Hook
+Event = Literal["before", "after"]
+MOST_CHECKS, MOST_HOOKS = 20, 50
+MOST_SECONDS = 600
+_SECONDS = 60
+_EVERY_CALL = "*"
+_KEYS = ("before", "after", "run", "seconds")
+
+
+class BadCommandTable(ValueError):
+    """A table of checks or hooks that cannot be used; `key` is its place in the file."""
+
+    def __init__(self, key: Key, what: str) -> None:
+        super().__init__(what)
+        self.key = key
+
+
+@frozen
+class FileCheck:
+    """A command that reports the problems of files that a glob matches, one problem a line."""
+
+    glob: str
+    command: str
+    """`{files}` in it stands for the files that were edited, quoted for a shell."""
+
+    def concerns(self, path: str) -> bool:
+        """Whether a path below the workspace is checked; a glob without a slash means the last name of it."""
+        name = path if "/" in self.glob else path.rpartition("/")[2]
+        return Glob(self.glob, hidden=True).match(name)
+
+
+@frozen
+class Hook:
+    """A command that runs before or after the calls that one of its rules speaks of."""
+
+    event: Event
+    rules: tuple[Rule, ...]
+    """Without any it runs for every call."""
+    command: str
+    seconds: float
+    confined: bool
+    """Whether it runs in the sandbox: that of a project does, because the model can edit the project's files."""
+    source: str
+    """`file:line`."""
+
+
+def parse_checks(table: object) -> tuple[FileCheck, ...]:
+    """The checks of a rule file; raises `BadCommandTable`."""
+    if not isinstance(table, dict):
+        raise BadCommandTable(("checks",), 'must be a table, [checks], such as "*.py" = "ruff check {files}"')
+    checks = []
+    for glob, value in table.items():
+        key = ("checks", glob)
+        try:
+            Glob(glob, hidden=True)
+        except BadGlob as error:
+            raise BadCommandTable(key, str(error)) from None
+        checks += [FileCheck(glob, command) for command in _read_texts(key, value, "a command, or a list of commands")]
+    if len(checks) > MOST_CHECKS:
+        raise BadCommandTable(("checks",), f"at most {MOST_CHECKS} commands")
+    return tuple(checks)
+
+
+def parse_hooks(tables: Sequence[object], place: Callable[[Key], str], *, project: bool) -> tuple[Hook, ...]:
+    """The hooks of a rule file; raises `BadCommandTable`. ``place`` gives `file:line` of a key."""
+    if len(tables) > MOST_HOOKS:
+        raise BadCommandTable(("hooks",), f"at most {MOST_HOOKS} hooks")
+    return tuple(_parse_hook(("hooks", number), table, place, project) for number, table in enumerate(tables))
+
+
+def _parse_hook(key: Key, table: object, place: Callable[[Key], str], project: bool) -> Hook:
+    if not isinstance(table, dict):
+        raise BadCommandTable(key, "must be tables, [[hooks]], with before or after, and run")
+    for name in table:
+        if name not in _KEYS:
+            raise BadCommandTable((*key, name), f"unknown key; the keys are {', '.join(_KEYS)}")
+    if ("before" in table) == ("after" in table):
+        raise BadCommandTable(key, "a hook has either before or after: the calls that it runs for")
+    event: Event = "before" if "before" in table else "after"
+    patterns = _read_texts((*key, event), table[event], 'a pattern such as "Edit(src/**)", or a list of patterns')
+    if _EVERY_CALL in patterns:
+        patterns = []
+    rules = []
+    for pattern in patterns:
+        try:
+            # As a refusal: that finds a command behind its wrappers too.
+            rules.append(from_line(pattern, "deny", project=project))
+        except BadRule as error:
+            raise BadCommandTable((*key, event), str(error)) from None
+    run = table.get("run")
+    if not isinstance(run, str) or not run.strip():
+        raise BadCommandTable((*key, "run"), "must be a command, run by the shell in the workspace")
+    return Hook(event, tuple(rules), run, _read_seconds(key, table), project, place(key))
+
+
+def _read_seconds(key: Key, table: Mapping[str, object]) -> float:
+    seconds = table.get("seconds", _SECONDS)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
+        raise BadCommandTable((*key, "seconds"), f"must be a number above 0, and at most {MOST_SECONDS}")
+    return seconds
+
+
+def _read_texts(key: Key, value: object, what: str) -> list[str]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not values or not all(isinstance(one, str) and one.strip() for one in values):
+        raise BadCommandTable(key, f"{escape(str(key[-1]))} must be {what}")
+    return values
+
 
 SYSTEM = "/etc/handrail/policy.toml"
 Origin = Literal["system", "user", "project"]
@@ -210,8 +319,6 @@ class _RuleReader:
     def read_commands(self, table: Mapping[str, object]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
         if "checks" not in table and "hooks" not in table:
             return (), ()
-        from handrail.policy.checks_and_hooks import BadCommandTable, parse_checks, parse_hooks  # in few files
-
         try:
             checks = parse_checks(table.get("checks", {}))
             return checks, parse_hooks(self._list(table, ("hooks",)), self._place, project=self._project)
@@ -261,3 +368,67 @@ class _RuleReader:
         if failing:
             raise self.wrong((*key, failing[1]), failing[0])
         return rule
+
+
+_HEAD = "# Rules saved by the answer `always`. Remove a line to be asked again.\nrules = [\n"
+
+
+def remember(lines: Sequence[str], environ: Mapping[str, str], place: str) -> str:
+    """Add the rules that are not there yet; returns the file. Raises `PolicyError` if it cannot be used.
+
+    ``place``: the directory that the commands among them run in.
+    """
+    path = find_approved_file(environ)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(f"{path}.lock", "wb") as lock:  # two people may say yes at once
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _add(lines, path, place)
+    except UnicodeError:
+        raise PolicyError(f"{path}: not UTF-8; save it as UTF-8, or remove it") from None
+    except OSError as error:
+        raise PolicyError(f"{path}: the rule cannot be saved: {error.strerror}") from None
+    return path
+
+
+def _add(lines: Sequence[str], path: str, place: str) -> None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        text = _HEAD + "]\n"
+    before = parse(text, path, "user").rules
+    known = {(rule.text, rule.place) for rule in before}
+    new: dict[str, Rule] = {}
+    for line in filter(None, lines):
+        rule = from_line(line, project=False)
+        rule = replace(rule, place=place) if rule.actions == {"run"} or rule.lends else rule
+        if (rule.text, rule.place) not in known:
+            new[line] = rule
+    if not new:
+        return
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    text = (
+        text.rstrip().removesuffix("]")
+        + "".join(f"  {_write_rule(line, rule.place)},  # {today}\n" for line, rule in new.items())
+        + "]\n"
+    )
+    after = parse(text, path, "user").rules
+    # What is not read back as the very rules that were meant must not be written.
+    if [_strip_source(rule) for rule in after] != [_strip_source(rule) for rule in (*before, *new.values())]:
+        raise PolicyError(f"{path}: its format was changed, so no rule can be added; restore the list `rules = [`")
+    beside = f"{path}.{os.getpid()}"
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _write_rule(line: str, place: str) -> str:
+    text = json.dumps(line, ensure_ascii=False)
+    return f"{{ rule = {text}, in = {json.dumps(place, ensure_ascii=False)} }}" if place else text
+
+
+def _strip_source(rule: Rule) -> Rule:
+    return replace(rule, source="", loosens=True)

@@ -594,6 +594,6 @@ class RulePolicy(Sight):
 
         Raises `PolicyError`.
         """
-        from handrail.policy.approved_rules import remember  # only where somebody is asked
+        from handrail.policy.files import remember  # only where somebody is asked
 
         return remember(lines, os.environ, place or (self.roots[0] if self.roots else "/"))

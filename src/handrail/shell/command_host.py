@@ -16,20 +16,26 @@ from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.frozen import frozen
 from handrail.programs import list_untrusted, make_search_path
 from handrail.shell.command_drafts import CommandDrafts
-from handrail.shell.git.exclude import GitExclude
+from handrail.shell.followed_jobs import PutBack
 from handrail.shell.git.settings import with_plain_settings
 from handrail.shell.network_gate import NetworkGate
 from handrail.shell.parser.script import Script
 from handrail.shell.private_directory import PrivateDirectory
-from handrail.shell.put_back import PutBack
 from handrail.shell.runner.jobs import Job, Jobs
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Reason, Run, Runs, find_shell
 from handrail.shell.sandbox import Network
 from handrail.shell.sandbox.choose import Boundary
 from handrail.shell.sandbox.confinement import Protection, is_inside
-from handrail.shell.sandbox.environment import keep_harmless, make_unattended, scrub_environment
+from handrail.shell.sandbox.environment import (
+    NO_LOGINS,
+    Logins,
+    find_logins,
+    find_variables,
+    keep_harmless,
+    make_unattended,
+    scrub_environment,
+)
 from handrail.shell.sandbox.filter_proxy import FilterProxy
-from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_variables
 from handrail.shell.sandbox.mount_plan import HOME, DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.session_sandbox import HostOptions, SessionSandbox
@@ -235,7 +241,7 @@ class ChangesInPlace:
     def accepting(self) -> AbstractContextManager[list[str]]:
         """Accept what the session's own tools write to protected files; the list takes their paths."""
         followed = self._sandbox.followed
-        return followed.accepting() if followed else contextlib.nullcontext([])
+        return followed.accepting() if followed and followed.users else contextlib.nullcontext([])
 
     def begin_in_repositories(self, tops: Iterable[str] = ()) -> None:
         """From now on the repositories of the workspace may change by a command.
@@ -278,7 +284,6 @@ class CommandHost:
         self._options = options
         self._runs = Runs()
         self._shell = ""
-        self._git_exclude = GitExclude()
         self.sandbox = SessionSandbox(roots, artefacts, options)
         self.drafts = CommandDrafts(self.sandbox, options.keep_env)
         self.network = NetworkGate(self.sandbox, options.network, options.allows_host, options.state)
@@ -401,8 +406,6 @@ class CommandHost:
         if given.ports:
             self.sandbox.services.grant(given.ports)
         with self._hiding(given.draft, given.lent) as layers:
-            if layers is None and boundary.namespaced and (hidden := self.sandbox.hidden_files.list_inside()):
-                env = self._git_exclude.add_to(env, hidden, boundary.tmp)
             spawn = self._make_spawn(given, protection, layers)
             order = CommandOrder(
                 command,

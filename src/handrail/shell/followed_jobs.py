@@ -4,6 +4,9 @@ The tree is listed before a job starts, at each call of the session, and when th
 listings is judged as the changes of a draft are. What nobody allowed is put back; the rest is recorded for an undo.
 What the session's own tools write meanwhile was judged by itself, and is accepted. A change that somebody else makes at
 the same time looks like a job's, unless the job finds the file read-only.
+
+Old contents come from copies of small files, and from git for the others. A program that is still running may exchange
+directories for links, so nothing is put back through a link.
 """
 
 from __future__ import annotations
@@ -11,19 +14,217 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
+import shutil
 import stat
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handrail.drafts.changes import DraftChange
+from handrail.drafts.changes import DraftChange, How, read_entry
+from handrail.drafts.compare import Entry
+from handrail.drafts.git_index import list_blobs
 from handrail.frozen import frozen
-from handrail.shell.put_back import PutBack, TreeRepair
+from handrail.shell.git.objects import GitObjects
 from handrail.shell.runner.run import Run
 from handrail.shell.sandbox.confinement import is_inside, iterate_parents
-from handrail.shell.saved_files import JobContents, SavedFiles
 from handrail.shell.tree_listing import Stamp, TreeListing, make_entry
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """A protected file that a command changed, and that is as before now."""
+
+    path: str
+    change: How
+    kept: str = ""
+    """Where the new contents are; empty if there are none."""
+    failed: str = ""
+    """Why it could not be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRepair:
+    """Puts files below a root back. No link below the root is followed."""
+
+    root: str
+    place: Callable[[str], str]
+    """Where an entry goes that is taken out of the tree, by its name."""
+
+    def remove(self, path: str, change: How = "created") -> PutBack:
+        """Take an entry out of the tree, a directory with all that is in it."""
+        try:
+            place = self._remove_link_above(path)
+            if not place and os.path.lexists(path):
+                place = self._move_out(path)
+        except OSError as error:
+            if os.path.lexists(path):
+                return PutBack(path, change, failed=error.strerror or str(error))
+            place = ""
+        return PutBack(path, change, place)
+
+    def restore(self, path: str, change: How, raw: bytes | None, mode: int) -> PutBack:
+        """Give a file or a link its old contents again; None: these were not saved."""
+        if raw is None:
+            return PutBack(path, change, failed="its old contents were not saved")
+        taken = self.remove(path, change)
+        if taken.failed:
+            return taken
+        try:
+            with self._open_parent(path, make=True) as parent:
+                _write(os.path.basename(path), parent, raw, mode)
+        except OSError as error:
+            return PutBack(path, change, taken.kept, failed=error.strerror or str(error))
+        return taken
+
+    def _remove_link_above(self, path: str) -> str:
+        """Remove a link that has replaced a parent directory, and return its new place, or "" if there is none."""
+        above = self.root
+        for part in os.path.relpath(os.path.dirname(path), self.root).split("/"):
+            above = os.path.normpath(os.path.join(above, part))
+            if os.path.islink(above):
+                return self._move_out(above)
+        return ""
+
+    def _move_out(self, path: str) -> str:
+        name = os.path.basename(path)
+        place = self.place(name)
+        with self._open_parent(path) as parent:
+            shutil.move(f"/proc/self/fd/{parent}/{name}", place)
+        if os.path.isfile(place) and not os.path.islink(place):
+            os.chmod(place, 0o600)
+        return place
+
+    @contextlib.contextmanager
+    def _open_parent(self, path: str, make: bool = False) -> Iterator[int]:
+        """The directory of a path, opened below the root without following any link."""
+        name = os.path.relpath(os.path.dirname(path), self.root)
+        with contextlib.ExitStack() as stack:
+            fd = os.open(self.root, DIRECTORY)
+            stack.callback(os.close, fd)
+            if make:
+                for part in [] if name == "." else name.split("/"):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=fd)
+                    fd = os.open(part, DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+                    stack.callback(os.close, fd)
+            else:
+                fd = open_beneath(fd, name, DIRECTORY)
+                stack.callback(os.close, fd)
+            yield fd
+
+
+def _write(name: str, parent: int, raw: bytes, mode: int) -> None:
+    fresh = f"{name}.{secrets.token_hex(4)}"
+    if stat.S_ISLNK(mode):
+        os.symlink(raw, os.fsencode(fresh), dir_fd=parent)
+    else:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=parent)
+        with open(fd, "wb") as file:
+            file.write(raw)
+            os.fchmod(fd, stat.S_IMODE(mode))
+    os.replace(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+_MOST_BYTES = 16 << 20
+"""Copies in all."""
+_MOST_FILE_BYTES = 1 << 20
+_MOST_INDEX_BYTES = 64 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SavedFiles:
+    """The files of some trees as they were when they were saved."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self._copies: dict[str, tuple[Stamp, bytes]] = {}
+        self._left = _MOST_BYTES
+        self._blobs: dict[str, tuple[str, str]] = {}
+        """By path: the repository, and the object that has the contents of the file."""
+        self._objects: dict[str, GitObjects] = {}
+
+    def save_all(self, listing: TreeListing) -> None:
+        """Save all files of which git does not have the contents, those at the top first, as long as there is room."""
+        for root in self._roots:
+            self._read_index(root, listing)
+        others = (path for path in listing.entries if path not in self._blobs and "/.git/" not in path)
+        for path in sorted(others, key=lambda path: path.count("/")):
+            self.add(path, listing.entries[path])
+
+    def add(self, path: str, stamp: Stamp | None) -> None:
+        """Save a file or a link, if there is room."""
+        known = self._copies.get(path)
+        if stamp is None or (known and known[0] == stamp) or stamp[2] > min(self._left, _MOST_FILE_BYTES):
+            return
+        raw = _read("/", path.lstrip("/"), make_entry(stamp), _MOST_FILE_BYTES)
+        if raw is not None and len(raw) == stamp[2]:
+            self._left += len(known[1]) if known else 0
+            self._left -= len(raw)
+            self._copies[path] = stamp, raw
+
+    def _read_index(self, root: str, listing: TreeListing) -> None:
+        try:
+            with open(os.open(os.path.join(root, ".git", "index"), _READ), "rb") as file:
+                blobs = list_blobs(file.read(_MOST_INDEX_BYTES))
+        except OSError:
+            return
+        for name, (mtime, size, identity) in blobs.items():
+            path = os.path.join(root, name)
+            stamp = listing.entries.get(path)
+            if stamp and stat.S_ISREG(stamp[1]) and stamp[2:4] == (size, mtime):
+                self._blobs[path] = root, identity
+
+    def find(self, path: str, stamp: Stamp) -> bytes | None:
+        """The contents of a file or link as it was when it had this stamp; None if they are not known."""
+        known = self._copies.get(path)
+        if known and known[0] == stamp:
+            return known[1]
+        if path not in self._blobs or not stat.S_ISREG(stamp[1]):
+            return None
+        root, identity = self._blobs[path]
+        objects = self._objects.setdefault(root, GitObjects(root))
+        raw = objects.read(identity, b"blob")
+        return raw if raw is not None and len(raw) == stamp[2] else None
+
+    def close(self) -> None:
+        """End the processes that read git's objects; the next `find` starts them again."""
+        while self._objects:
+            self._objects.popitem()[1].close()
+
+
+@frozen
+class JobContents:
+    """Reads files before and after the changes of a job, as `ChangeReader` does for a draft."""
+
+    root: str
+    before: TreeListing
+    saved: SavedFiles
+
+    def read_before(self, change: DraftChange, most: int) -> bytes | None:
+        """The old contents of a file, or the target of a link; None if they were not saved."""
+        path = os.path.join(self.root, change.path)
+        stamp = self.before.entries.get(path)
+        raw = self.saved.find(path, stamp) if stamp else None
+        return raw if raw is not None and len(raw) <= most else None
+
+    def read_after(self, change: DraftChange, most: int) -> bytes | None:
+        """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
+        return _read(self.root, change.path, change.after, most)
+
+
+def _read(root: str, path: str, entry: Entry | None, most: int) -> bytes | None:
+    try:
+        tree = os.open(root, READABLE_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return read_entry(tree, path, entry, most)
+    finally:
+        os.close(tree)
+
 
 MOST_MOUNTED = 100
 """Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
@@ -67,7 +268,8 @@ class FollowedJobs:
     is_too_large: bool = False
     """Whether the tree had too many entries to be followed."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _users: int = 0
+    users: int = 0
+    """Commands that are followed."""
     jobs: list[_Job] = field(default_factory=list)
     _listing: TreeListing | None = None
     _saved: SavedFiles = field(init=False)
@@ -87,14 +289,14 @@ class FollowedJobs:
     def begin(self, *, for_undo: bool) -> None:
         """Look at the tree before a command starts that will work on it."""
         with self._lock:
-            if self._users:
+            if self.users:
                 self._compare(judges=not all(job.approved for job in self.jobs))
             else:
                 self._first, self._saved = {}, SavedFiles(self.roots)
                 self._listing = TreeListing.take(self.roots, self.left_out)
                 self.is_too_large = self._listing is None
                 self._find_protected()
-            self._users += 1
+            self.users += 1
             if for_undo and self._listing:
                 self._saved.save_all(self._listing)
 
@@ -106,7 +308,7 @@ class FollowedJobs:
         with self._lock:
             known = dict(self._first)
             done = self._compare(judges=not approved)
-            self._users -= 1
+            self.users -= 1
             if command:
                 self._record(command)
             else:  # what it changed is no job's
@@ -148,7 +350,7 @@ class FollowedJobs:
                     self._failed.add(one)
             for job in ended:
                 self._record(job.command)
-                self._users -= 1
+                self.users -= 1
                 self.jobs.remove(job)  # last: a call that finds no job any more does not wait for this
 
     @contextlib.contextmanager
@@ -159,7 +361,7 @@ class FollowedJobs:
             try:
                 yield paths
             finally:
-                if self._users and self._listing:
+                if self.users and self._listing:
                     for path in {*paths, *map(os.path.dirname, paths)}.difference(self.roots):
                         self._listing.update(path)
                         self._saved.add(path, self._listing.entries.get(path))

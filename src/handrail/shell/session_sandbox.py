@@ -23,12 +23,12 @@ from handrail.shell.sandbox.confinement import (
     Confinement,
     choose_maskable,
     drop_nested,
+    find_all_names,
     is_inside,
     list_usual_protected,
 )
 from handrail.shell.sandbox.environment import find_search_path
 from handrail.shell.sandbox.local_services import LocalServices
-from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.system_calls import is_shortage
 

@@ -182,7 +182,8 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # `run` reports it
         return [*again, *network_call.seek(args.effects, None, ctx.command)]
-    if args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
+    judged_later = ctx.command.runs_in_draft
+    if not judged_later and args.effects.tier == "read_only" and (name := _find_own_program(args, ctx, where)):
         why = f"{name} is a program of the workspace"
         again = [*again, CommandAccess(args.command, tier="ordinary", why=why, place=_place(args))]
     if not (args.effects.git or args.effects.network):
@@ -241,7 +242,7 @@ def run_command(
         ports=command.network.ports,
         script=args.effects.script,
         approved=command.approved,
-        reads=reads,
+        reads=reads and not command.draft,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
         streams=command.streams,
         visible=command.list_visible(reads, where if args.effects.git else "") if host.boundary.namespaced else None,

@@ -205,6 +205,10 @@ class CommandContext(Protocol):
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and git contacts only remotes from before the first command."""
 
+    @property
+    def runs_in_draft(self) -> bool:
+        """Whether what the command changes is judged after it has run."""
+
     def is_own_program(self, name: str, where: str) -> bool:
         """Whether a command in a directory finds a program of the workspace by this name."""
 

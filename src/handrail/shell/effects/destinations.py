@@ -157,44 +157,6 @@ def _parse_local_prefix(arg: Arg) -> Host | None:
     return Host("localhost") if _LOCAL.match(arg.source) else None
 
 
-def _find_curl(args: Sequence[Arg]) -> Destination:
-    return _download(_CURL, "curl", args)
-
-
-def _find_wget(args: Sequence[Arg]) -> Destination:
-    return _download(_WGET, "wget", args)
-
-
-# -- databases and simple connections
-
-
-def _find_database(args: Sequence[Arg]) -> Destination:
-    """`psql -h host`: the option or the address."""
-    hosts: list[Host] = []
-    texts = [arg.text or "" for arg in args]
-    for at, text in enumerate(texts):
-        value = ""
-        if text in ("-h", "--host") and at + 1 < len(texts):
-            value = texts[at + 1]
-        elif text.startswith("--host="):
-            value = text.partition("=")[2]
-        elif text.startswith("-h") and not text.startswith("--"):
-            value = text[2:]
-        elif "://" in text:
-            host = parse_url(re.sub(r"://[^@/]*@", "://", text), "postgres postgresql mysql redis rediss mongodb")
-            hosts += [host] if host else []
-        if value and (host := parse_bare(value)):
-            hosts.append(host)
-    return Destination(_remove_duplicates(hosts))
-
-
-def _find_connection(args: Sequence[Arg]) -> Destination:
-    """`nc host port`: the first operand."""
-    operands = [arg.text for arg in args if not (arg.text or "").startswith("-")]
-    host = parse_bare(operands[0]) if operands and operands[0] else None
-    return Destination((host,)) if host else UNKNOWN
-
-
 # -- ssh, scp and rsync
 
 _SSH_LETTERS = frozenset("46ACTtqvxnN")
@@ -454,12 +416,8 @@ def _remove_duplicates(hosts: Sequence[Host]) -> tuple[Host, ...]:
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[Arg]], Destination]] = {
-    "curl": _find_curl,
-    "wget": _find_wget,
-    **dict.fromkeys(
-        ("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"), _find_database
-    ),
-    **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), _find_connection),
+    "curl": partial(_download, _CURL, "curl"),
+    "wget": partial(_download, _WGET, "wget"),
     "ssh": _find_ssh,
     **dict.fromkeys(("scp", "rsync"), _find_remote_copy),
     **dict.fromkeys(("pip", "pip3", "uv"), partial(_find_packages, "pip")),

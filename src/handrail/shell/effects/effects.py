@@ -16,8 +16,9 @@ ended; its words only tell what it reaches outside, and what the user's rules na
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from handrail.frozen import frozen
@@ -43,6 +44,9 @@ from handrail.shell.effects.destinations import (
     steers_network,
 )
 from handrail.shell.effects.interpret import (
+    HARMLESS_BEFORE,
+    QUIET_DEVICES,
+    WRITERS,
     NetworkUse,
     discards_files,
     find_harm,
@@ -52,8 +56,6 @@ from handrail.shell.effects.interpret import (
     judge_network,
     judge_program,
 )
-from handrail.shell.effects.mentions import find_mentions
-from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
 from handrail.shell.effects.wrapper_rules import (
     JUDGED,
@@ -61,12 +63,65 @@ from handrail.shell.effects.wrapper_rules import (
     runs_input,
     runs_words,
 )
-from handrail.shell.effects.writers import WRITERS
-from handrail.shell.git.runs import GitRun, find_unsteadiness, follow_directory_option
-from handrail.shell.git.verbs import find_verb, judge_git
+from handrail.shell.git.verbs import GitRun, find_unsteadiness, find_verb, follow_directory_option, judge_git
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
-from handrail.shell.parser.script import Command, Redirection, Script
+from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
 from handrail.shell.parser.wrappers import RUNS_A_FILE
+
+_SEPARATORS = re.compile(r"[\s\"'`(){}\[\],;=:<>|&@\\]+")
+_GLUED = re.compile(r"-[A-Za-z]+")
+_LONGEST = 4096
+
+
+def find_mentions(run: Command, args: Sequence[Arg], known: bool, places: Places) -> tuple[Mention, ...]:
+    """The paths in the words of a command, seen from where the script starts.
+
+    ``known``: the files that its fixed words name are listed already.
+    """
+    mentions: dict[Mention, None] = {}
+    inputs = [item.target for item in run.redirections if item.operator in (*HEREDOCS, "<<<")]
+    words = [*zip(run.words[1:], args, strict=True), *((word, make_argument(word)) for word in inputs)]
+    if run.name and "/" in run.name:
+        named = (one for one in _place(run.name, False, places) if one.kind == "path")
+        mentions |= dict.fromkeys(one._replace(kind="program") for one in named)
+    for word, arg in words:
+        if arg.values is None:
+            mentions |= dict.fromkeys(_find_computed(word))
+        elif not known:
+            for value in arg.values:
+                texts = [value.text] if value.glob else _split(value.text)
+                mentions |= dict.fromkeys(one for text in texts for one in _place(text, value.glob, places))
+    return tuple(mentions)
+
+
+def _split(word: str) -> list[str]:
+    """A word, the parts of it that may be a path, and the text glued to the letters of an option."""
+    parts = [word, *_SEPARATORS.split(word)]
+    glued = _GLUED.match(word)
+    if glued:
+        parts += [word[end:] for end in range(2, glued.end() + 1)]
+    return [part for part in parts if part and len(part) <= _LONGEST and "\0" not in part]
+
+
+def _place(text: str, glob: bool, places: Places) -> Iterator[Mention]:
+    """A path seen from where the script starts."""
+    if not text.startswith(("/", "~")) and places is None:
+        yield Mention(text.rpartition("/")[2], "name")
+        return
+    for place in sorted(places or (".",)):
+        yield Mention(join_path(place, text), "pattern" if glob else "path")
+
+
+def _find_computed(word: Word) -> Iterator[Mention]:
+    """The last name of a word with a computed part in front (`$directory/.env`), and a path through `/proc`."""
+    fixed = itertools.takewhile(lambda part: part.kind == "text", reversed(word.parts))
+    _, slash, name = "".join(part.text for part in reversed(list(fixed))).rpartition("/")
+    if slash and name.strip("."):
+        yield Mention(name, "name")
+    pattern = "".join(part.text if part.kind in ("text", "glob") else "*" for part in word.parts)
+    if pattern.startswith("/proc/"):
+        yield Mention(pattern, "pattern")
+
 
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "find_effects"]
 

@@ -1,19 +1,274 @@
-"""Judge one command by the tables of programs: whether it only looks, uses the network, or destroys."""
+"""Judge one command by the tables of programs: whether it only looks, uses the network, or destroys.
+
+The arguments of sed, awk, jq and find are languages of their own. Only what is understood passes: a program that is not
+is taken for one that may write files or run commands.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
-from handrail.shell.effects.arguments import READ_ONLY, Arg, Ruling, Visibility
-from handrail.shell.effects.languages import LANGUAGES
-from handrail.shell.effects.programs import LOOKING, PRIVATE_NAME
+from handrail.shell.effects.arguments import (
+    COMPUTED_NAMES,
+    READ_ONLY,
+    Arg,
+    FileEffect,
+    Program,
+    Ruling,
+    Value,
+    Visibility,
+    judge_by_row,
+    parse_options,
+)
 from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
-from handrail.shell.effects.rows import judge_by_row
-from handrail.shell.effects.writers import WRITERS, judge_writer
 from handrail.shell.git.verbs import find_verb, git_goes_out, shows_untracked
 from handrail.shell.parser.script import Command
+
+PRIVATE_NAME = r"(?i:.*(?:key|token|secret|passw|credential|auth|cookie|session|private).*)"
+"""Names of variables whose value is not to be shown."""
+HARMLESS_BEFORE = (
+    r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_COLOR|CLICOLOR|FORCE_COLOR|TERM|IFS|LS_COLORS|GREP_COLORS?"
+)
+"""Variables that may be set in front of a command: they change how it writes, and nothing else."""
+QUIET_DEVICES = r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/[0-9]+)|/proc/self/fd/[0-9]+"
+"""Files that swallow what is written to them, or pass it on."""
+
+
+def _load_read_only() -> dict[str, Program]:
+    """The programs that only read, by name."""
+    with open(os.path.join(os.path.dirname(__file__), "read_only.toml"), "rb") as file:
+        rows = tomllib.load(file)["program"]
+    return {name: Program(**row) for row in rows for name in row.pop("names").split()}
+
+
+LOOKING = _load_read_only()
+
+
+_DEEP = re.compile(r"-[A-Za-z]*[rRa]|--(?:recursive|archive)")
+_SYMBOLIC = re.compile(r"-[A-Za-z]*s|--symbolic")
+_TARGET = re.compile(r"(?:-[A-Za-z]*t|--target-directory)(?:=|$)?")
+_GLUED_TARGET = re.compile(r"(?:-[A-Za-z]*?t|--target-directory=)(.+)", re.DOTALL)
+_REMOTE = re.compile(r"[^/]*:.*", re.DOTALL)
+
+
+class _Writer(NamedTuple):
+    """How a program uses its operands, and the letters of its options with a value."""
+
+    role: Literal["write", "delete", "copy", "mode"]
+    takes: str = ""
+
+
+_COPIES = _Writer("copy", "gmoST")
+WRITERS = {
+    **dict.fromkeys(("cp", "mv", "ln", "install"), _COPIES),
+    "rsync": _Writer("copy", "eBfM"),
+    "scp": _Writer("copy", "cDFiJloPSX"),
+    **dict.fromkeys(("rm", "rmdir", "unlink"), _Writer("delete")),
+    "mkdir": _Writer("write", "m"),
+    "touch": _Writer("write", "drt"),
+    "tee": _Writer("write"),
+    "truncate": _Writer("write", "rs"),
+    **dict.fromkeys(("chmod", "chown", "chgrp"), _Writer("mode")),
+}
+
+
+def judge_writer(base: str, args: Sequence[Arg]) -> Ruling:
+    """Judge a program of `WRITERS`: the files that its operands name."""
+    writer = WRITERS[base]
+    deep = base == "mv" or _has(args, _DEEP)
+    operands = _list_operands(args, writer)
+    if writer.role == "copy":
+        # An option may name the target in front: then each operand may be changed.
+        targets = operands if writer is _COPIES and _has(args, _TARGET) else operands[-1:]
+        sources = () if base == "ln" and _has(args, _SYMBOLIC) else operands if len(targets) > 1 else operands[:-1]
+        # By which name a file can be read afterwards is up to whoever moves or links it: so it is a read, too.
+        files = [file for arg in sources for file in arg.files("read", below=deep)]
+        files += [file for arg in sources if base == "mv" for file in arg.files("delete", below=True)]
+        files += [file for arg in targets for file in arg.files("write", below=deep)]
+        if base in ("rsync", "scp"):
+            files = [file for file in files if not _REMOTE.fullmatch(file.path)]
+    else:
+        named = operands[1:] if writer.role == "mode" else operands
+        files = [f for arg in named for f in arg.files("delete" if writer.role == "delete" else "write", below=deep)]
+    doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
+    return Ruling("ordinary", f"{base} writes", doubt, tuple(files))
+
+
+def _has(args: Sequence[Arg], option: re.Pattern[str]) -> bool:
+    return any(option.match(arg.text or "") for arg in args)
+
+
+def _list_operands(args: Sequence[Arg], writer: _Writer) -> list[Arg]:
+    """The operands; the directory of `-t DIRECTORY` counts as one."""
+    operands: list[Arg] = []
+    rest = iter(args)
+    for arg in rest:
+        text = arg.text
+        if text == "--":
+            operands += rest
+        elif text is None or not text.startswith("-") or text == "-":
+            operands.append(arg)
+        elif writer is _COPIES and (glued := _GLUED_TARGET.fullmatch(text)):
+            operands.append(Arg(glued[1], (Value(glued[1]),)))
+        elif not text.startswith("--") and text[-1] in writer.takes:
+            next(rest, None)
+    return operands
+
+
+_FIND_TESTS = frozenset(
+    (
+        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type",
+        "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-newer", "-anewer",
+        "-cnewer", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum",
+        "-samefile", "-printf", "-regextype", "-used", "-fstype", "-lname", "-ilname",
+    )
+)  # fmt: skip
+_FIND_ALONE = frozenset(
+    (
+        "-print", "-print0", "-ls", "-prune", "-quit", "-empty", "-depth", "-d", "-not", "-a", "-and", "-o",
+        "-or", "!", "(", ")", ",", "-true", "-false", "-executable", "-readable", "-writable",
+        "-mount", "-xdev", "-daystart", "-noleaf", "-nouser", "-nogroup", "-ignore_readdir_race", "-warn",
+        "-nowarn", "-H", "-P",
+    )
+)  # fmt: skip
+_JQ = Program(
+    "acCeghjMnrRsS",
+    "",
+    "null-input raw-input slurp compact-output raw-output join-output ascii-output sort-keys color-output "
+    "monochrome-output tab indent= exit-status stream seq version",
+    texts=1,
+    closed=False,
+)
+_SED = Program(
+    "nErsuz",
+    "el",
+    "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
+    texts=1,
+    instead="e expression",
+    closed=False,
+)
+_AWK = Program("", "Fv", "field-separator= assign= posix traditional re-interval csv", texts=1, closed=False)
+# A delimiter inside of brackets ends the pattern for some seds and not for others, so it matches nothing here.
+_SED_PATTERN = r"(?:\\[^\n]|\[\^?+\]?+(?:\[:[a-z]+:\]|(?!MARK)[^]\[\\\n])*+\]|(?!MARK)[^\\\[\n])*+"
+_SED_ADDRESS = rf"(?:[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+|/{_SED_PATTERN.replace('MARK', '/')}/[IM]*)"
+_SED_COMMAND = (
+    r"(?:[pPdDnNgGhHxlz=]|[qQ][ \t]*[0-9]*|[btT:][ \t]*[A-Za-z0-9_]*|[sy](?P<mark>[^]\[\\\s;A-Za-z0-9])"
+    rf"{_SED_PATTERN.replace('MARK', '(?P=mark)')}(?P=mark)(?:\\[^\n]|(?!(?P=mark))[^\\\n])*+(?P=mark)[gpiI0-9]*)"
+)
+_IN_PLACE = re.compile(r"-[nErsuz]*i|--in-place=?")
+_SED_PROGRAM = re.compile(
+    rf"(?:[ \t\n;}}]*+(?:{_SED_ADDRESS}(?:[ \t]*,[ \t]*{_SED_ADDRESS})?[ \t!]*)?"
+    rf"(?:\{{|{_SED_COMMAND}[ \t]*(?=[;}}\n]|$)))*+[ \t\n;}}]*"
+)
+_AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|load|include|printf?[ \t]*\\)")
+_AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
+
+
+def _judge_language(base: str, row: Program, prints: Callable[[str], bool], args: Sequence[Arg]) -> Ruling:
+    """Judge a program whose first operand, or the value of some options, is a program in a language of its own."""
+    parsed = parse_options(row, args)
+    programs = [value for name, value in parsed.options if name in row.instead_names] or parsed.operands[:1]
+    ruling = judge_by_row(base, row, args)
+    texts = [program.text if program else None for program in programs]
+    if ruling.tier == "read_only" and not all(text is not None and prints(text) for text in texts):
+        why = f"the program of {base} may write files or run commands"
+        return Ruling(why=why, doubt=why, files=ruling.files)
+    return ruling
+
+
+def _judge_sed(args: Sequence[Arg]) -> Ruling:
+    """Judge sed: with `-i` it writes the files that it reads, and copies beside them if a suffix is given."""
+    in_place = [arg for arg in args if _IN_PLACE.match(arg.text or "")]
+    # On macOS `-i` takes a separate word; an empty one can be nothing else.
+    rest = [arg for arg in args if arg not in in_place and not (in_place and arg.text == "")]
+    ruling = _judge_language("sed", _SED, sed_only_prints, rest)
+    if not in_place:
+        return ruling
+    files = [replace(file, action="write") for file in ruling.files]
+    suffix = _IN_PLACE.sub("", in_place[0].text or "", count=1)
+    if suffix and not re.search(r"[*/]", suffix):
+        files += [replace(file, path=file.path + suffix) for file in files]
+    return Ruling("ordinary", ruling.why or "sed -i writes", ruling.doubt, tuple(files))
+
+
+def find_starts(args: Sequence[Arg]) -> list[Arg]:
+    """The directories that find begins with."""
+    out: list[Arg] = []
+    for arg in args:
+        text = arg.text if arg.text is not None else arg.source
+        if text in ("-H", "-L", "-P"):
+            continue
+        if text[:1] in ("-", "(", "!"):
+            break
+        out.append(arg)
+    return out
+
+
+def _judge_find(args: Sequence[Arg]) -> Ruling:
+    """Judge find: it only looks with tests that are known, and neither runs a command nor deletes anything."""
+    starts = find_starts(args)
+    files = [file for arg in starts for file in arg.files("read", below=True)]
+    files = files if starts else [FileEffect("read", ".", below=True)]
+    follows = "find follows links, which may lead anywhere"
+    doubt = follows if any(arg.text in ("-L", "-follow") for arg in args) else ""
+    doubt = COMPUTED_NAMES if any(arg.values is None for arg in starts) else doubt
+    if doubt:
+        return Ruling(why=doubt, doubt=doubt)
+    rest = iter(args[len(starts) :])
+    for arg in rest:
+        text = arg.text or ""
+        if text in _FIND_TESTS or re.fullmatch(r"-newer[aBcmt]{2}", text):
+            value = next(rest, None)
+            if value is not None and value.values is None and value.loose:
+                return Ruling(why="an argument of find is computed", files=tuple(files))
+        elif text == "-delete":
+            gone = [file for arg in starts for file in arg.files("delete", below=True)]
+            gone = gone if starts else [FileEffect("delete", ".", below=True)]
+            return Ruling(why="find deletes what it finds", files=(*files, *gone))
+        elif text not in _FIND_ALONE:
+            return Ruling(why=f"find with {arg.source} may do more than look", files=tuple(files))
+    return Ruling("read_only", files=tuple(files))
+
+
+def sed_only_prints(program: str) -> bool:
+    """Whether every command of a sed program is one that only edits and prints what passes through."""
+    return bool(_SED_PROGRAM.fullmatch(program))
+
+
+def awk_only_prints(program: str) -> bool:
+    """Whether an awk program neither runs anything nor writes or reads files of its own choice."""
+    if _AWK_ODD.search(program):
+        return False
+    _, printing, after = program.partition("print")
+    if not printing or not re.search(r"[>|]", after):
+        return True
+    # Strings are certain only where no slash can begin a regular expression.
+    if "/" in program:
+        return False
+    plain = _AWK_STRING.sub("", program)
+    after = plain.partition("print")[2].replace("||", "")
+    return '"' not in plain and not re.search(r"[>|]", after)
+
+
+def jq_only_prints(program: str) -> bool:
+    """Whether a jq program leaves the environment and other files alone; it can never write."""
+    return not _JQ_ODD.search(program)
+
+
+LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
+    **dict.fromkeys(("sed", "gsed"), _judge_sed),
+    **dict.fromkeys(("awk", "gawk", "mawk"), lambda args: _judge_language("awk", _AWK, awk_only_prints, args)),
+    "jq": lambda args: _judge_language("jq", _JQ, jq_only_prints, args),
+    "find": _judge_find,
+}
+"""Programs that are judged by code."""
+
 
 _TESTS = ("test", "[", "[[")
 _NAMES_ONLY = ("find", "cd")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.effects.arguments import READ_ONLY, Arg, Ruling
-from handrail.shell.effects.rows import Program, parse_options
+from handrail.shell.effects.arguments import READ_ONLY, Arg, Program, Ruling, parse_options
 from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, RUNS_A_FILE, SHELLS
 

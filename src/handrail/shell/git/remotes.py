@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from handrail.files.per_workspace import record_once
 from handrail.shell.effects.destinations import EVERY_REMOTE, is_http, parse_git_address
 from handrail.shell.effects.hosts import Host
 from handrail.shell.git.settings import TRUSTED, ask_git, list_settings, parse_settings
+from handrail.shell.sandbox.environment import AGENT, Logins
 
 _MOST_BYTES = 1 << 20
 _MOST_REMOTES = 100
+_MOST_SUBMODULES = 200
 _URL = re.compile(r"remote\..*\.url", re.DOTALL)
 _BENIGN = re.compile(
     r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
@@ -34,6 +37,28 @@ _BENIGN = re.compile(
     re.DOTALL,
 )
 """Settings of a repository that neither name a program nor send git elsewhere."""
+_OVERRIDDEN = re.compile(
+    r"core\.(?:fsmonitor|hookspath|usebuiltinfsmonitor)|diff\.submodule|extensions\.partialclone|.*\.promisor"
+)
+"""Settings of a repository that count for nothing where git runs `with_plain_settings`."""
+_NOT_FOR_LOOKING = re.compile(
+    r"(?:credential|remote|url|https?|submodule|difftool|mergetool|guitool|gui|browser|man|web|help|instaweb|sendemail"
+    r"|imap|trailer|tar|receive|receivepack|uploadpack|uploadarchive|sequence|interactive|svn|svn-remote|gitcvs|rebase"
+    r"|add|commit|fetch|push|pull|protocol|pager)\..*"
+    r"|core\.(?:editor|pager|askpass|sshcommand|gitproxy|alternaterefscommand)|(?:merge|diff)\.(?:gui)?tool",
+    re.DOTALL,
+)
+"""Read by commands that write, go to the network or have a terminal, which git does not do while it looks."""
+_RUNS = re.compile(
+    r"hook\..*|diff\.submodule|extensions\.partialclone|.*\.promisor|lfs\.(?:extension|customtransfer)\..*"
+    r"|lfs\.standalonetransferagent|.*\.standalonetransferagent|core\.worktree"
+    r"|.*(?:command|cmd|program|textconv|driver|clean|smudge|process|editor|pager|helper|hook|hookspath|askpass|proxy"
+    r"|external|fsmonitor|vcs|filter|tool|browser|viewer|tunnel|virtualfilesystem)",
+    re.DOTALL,
+)
+"""Names of settings that hold a program, in git and its extensions, or make git look into other directories."""
+_OFF = ("", "false", "no", "off", "0")
+_ALIAS = re.compile(r"alias\.(.*?)(?:\.command)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +134,38 @@ def is_benign(places: Sequence[str]) -> bool:
     return bool(places) and all(_leaves_git(*_list_settings(place)) and not _runs_more(place, True) for place in places)
 
 
+def may_run_programs(places: Iterable[str], verbs: Collection[str], *, plain: bool) -> bool:
+    """Whether git, which only looks in these directories, may run a program that a repository names.
+
+    ``plain``: it runs `with_plain_settings`.
+    """
+    return any(_may_run(place, verbs, plain) for place in dict.fromkeys(places) if os.path.isdir(place))
+
+
+def _may_run(place: str, verbs: Collection[str], plain: bool) -> bool:
+    own, trusted = _list_settings(place)
+    if not own and ask_git(["rev-parse", "--git-dir"], place)[0]:
+        return False  # no repository, or none that git accepts
+    strange = {key: value for key, value in own.items() if trusted.get(key) != value and value.lower() not in _OFF}
+    if any(_runs(key, verbs, plain) for key in strange):
+        return True
+    code, listed = ask_git(["ls-files", "--stage", "--full-name", "-z", ":/"], place)
+    _, top = ask_git(["rev-parse", "--show-toplevel"], place)
+    links = [entry.partition(b"\t")[2] for entry in listed.split(b"\0") if entry.startswith(b"160000 ")]
+    modules = [os.path.join(os.fsdecode(top).strip(), os.fsdecode(link)) for link in links[:_MOST_SUBMODULES]]
+    inner = [path for path in modules if os.path.lexists(os.path.join(path, ".git"))]
+    return bool(code) or len(links) > _MOST_SUBMODULES or may_run_programs(inner, verbs, plain=plain)
+
+
+def _runs(key: str, verbs: Collection[str], plain: bool) -> bool:
+    """Whether git may run a program because of this setting."""
+    if alias := _ALIAS.fullmatch(key):
+        return alias[1] in verbs  # later versions of git let an alias take the place of a deprecated command
+    if plain and _OVERRIDDEN.fullmatch(key):
+        return False
+    return _RUNS.fullmatch(key) is not None and not _NOT_FOR_LOOKING.fullmatch(key)
+
+
 def _leaves_git(own: Mapping[str, str], trusted: Mapping[str, str]) -> bool:
     """Whether the settings of a repository leave git as its user has set it up."""
     return all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
@@ -119,8 +176,8 @@ def _list_settings(place: str) -> tuple[dict[str, str], dict[str, str]]:
     own: dict[str, str] = {}
     trusted: dict[str, str] = {}
     code, entries = list_settings(place)
-    if code:
-        return {"unreadable.setting": ""}, {}
+    if code or all(scope != "command" for scope, _, _ in entries):  # an old git obeys none of our own settings
+        return {"unreadable.filter": "unknown"}, {}
     for scope, key, value in entries:
         if scope in TRUSTED:
             trusted[key] = value
@@ -203,3 +260,55 @@ def _read_settings(root: str) -> bytes:
             return file.read(_MOST_BYTES)
     except OSError:
         return b""
+
+
+_SETTINGS = {
+    **dict.fromkeys(("am", "cherry-pick", "commit", "merge", "pull", "rebase", "revert"), "commit.gpgsign"),
+    "tag": "tag.gpgsign",
+}
+"""Verbs that may sign, each with its setting."""
+_ASKS = ("-S", "--gpg-sign", "--sign")
+_TAG_ASKS = ("-s", "-u", "--local-user")
+_REFUSES = ("--no-gpg-sign", "--no-sign", "--abort")
+_ON = ("", "true", "yes", "on", "1")
+_RINGS = ("pubring.kbx", "pubring.gpg", "trustdb.gpg", "gpg.conf")
+
+
+def find_agent(verb: str, words: Sequence[str], place: str) -> Logins | None:
+    """The agent that signs for a git command, with the files that name the key. None: it signs nothing, or none runs.
+
+    ``words``: of the command. ``place``: the directory that it runs in.
+    """
+    agents = list(_list_agents(os.environ)) if verb in _SETTINGS else []
+    if not agents or any(word in _REFUSES for word in words):
+        return None
+    # A repository may neither want a signature nor choose the key.
+    settings = {key: value for scope, key, value in list_settings(place)[1] if scope in TRUSTED}
+    options = (*_ASKS, *_TAG_ASKS) if verb == "tag" else _ASKS
+    asked = any(word.startswith(options) for word in words)
+    if not asked and settings.get(_SETTINGS[verb], "false").lower() not in _ON:
+        return None
+    by_ssh = settings.get("gpg.format") == "ssh"
+    agent = next((path for path in agents if (path == os.environ.get(AGENT)) == by_ssh), "")
+    files = _list_ssh_files(settings) if by_ssh else (os.path.join(_find_home(os.environ), name) for name in _RINGS)
+    return Logins(tuple(path for path in files if os.path.isfile(path)), agent) if agent else None
+
+
+def _list_agents(environ: Mapping[str, str]) -> Iterator[str]:
+    """The sockets of the agents that run. A restricted one of gpg's comes first: it signs, and gives no key away."""
+    folders = (f"/run/user/{os.getuid()}/gnupg", _find_home(environ))
+    ours = (f"{folder}/S.gpg-agent{more}" for more in (".extra", "") for folder in folders)
+    for path in (*ours, environ.get(AGENT, "")):
+        if path.startswith("/") and Path(path).is_socket():
+            yield path
+
+
+def _find_home(environ: Mapping[str, str]) -> str:
+    return environ.get("GNUPGHOME") or os.path.expanduser("~/.gnupg")
+
+
+def _list_ssh_files(settings: Mapping[str, str]) -> Iterator[str]:
+    """The public half of the user's key; the private half stays hidden."""
+    key = os.path.expanduser(settings.get("user.signingkey", ""))
+    if key.startswith("/"):
+        yield key if key.endswith(".pub") else f"{key}.pub"

@@ -1,4 +1,4 @@
-"""Explain how a command ended: well-known exit codes, signals, and programs that need a terminal.
+"""Explain how a command ended: exit codes, signals, programs that need a terminal, and a network that was not there.
 
 No explanation is given where the code may be that of another command. Nothing is decided by it.
 """
@@ -85,3 +85,24 @@ def name_signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+_WITH_HOST = re.compile(
+    r"(?:Could not resolve (?:host|hostname|proxy):?|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|dial tcp:? lookup"
+    r"|unable to resolve host(?: address)?|Failed to (?:resolve|connect to)|connect to host|UnknownHostException:)"
+    r" [\"'`\u2018]?([A-Za-z0-9][\w.-]*\w)"
+)
+_WITHOUT_HOST = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable|nodename nor servname"
+    r"|failed to lookup address information|EAI_AGAIN|ENETUNREACH"
+)
+_OWN = re.compile(r"localhost|127\..*|::1|0\.0\.0\.0")
+
+
+def find_unreachable(output: str) -> str | None:
+    """The host that a command could not reach; empty if it is not known which, None if that is not why it failed."""
+    hosts: list[str] = _WITH_HOST.findall(output)
+    outside = [host for host in hosts if not _OWN.fullmatch(host)]
+    if outside:
+        return outside[0]
+    return "" if not hosts and _WITHOUT_HOST.search(output) else None

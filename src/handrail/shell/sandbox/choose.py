@@ -16,13 +16,11 @@ from handrail.programs import find_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
-from handrail.shell.sandbox.environment import require_program, scrub_environment
+from handrail.shell.sandbox.environment import AGENT, NO_LOGINS, Logins, require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
-from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
-from handrail.shell.sandbox.namespace_errors import NoNamespaces
+from handrail.shell.sandbox.launcher_client import NoNamespaces
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
-from handrail.shell.sandbox.start_gate import limit_processes
-from handrail.shell.start_process import ProcessOptions, start_process
+from handrail.shell.start_process import ProcessOptions, limit_processes, start_process
 from handrail.system_calls import is_shortage
 
 

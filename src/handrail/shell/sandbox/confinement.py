@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from handrail.drafts.places import read_mounts
 from handrail.shell.sandbox import Network
+from handrail.shell.sandbox.environment import Logins
 from handrail.shell.sandbox.local_services import LocalServices
-from handrail.shell.sandbox.logins import Logins
 
 Protection = Literal["nothing", "usual", "everything", "workspace"]
 """What a command finds read-only: nothing, the files by which git runs programs, all protected files, or everything."""
@@ -227,3 +228,24 @@ def get_identity(path: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
+
+
+def find_all_names(paths: Iterable[str], table: str = "/proc/self/mountinfo") -> tuple[str, ...]:
+    """``paths``, and every further path by which another mount shows the same files."""
+    names = dict.fromkeys(paths)
+    try:
+        mounts = read_mounts(table)
+    except OSError:  # the kernel has no such table
+        mounts = []
+    for path in list(names):
+        holding = [mount for mount in mounts if is_inside(path, mount.point)]
+        if not holding:
+            continue
+        # Of mounts on one directory the last one covers the others.
+        length = max(len(mount.point) for mount in holding)
+        own = [mount for mount in holding if len(mount.point) == length][-1]
+        on_device = os.path.normpath(os.path.join(own.root, os.path.relpath(path, own.point)))
+        for other in mounts:
+            if other.device == own.device and is_inside(on_device, other.root):
+                names[os.path.normpath(os.path.join(other.point, os.path.relpath(on_device, other.root)))] = None
+    return tuple(names)

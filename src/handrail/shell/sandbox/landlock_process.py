@@ -19,8 +19,8 @@ from handrail.programs import find_program, get_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.runner.ancestry import iterate_ancestors
 from handrail.shell.sandbox import Network, seccomp
-from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, is_inside
-from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
+from handrail.shell.sandbox.confinement import Confinement, Protection, choose_maskable, find_all_names, is_inside
+from handrail.shell.sandbox.environment import AGENT, NO_LOGINS, Logins, redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import (
     LEAST,
     create_ruleset,
@@ -28,12 +28,16 @@ from handrail.shell.sandbox.landlock import (
     get_version,
     restrict,
 )
-from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
-from handrail.shell.sandbox.mount_aliases import find_all_names
 from handrail.shell.sandbox.mount_plan import OVERLAID
-from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, limit_processes
-from handrail.shell.start_process import File, ProcessOptions, start_process
+from handrail.shell.start_process import (
+    File,
+    ProcessOptions,
+    StartGate,
+    kill_on_failure,
+    limit_processes,
+    start_process,
+)
 
 if TYPE_CHECKING:
     from handrail.shell.sandbox.namespaces import NamespaceBoundary

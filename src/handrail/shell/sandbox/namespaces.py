@@ -24,11 +24,10 @@ from handrail.shell.sandbox.confinement import (
     choose_maskable,
     get_identity,
 )
-from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
+from handrail.shell.sandbox.environment import AGENT, NO_LOGINS, Logins, redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES
-from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, SetUpFailed, Start
+from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, NoNamespaces, SetUpFailed, Start, explain
 from handrail.shell.sandbox.local_services import is_served
-from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import (
     DRAFTS,
@@ -41,7 +40,6 @@ from handrail.shell.sandbox.mount_plan import (
     plan_narrow_view,
     plan_protections,
 )
-from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.renames import name_calls
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions

@@ -15,9 +15,9 @@ from handrail.files.directory_index import MOST_DIRECTORIES
 from handrail.frozen import frozen
 from handrail.shell.command_host import CommandHost
 from handrail.shell.effects.effects import Effects
+from handrail.shell.followed_jobs import PutBack
 from handrail.shell.network_gate import NOTHING_REFUSED
-from handrail.shell.put_back import PutBack
-from handrail.shell.runner.network_failure import find_unreachable
+from handrail.shell.runner.explain_exit import find_unreachable
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.process_tree import LeftoverProcess
 from handrail.shell.runner.run import CommandEnd, Run

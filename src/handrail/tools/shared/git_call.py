@@ -8,9 +8,8 @@ from typing import Protocol
 
 from handrail.model import Access, CommandAccess, FileAccess
 from handrail.shell.effects.effects import Effects, GitRun
-from handrail.shell.git.settings import find_program
-from handrail.shell.git.signing import find_agent
-from handrail.shell.sandbox.logins import NO_LOGINS, Logins
+from handrail.shell.git.remotes import find_agent, may_run_programs
+from handrail.shell.sandbox.environment import NO_LOGINS, Logins
 from handrail.text.display import escape
 
 _TELLS_SETTINGS = ("config", "var", "version")
@@ -57,7 +56,11 @@ _WRITES_OTHERS = frozenset(
 
 
 class Agents(Protocol):
-    """The part of a session that decides whether commands can reach the agent of a key."""
+    """The part of a session that says where a command runs, and whether it can reach the agent of a key."""
+
+    @property
+    def runs_in_draft(self) -> bool:
+        """Whether what the command changes is judged after it has run."""
 
     def reaches_agents(self) -> bool:
         """Whether a command can be given the socket of an agent."""
@@ -76,7 +79,7 @@ def seek(effects: Effects, where: str, session: Agents, place: str = "") -> list
             why = f"to sign with your key, through {escape(signer.agent)}"
             out.append(FileAccess("read", signer.agent, by_command=True, place=place, lent_to=whose, why=why))
     writes = any(one.tier != "read_only" for one in effects.commands)
-    for run in effects.git:
+    for run in () if session.runs_in_draft else effects.git:
         doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
             out.append(CommandAccess(run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
@@ -126,4 +129,6 @@ def _find_unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> s
         return "the command changes a directory whose git settings may run programs"
     if run.verb in _TELLS_SETTINGS:
         return ""
-    return find_program(_list_places(run, where), (run.verb,), plain=effects.only_looks_with_git)
+    if may_run_programs(_list_places(run, where), (run.verb,), plain=effects.only_looks_with_git):
+        return "the repository may make git run a program"
+    return ""
