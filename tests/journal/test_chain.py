@@ -210,6 +210,7 @@ def test_a_shorter_row_of_an_older_version_is_filled_up(path: str, missing: int)
         lambda row, files: ([*row, None], files),
         lambda row, files: ([*row[:5], None, *row[5:-1]], files),
         lambda row, files: (row, [["a", "b"]]),
+        lambda row, files: (row, [[0, os.fsencode("/f"), 0]]),  # without what was there before
         lambda row, files: ([1 << 63, *row[1:]], files),
         lambda row, files: ([row[0], row[1], "no digits", *row[3:]], files),
         lambda row, files: (row, files, []),

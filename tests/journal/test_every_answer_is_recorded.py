@@ -95,7 +95,7 @@ def test_every_call_that_was_answered_is_recorded_whatever_is_killed(tmp_path: P
     with JournalReader(get_default_path(state_directory())) as reader:
         assert reader.verify() is None
         recorded = {(row.call_id, row.tool) for row in reader.read_calls() if row.status not in (UNFINISHED, "error")}
-        undone = {seq for undo in read_undos(reader, 0, None) if undo.status == "ok" for seq in undo.undone}
+        undone = {seq for undo in read_undos(reader) if undo.status == "ok" for seq in undo.undone}
     assert [(name, tool) for how, name, tool in answers if how == "ok" and (name, tool) not in recorded] == []
     assert [name for how, name, _ in answers if how == "undone" and int(name) not in undone] == []
     assert [name for how, name, _ in answers if how == "unrecorded"] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 from handrail.journal.queries import JOB, REDO, UNDO, CallRow, JournalReader, bound, limit_to, parse_call
 from handrail.journal.records import PROMPT, read_state
@@ -32,35 +32,18 @@ def iterate_changing_calls(
         yield from map(parse_call, reader.db.execute(query, (first, bound(before), *values, jobs)))
 
 
-def iterate_file_changes(
-    reader: JournalReader, *, session: str = "", workspace: str = ""
-) -> Generator[CallRow, None, None]:
-    """The calls that have changed files, or tried to, besides undos and jobs; the newest first.
-
-    The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
-    """
-    column, value = ("session", session) if session else ("workspace", os.fsencode(workspace))
-    query = f"{reader.calls} WHERE seq = ? AND {column} = ?"
-    with reader.errors():
-        for (seq,) in reader.db.execute("SELECT DISTINCT seq FROM files ORDER BY seq DESC"):
-            row = reader.db.execute(query, (seq, value)).fetchone()
-            if row and not (one := parse_call(row)).is_undo and not one.is_job:
-                yield one
-
-
-def read_undos(
-    reader: JournalReader, first: int, before: int | None, *, session: str = "", workspace: str = ""
-) -> list[CallRow]:
-    """The undos and redos from number ``first`` on and ``before`` another call, the newest first."""
+def read_undos(reader: JournalReader, first: int = 0, *, session: str = "", workspace: str = "") -> Iterator[CallRow]:
+    """The undos and redos from number ``first`` on, the newest first."""
     where, values = limit_to(session, workspace)
-    query = f"{reader.calls} WHERE seq >= ? AND seq < ? AND tool IN (?, ?) AND rule = 'undo' {where} ORDER BY seq DESC"
-    return [parse_call(row) for row in reader.query(query, (first, bound(before), UNDO, REDO, *values))]
+    query = f"{reader.calls} WHERE seq >= ? AND tool IN (?, ?) AND rule = 'undo' {where} ORDER BY seq DESC"
+    with reader.errors():
+        yield from map(parse_call, reader.db.execute(query, (first, UNDO, REDO, *values)))
 
 
 def find_undone(reader: JournalReader, first: int, workspace: str = "") -> dict[int, int]:
     """The calls from number ``first`` on that were undone and not redone, each with the number of its undo."""
     undone: dict[int, int] = {}
-    for one in read_undos(reader, first, None, workspace=workspace):
+    for one in read_undos(reader, first, workspace=workspace):
         if one.seq not in undone and one.status in ("ok", "partial"):
             undone |= {seq: one.seq for seq in one.undone if seq not in undone}
     return undone

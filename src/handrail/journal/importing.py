@@ -1,36 +1,31 @@
 """Import a journal in the format before the logs: one SQLite database, with a spool beside it.
 
 Its calls become a log of their own, with the same numbers, and its old contents become files. The database stays
-readable beside the new journal, under another name. A damaged page loses only the calls on it.
+readable beside the new journal, under another name. Of a damaged database the calls before the damage are imported.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of tables, all constants of this module
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
-import re
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from handrail.files.versions import hash_bytes
 from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
+from handrail.journal.records import BEGIN, FILE
 
 IMPORTED = ".imported"
 """Behind the name of a database that was imported."""
 # The columns of that format, which never gets another one: `rows.py` fills up the rows that are written with these.
-_BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
 _END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
-_FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
-_AFTER = "after, after_mode"
-_BEGIN_LENGTH, _FILE_LENGTH = len(_BEGIN.split(", ")), len(_FILE.split(", "))
-_LENGTH = _BEGIN_LENGTH + len(_END.split(", "))
+_BEGIN_LENGTH, _FILE_LENGTH = len(BEGIN.split(", ")), len(FILE.split(", "))
+_STATUS = _BEGIN_LENGTH + 1
 _WORKSPACE = 2
 
 
@@ -42,87 +37,50 @@ def import_old(path: str) -> None:
     with open(os.path.join(get_logs_path(path), "importing"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(path + OLD):  # nobody has done it meanwhile
-            try:
-                _Import(path).run()
-            except sqlite3.Error as error:
-                raise OSError(errno.EIO, f"it cannot be imported: {error}", path) from None
+            with contextlib.closing(sqlite3.connect(path)) as db, contextlib.closing(LogWriter(path)) as writer:
+                _import(path, db, writer)
             for suffix in ("-wal", "-shm", ".spool", ".spool.anchor", "", OLD):  # the last one ends it
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(path + suffix, path + IMPORTED + suffix)
 
 
-class _Import:
+def _import(path: str, db: sqlite3.Connection, writer: LogWriter) -> None:
     """One import. What an import that was killed has written is written again, with the same numbers."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._db = sqlite3.connect(path, isolation_level=None)
-        self._db.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
-
-    def run(self) -> None:
-        writer = LogWriter(self._path)
-        try:
-            images = 0
-            for digest, packed, data in self._read("images", "hash, packed, data"):
-                with contextlib.suppress(zlib.error, TypeError, ValueError):
-                    raw = zlib.decompress(data) if packed else bytes(data)
-                    images += writer.contents.store(digest, raw) if hash_bytes(raw) == digest else 0
-            last = 0
-            for row in self._read("calls", f"seq, {_BEGIN}, {_END}"):
-                with contextlib.suppress(TypeError, ValueError, AttributeError):
-                    self._write(writer, row, images)
-                    last, images = max(last, row[0]), 0
-            for row in _read_spool(self._path):
-                last += 1
-                writer.append("whole 0", (row, []), last)
-            for key, value in self._read("meta", "key, value"):
-                kind, _, session = str(key).partition(":")
-                if kind in ("client", "model") and isinstance(value, str):
-                    names = (session, value, "") if kind == "client" else (session, "", value)
-                    writer.append("source", (names, []))
-        finally:
-            writer.close()
-            self._db.close()
-
-    def _write(self, writer: LogWriter, row: tuple[Any, ...], images: int) -> None:
-        seq, *values = row
-        has_ended = values[_BEGIN_LENGTH + 1] is not None
-        files: list[tuple[Any, ...]] = []
-        with contextlib.suppress(sqlite3.Error):
-            query = f"SELECT attempt, {_FILE}, {_AFTER} FROM files WHERE seq = ? ORDER BY attempt, place"
-            rows = self._db.execute(query, (seq,)).fetchall()
-            files = [one[1:] for one in rows if one[0] == rows[-1][0]]
-        if not isinstance(values[_WORKSPACE], bytes):
-            values[_WORKSPACE] = b""
-        if has_ended:
-            writer.append("whole 0", (values, files), seq, images)
+    db.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+    added = 0
+    last = next(_read(db, "SELECT coalesce(max(seq), 0) FROM calls"), (0,))[0]
+    for digest, packed, data in _read(db, "SELECT hash, packed, data FROM images"):
+        with contextlib.suppress(zlib.error):
+            added += writer.contents.store(digest, zlib.decompress(data) if packed else data)
+    for seq, *row in _read(db, f"SELECT seq, {BEGIN}, {_END} FROM calls ORDER BY seq"):
+        query = (
+            f"SELECT {FILE}, after, after_mode FROM files WHERE seq = :seq "
+            "AND attempt = (SELECT max(attempt) FROM files WHERE seq = :seq) ORDER BY place"
+        )
+        files = list(_read(db, query, {"seq": seq}))
+        if row[_STATUS] is not None:
+            writer.append("whole 0", (row, files), seq, added)
         else:
-            writer.append("begin 0", (values[:_BEGIN_LENGTH], [one[:_FILE_LENGTH] for one in files]), seq, images)
+            writer.append("begin 0", (row[:_BEGIN_LENGTH], [one[:_FILE_LENGTH] for one in files]), seq, added)
+        added = 0
+    for number, row in enumerate(_read_spool(path), last + 1):
+        writer.append("whole 0", (row, []), number)
+    for key, value in _read(db, "SELECT key, value FROM meta"):
+        kind, _, session = str(key).partition(":")
+        if kind in ("client", "model"):
+            writer.append("source", ((session, value, "") if kind == "client" else (session, "", value), []))
 
-    def _read(self, table: str, columns: str) -> Iterator[Any]:
-        """The rows from the beginning to the first damaged place, and those behind the last one."""
-        low = 0
-        try:
-            for row in self._db.execute(f"SELECT rowid, {columns} FROM {table} ORDER BY rowid"):
-                low = row[0]
-                yield list(row[1:])
-            return
-        except sqlite3.Error:
-            pass
-        behind: list[Any] = []
-        with contextlib.suppress(sqlite3.Error):
-            query = f"SELECT {columns} FROM {table} WHERE rowid > ? ORDER BY rowid DESC"
-            behind.extend(self._db.execute(query, (low,)))
-        yield from reversed(behind)
+
+def _read(db: sqlite3.Connection, query: str, values: Any = ()) -> Iterator[Any]:
+    """The rows of a query, up to the first damaged place."""
+    with contextlib.suppress(sqlite3.Error):
+        yield from db.execute(query, values)
 
 
 def _read_spool(path: str) -> Iterator[list[Any]]:
-    """The rows that waited beside the old database."""
-    with contextlib.suppress(FileNotFoundError), open(path + ".spool", "rb") as file:
-        for raw in file:
-            match = re.fullmatch(rb"[0-9a-f]{64} (.*)\n", raw)
-            with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
-                row = json.loads(match[1]) if match else []
-                row[_WORKSPACE] = row[_WORKSPACE].encode("latin-1")
-                if len(row) == _LENGTH:
-                    yield row
+    """The rows that waited beside the old database: each behind its hash, the last one perhaps cut off."""
+    with contextlib.suppress(FileNotFoundError, ValueError), open(path + ".spool", encoding="ascii") as file:
+        for line in file:
+            row = json.loads(line.partition(" ")[2])
+            row[_WORKSPACE] = row[_WORKSPACE].encode("latin-1")
+            yield row

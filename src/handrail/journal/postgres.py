@@ -158,13 +158,13 @@ class PostgresDatabase:
             self._path = psycopg.sql.SQL("SET LOCAL search_path TO {}").format(psycopg.sql.Identifier(address.tenant))
 
     @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
-        """Convert errors of the database to `JournalFailed`."""
+    def errors(self, allow: str = "its owner can grant that") -> Iterator[None]:
+        """Convert errors of the database to `JournalFailed`; ``allow``: what to do about missing rights."""
         try:
             yield
         except self._denied as error:
             why = self.address.hide(str(error))
-            raise JournalFailed(journal=self.address.shown, why=f"{why}; its owner can grant that") from None
+            raise JournalFailed(journal=self.address.shown, why=f"{why}; {allow}") from None
         except self._errors as error:
             why = self.address.hide(str(error)) or type(error).__name__
             raise JournalFailed(journal=self.address.shown, why=why) from None
@@ -175,11 +175,6 @@ class PostgresDatabase:
         with self.errors(), self.connection.transaction(), self.connection.cursor() as cursor:
             cursor.execute(self._path)
             yield cursor
-
-    def read_version(self) -> int:
-        """The version of the tables; 0 if there are none."""
-        with self.transaction() as cursor:
-            return self._read_version(cursor)
 
     def _read_version(self, cursor: psycopg.Cursor[Any]) -> int:
         tenant = self.address.tenant
@@ -193,11 +188,14 @@ class PostgresDatabase:
         row = cursor.execute("SELECT max(version) FROM schema_version").fetchone()
         return int(row[0] or 0) if row else 0
 
+    def read_version(self) -> int:
+        """The version of the tables; 0 if there are none."""
+        with self.transaction() as cursor:
+            return self._read_version(cursor)
+
     def require_version(self) -> None:
         """Raise `JournalFailed` unless the tables are those of this version of Handrail."""
-        self._compare(self.read_version())
-
-    def _compare(self, version: int) -> None:
+        version = self.read_version()
         if version > VERSION:
             why = f"its tables have version {version}, and this Handrail knows version {VERSION}: upgrade Handrail"
             raise JournalFailed(journal=self.address.shown, why=why)
@@ -210,25 +208,15 @@ class PostgresDatabase:
 
         Raises `JournalFailed` if the tables are newer than this program, or this role may not change them.
         """
-        if (version := self.read_version()) >= VERSION:
-            self._compare(version)
+        version = self.read_version()
+        if version >= VERSION:
+            self.require_version()
             return 0
-        try:
-            return self._migrate()
-        except self._denied as error:
-            why = (
-                f"its tables have version {version} of {VERSION}, and this role may not change that "
-                f"({self.address.hide(str(error))}): run `handrail journal migrate` as their owner"
-            )
-            raise JournalFailed(journal=self.address.shown, why=why) from None
-        except self._errors as error:
-            raise JournalFailed(journal=self.address.shown, why=self.address.hide(str(error))) from None
-
-    def _migrate(self) -> int:
         from psycopg.sql import SQL, Identifier
 
         tenant = self.address.tenant
-        with self.connection.transaction(), self.connection.cursor() as cursor:
+        allow = f"its tables have version {version} of {VERSION}: run `handrail journal migrate` as their owner"
+        with self.errors(allow), self.connection.transaction(), self.connection.cursor() as cursor:
             # Two machines that start at once: the second waits here, and then finds the tables.
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"handrail:{tenant}",))
             if cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (tenant,)).fetchone() is None:
@@ -243,7 +231,7 @@ class PostgresDatabase:
             for number, statements in enumerate(MIGRATIONS[version:], version + 1):
                 cursor.execute(statements)
                 cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (number,))
-            return max(0, VERSION - version)
+        return max(0, VERSION - version)
 
     def close(self) -> None:
         with contextlib.suppress(self._errors):

@@ -8,6 +8,7 @@ import functools
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from handrail.files.versions import hash_bytes
@@ -112,9 +113,9 @@ class PostgresReader(JournalReader):
                 at = n
                 if stage == "lost":
                     return BrokenEntry(walk.next_call, "the end of the journal is missing here")
-                content = [] if text else contents.read(number, stage)
-                missing = not text and content[0] is None
-                text = text if text and _is_about(text, n, number, stage) else encode([n, number, stage, content])
+                content = contents.read(number, stage, _parse_content(text)) if number else _parse_content(text)
+                missing = content[:1] == [None]
+                text = encode([n, number, stage, content])
                 if broken := walk.check(n, number, digest, text, missing):
                     return broken
             if len(entries) < _PAGE:
@@ -145,12 +146,17 @@ class PostgresReader(JournalReader):
         return BrokenEntry(number, ADDED_FILE) if number is not None else None
 
 
-def _is_about(text: str, n: int, number: int, stage: str) -> bool:
-    """Whether the text of an entry has this place, number and stage."""
+def _parse_content(text: str | None) -> list[Any]:
+    """The content of an entry, from its text; empty where that is not kept, or was changed."""
     try:
-        return bool(json.loads(text)[:3] == [n, number, stage])
-    except (ValueError, TypeError):
-        return False
+        return list(json.loads(text or "[]")[3])
+    except (ValueError, TypeError, IndexError, KeyError):
+        return []
+
+
+def _cut(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """The columns of an older version, which has fewer; what somebody wrote into the others stays."""
+    return [*values[: len(like)], *(value for value in values[len(like) :] if value is not None)]
 
 
 def _unpack(digest: str, data: bytes, packed: bool) -> bytes | None:
@@ -189,15 +195,13 @@ class _PageContents:
         calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
         files = f"SELECT seq, attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ANY(?) ORDER BY place"
         rows = reader.query(calls, (journal, numbers))
-        # A call of an older version was hashed without the last column.
-        columns = {row[1]: (row[0], row[2:] if row[-1] is not None else row[2:-1]) for row in rows}
-        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = columns
+        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = {row[1]: (row[0], row[2:]) for row in rows}
         self._files: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
         for seq, attempt, *values in reader.query(files, ([row[0] for row in rows],)):
             self._files.setdefault((seq, attempt), []).append(tuple(values))
 
-    def read(self, number: int, stage: str) -> list[Any]:
-        """The columns of a call at a stage, and those of its files."""
+    def read(self, number: int, stage: str, older: list[Any]) -> list[Any]:
+        """The columns of a call at a stage, and those of its files; ``older``: what an older version wrote."""
         if number not in self._calls:
             return [None, []]
         what, _, attempt = stage.partition(" ")
@@ -205,7 +209,9 @@ class _PageContents:
         files = self._files.get((seq, int(attempt)), [])
         begin, planned = len(BEGIN.split(", ")), len(FILE.split(", "))
         if what == "begin":
-            return [row[:begin], [file[:planned] for file in files]]
-        if what == "end":
-            return [row[begin:], [(file[0], *file[planned:]) for file in files]]
-        return [row, files]
+            row, files = row[:begin], [file[:planned] for file in files]
+        elif what == "end":
+            row, files = row[begin:], [(file[0], *file[planned:]) for file in files]
+        if not older:
+            return [row, files]
+        return [_cut(row, older[0]), list(starmap(_cut, zip_longest(files, older[1], fillvalue=())))]

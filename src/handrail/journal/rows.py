@@ -78,6 +78,20 @@ _CALL, _FILE = _RowKind(CALL_COLUMNS[1:]), _RowKind(FILE_COLUMNS)
 _BEGIN_ONLY, _FILE_ONLY = [None] * len(BEGIN.split(", ")), [None] * (len(FILE.split(", ")) - 1)
 
 
+_LENGTHS = {
+    "begin": (len(_BEGIN_ONLY), 1 + len(_FILE_ONLY)),
+    "end": (_CALL.length - len(_BEGIN_ONLY), _FILE.length - len(_FILE_ONLY)),
+    "whole": (_CALL.length, _FILE.length),
+}
+
+
+def is_complete(line: LogLine) -> bool:
+    """Whether the entry of a call has all columns: those of older versions have fewer."""
+    row, files = line.content
+    length, length_of_file = _LENGTHS[line.stage.partition(" ")[0]]
+    return len(row) == length and all(len(one) == length_of_file for one in files)
+
+
 class LogRows:
     """The rows of some entries of a log that follow each other.
 
@@ -105,5 +119,7 @@ class LogRows:
             if stage == "end":
                 row, files = [*_BEGIN_ONLY, *row], [[place, *_FILE_ONLY, *after] for place, *after in files]
             call, changed = _CALL.read(row), [(line.seq, int(attempt), _FILE.read(one)) for one in files]
+            if stage != "end" and any(None in (one[1], one[3]) for _, _, one in changed):  # no path, or nothing before
+                raise ValueError(files)
             self.calls.append((line.seq, stage != "begin", call))
             self.files += changed

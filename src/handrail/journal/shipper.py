@@ -103,16 +103,14 @@ class Shipper:
             return 0.0
         try:
             with _hold_shipping(local.directory) as alone:
-                return self._ship(local, ending) if alone else self._look(local)
+                if not alone:  # look again later, if the process that ships has not done our rows yet
+                    return _OTHERS if local.count_outstanding() else 0.0
+                return self._ship(local, ending)
         except (JournalFailed, MissingExtra, OSError) as error:
             why = error.why if isinstance(error, JournalFailed) else str(error)
             with contextlib.suppress(JournalFailed):
                 return max(_PAUSE, note_failure(local, why, time.time()).retry - time.time())
             return _OTHERS
-
-    def _look(self, local: LocalJournal) -> float:
-        """Another process ships: look again later, if it has not done our rows yet."""
-        return _OTHERS if local.count_outstanding() else 0.0
 
     def _ship(self, local: LocalJournal, ending: bool) -> float:
         state = local.read_state()

@@ -20,7 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
@@ -40,9 +40,9 @@ from handrail.journal.log_lines import (
 from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
 from handrail.journal.queries import list_texts, parse_json
-from handrail.journal.records import CALL_COLUMNS, DIRECTORY, FILE_COLUMNS, LINK
+from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
 from handrail.journal.retention import SHIPPING, ShippingState, read_shipping_state
-from handrail.journal.rows import LogRows, make_upsert
+from handrail.journal.rows import LogRows, is_complete, make_upsert
 from handrail.settings.journal_address import JournalAddress
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ _MOST_BYTES = 4 << 20
 _PART = 4 << 20
 """Larger contents are stored in parts of this size."""
 _LONGEST_KEY = 2_000
+_END = END.split(", ")
 _PUT_CALL = make_upsert("calls", ["journal", "number"], [*CALL_COLUMNS[1:], "action", "target", "accesses"], "%s")
+_END_CALL = f"UPDATE calls SET {', '.join(f'{name} = %s' for name in _END)} WHERE journal = %s AND number = %s"
 _PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "%s")
 _PUT_ENTRY = (
     "INSERT INTO chain (journal, n, number, stage, hash, content, position) VALUES (%s, %s, %s, %s, %s, %s, %s) "
@@ -126,7 +128,7 @@ class Batch:
     """Entries of a log that follow each other, and the rows that they are about."""
 
     entries: list[tuple[int, int, str, str, str | None]] = field(default_factory=list)
-    """Place, call, stage, hash, and the text of an entry that is about no call."""
+    """Place, call, stage and hash; and the text, where the rows do not say it: there is no call, or fewer columns."""
     rows: LogRows = field(default_factory=LogRows)
 
     @property
@@ -135,9 +137,11 @@ class Batch:
 
     def take(self, line: LogLine) -> None:
         """Add an entry."""
-        self.entries.append((line.n, line.seq, line.stage, line.hash, None if line.seq else line.text))
+        text: str | None = line.text
         with contextlib.suppress(ValueError, TypeError, IndexError, AttributeError):  # the check of the chain says so
             self.rows.take(line)
+            text = None if line.seq and is_complete(line) else text
+        self.entries.append((line.n, line.seq, line.stage, line.hash, text))
 
     def list_digests(self) -> list[str]:
         """The hashes of the contents that were replaced."""
@@ -146,48 +150,30 @@ class Batch:
         return [before.removeprefix(LINK) for before in befores if before and before != DIRECTORY]
 
 
-def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int, start: int = 0) -> tuple[Batch, int] | None:
-    """The next entries of a log after ``after``, up to number ``last``, and where they end; None if there are none.
+def read_batch(local: LocalJournal, log: int, after: ChainEntry, last: int) -> Batch:
+    """The next entries of a log after ``after``, up to number ``last``; as many as one transaction takes.
 
-    ``start``: how many bytes of the log can be skipped.
+    Raises `CopiedJournal` if the log does not go through ``after``.
     """
-    batch = Batch()
-    begun = end = start
+    batch, begun, same = Batch(), 0, not after.n
+    path = get_log_path(local.directory, log)
     with local.errors():
-        for line, here in read_lines(get_log_path(local.directory, log), start):
-            if line and line.n > last:
-                break
-            end = here
-            if line and line.n > after.n:
+        for line, end in read_lines(path):
+            if line and line.n == after.n:
+                same = line.hash == after.hash
+            if line and same and after.n < line.n <= last:
                 batch.take(line)
                 if end - begun > _MOST_BYTES or len(batch.entries) >= MOST_ENTRIES:
                     break
-            else:
+            elif not batch.entries:
                 begun = end
-    return (batch, end) if batch.entries else None
-
-
-class ImagePart(NamedTuple):
-    """A row of the shared images."""
-
-    hash: str
-    part: int
-    size: int
-    stored: int
-    packed: bool
-    data: bytes
-
-
-@frozen
-class _ShippedLog:
-    """A log in the shared journal."""
-
-    name: str
-    journal: int
-    arrived: ChainEntry
-    """The newest entry that the shared journal has."""
-    offset: int = 0
-    """Where that ends in the log, or less."""
+    if not same:
+        why = (
+            f"the shared journal continues in another way: entry {after.n} differs. This file is a "
+            "copy, or older than it was; `handrail journal ship --as-new` ships it under a name of its own"
+        )
+        raise CopiedJournal(journal=path, why=why)
+    return batch
 
 
 class Shipment:
@@ -197,72 +183,52 @@ class Shipment:
         self.local = local
         self.database = database
         database.migrate()
-        self._logs: dict[int, _ShippedLog] = {}
+        self._arrived: dict[int, int] = {}
+        """The newest entry of each log that the shared journal has."""
 
     def ship_next(self) -> int:
         """Ship one batch; returns the number of entries, 0 if nothing is left."""
         begun = time.time()
         for number, head in self.local.read_heads().items():
-            log = self._logs.get(number) or self._open(number)
-            if log and log.arrived.n < head.n and (count := self._ship_batch(number, log, head.n)):
+            if self._arrived.get(number, -1) < head.n and (count := self._ship_batch(number, head.n)):
                 return count
         self._note(begun)
         return 0
 
-    def _open(self, number: int) -> _ShippedLog | None:
-        """A log, and how far the shared journal has it."""
+    def _ship_batch(self, number: int, last: int) -> int:
         name = self.local.read_id(number)
         if not name:
-            return None
-        with self.database.transaction() as cursor:
-            put = "INSERT INTO journals (id, host, hash) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
-            if cursor.execute("SELECT 1 FROM journals WHERE id = %s", (name,)).fetchone() is None:
-                cursor.execute(put, (name, escape_nul(platform.node()[:200]), GENESIS))
-            log = self._logs[number] = self._read_position(cursor, name)
-        self._require_same(number, log)
-        return log
-
-    def _read_position(self, cursor: psycopg.Cursor[Any], name: str, lock: str = "") -> _ShippedLog:
-        query = f"SELECT journal, n, hash FROM journals WHERE id = %s {lock}"
-        row = cursor.execute(query.encode("ascii"), (name,)).fetchone()
-        if row is None:
-            raise JournalFailed(journal=self.database.address.shown, why="the row of this journal was deleted there")
-        return _ShippedLog(name, row[0], ChainEntry(row[1], row[2]))
-
-    def _require_same(self, number: int, log: _ShippedLog) -> None:
-        """Raise `CopiedJournal` unless the log goes through the entry that arrived last."""
-        if not log.arrived.n:
-            return
-        path = get_log_path(self.local.directory, number)
-        with self.local.errors():
-            same = next((line for line, _ in read_lines(path) if line and line.n == log.arrived.n), None)
-        if same is None or same.hash != log.arrived.hash:
-            why = (
-                f"it continues in another way than {path}: entry {log.arrived.n} differs. That file is a "
-                "copy, or older than it was; `handrail journal ship --as-new` ships it under a name of its own"
-            )
-            raise CopiedJournal(journal=self.database.address.shown, why=why)
-
-    def _ship_batch(self, number: int, log: _ShippedLog, last: int) -> int:
-        read = read_batch(self.local, number, log.arrived, last, log.offset)
-        if read is None:
             return 0
-        batch, end = read
-        unsent = self._send_images(batch.list_digests())
-        with self.database.transaction() as cursor:
-            shipped = self._read_position(cursor, log.name, "FOR UPDATE")
-            if shipped.arrived == log.arrived:
-                self._put(cursor, log.journal, batch, unsent)
-                shipped = replace(shipped, arrived=batch.last, offset=end)
-        self._logs[number] = shipped
-        if shipped.arrived != batch.last:  # another process was faster: continue where it ended
-            self._require_same(number, shipped)
+        journal, arrived = self._find_position(name)
+        self._arrived[number] = arrived.n
+        batch = read_batch(self.local, number, arrived, last)
+        if batch.entries:
+            unsent = self._send_images(batch.list_digests())
+            with self.database.transaction() as cursor:
+                query = "SELECT n, hash FROM journals WHERE journal = %s FOR UPDATE"
+                if cursor.execute(query, (journal,)).fetchall() == [arrived]:  # nobody else was faster
+                    self._put(cursor, journal, batch, unsent)
+                    self._arrived[number] = batch.last.n
         self._note()
         return len(batch.entries)
 
+    def _find_position(self, name: str) -> tuple[int, ChainEntry]:
+        """The number of a log in the shared journal, and the newest entry that arrived."""
+        query = "SELECT journal, n, hash FROM journals WHERE id = %s"
+        put = "INSERT INTO journals (id, host, hash) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
+        with self.database.transaction() as cursor:
+            if cursor.execute(query, (name,)).fetchone() is None:
+                cursor.execute(put, (name, escape_nul(platform.node()[:200]), GENESIS))
+            journal, n, digest = cursor.execute(query, (name,)).fetchall()[0]
+        return journal, ChainEntry(n, digest)
+
     def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch, unsent: int) -> None:
         rows = batch.rows
-        cursor.executemany(_PUT_CALL, [_convert_call(journal, seq, row) for seq, _, row in rows.calls])
+        begun = [_convert_call(journal, seq, row) for seq, _, row in rows.calls if row[0] is not None]
+        cursor.executemany(_PUT_CALL, begun)
+        # An upsert would use up a number for each end.
+        ended = [(*map(_convert, row[-len(_END) :]), journal, seq) for seq, _, row in rows.calls if row[0] is None]
+        cursor.executemany(_END_CALL, ended)
         numbers = list({number for number, _, _ in rows.files})
         query = "SELECT number, seq FROM calls WHERE journal = %s AND number = ANY(%s)"
         seqs = dict(cursor.execute(query, (journal, numbers)).fetchall())
@@ -280,8 +246,7 @@ class Shipment:
     def _note(self, complete: float = 0.0) -> None:
         """Write down locally what has arrived."""
         known = self.local.read_state()
-        arrived = {str(number): log.arrived.n for number, log in self._logs.items()}
-        logs = {**known.logs, **arrived}
+        logs = known.logs | {str(number): n for number, n in self._arrived.items()}
         if logs == known.logs and known.shipped and not known.failure and not complete:
             return
         there = list_logs(self.local.directory)
@@ -299,19 +264,17 @@ class Shipment:
         with self.database.transaction() as cursor:
             query = "SELECT hash FROM images WHERE part = 0 AND hash = ANY(%s)"
             stored = {row[0] for row in cursor.execute(query, (digests,))}
-        group, missing = list[ImagePart](), 0
+        group, missing = list[Any](), 0
         for digest in digests:
             if digest in stored:
                 continue
             try:
                 with open(self.local.contents.get_path(digest), "rb") as file:
                     size = os.fstat(file.fileno()).st_size
-                    for part in reversed(
-                        range(-(-size // _PART) or 1)
-                    ):  # the first part comes last: then all are there
+                    for part in reversed(range(-(-size // _PART) or 1)):  # the first comes last: then all are there
                         file.seek(part * _PART)
-                        group.append(ImagePart(digest, part, size, size, False, file.read(_PART)))
-                        if sum(len(one.data) for one in group) >= _MOST_BYTES:
+                        group.append((digest, part, size, size, False, file.read(_PART)))
+                        if sum(len(one[-1]) for one in group) >= _MOST_BYTES:
                             self._put_images(group)
                             group = []
             except FileNotFoundError:
@@ -319,11 +282,10 @@ class Shipment:
         self._put_images(group)
         return missing
 
-    def _put_images(self, group: list[ImagePart]) -> None:
-        if group:
-            with self.database.transaction() as cursor:
-                # In one order everywhere: two machines with the same files must not wait for each other.
-                cursor.executemany(_PUT_IMAGE, sorted(group))
+    def _put_images(self, group: list[Any]) -> None:
+        with self.database.transaction() as cursor:
+            # In one order everywhere: two machines with the same files must not wait for each other.
+            cursor.executemany(_PUT_IMAGE, sorted(group))
 
 
 def _convert_call(journal: int, number: int, row: Sequence[object]) -> tuple[Any, ...]:

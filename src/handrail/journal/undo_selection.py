@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import heapq
 import os
-from collections.abc import Generator, Sequence
-from itertools import chain, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from handrail.frozen import frozen
 from handrail.journal.call_changes import (
     find_prompt,
     has_session,
     iterate_changing_calls,
-    iterate_file_changes,
     read_undos,
 )
 from handrail.journal.queries import REDO, UNFINISHED, CallRow, FileRow, JournalReader
@@ -81,8 +80,7 @@ def choose(reader: JournalReader, workspace: str, which: UndoSelection) -> list[
         return list(iterate_changing_calls(reader, session=which.session))
     if which.redo:
         return _choose_redo(reader, workspace, which.only)
-    with contextlib.closing(iterate_changes(reader, workspace=workspace, only=which.only, file=which.file)) as changes:
-        last = next(changes, None)
+    last = next(iterate_changes(reader, workspace=workspace, only=which.only, file=which.file), None)
     if last is None:
         what = f"no change of {which.file} to undo" if which.file else "nothing to undo"
         raise UnknownCall(f"there is {what} in this {'session' if which.only else 'workspace'}")
@@ -106,7 +104,7 @@ def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallR
     unsure: set[int] = set()
     """Undos that were killed, or whose redo was: the files say whether there is something left to redo."""
     chosen: list[CallRow] = []
-    for one in read_undos(reader, newest + 1, None, session=only, workspace=workspace):
+    for one in read_undos(reader, newest + 1, session=only, workspace=workspace):
         if one.status in ("denied", "error") or one.seq in redone:
             continue
         killed = one.status == UNFINISHED or one.seq in unsure
@@ -125,10 +123,10 @@ def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallR
 
 def _find_newest_change(reader: JournalReader, workspace: str, only: str) -> int:
     """The newest call besides undos that has changed something, undone or not; 0 if there is none."""
-    with contextlib.closing(iterate_file_changes(reader, session=only, workspace=workspace)) as calls:
-        newest = next((one.seq for one in calls if one.status != "denied" and _has_effect(reader, one)), 0)
-    commands = iterate_changing_calls(reader, first=newest + 1, session=only, workspace=workspace)
-    return next((one.seq for one in commands if _has_kept_draft(one)), newest)
+    for one in iterate_changing_calls(reader, session=only, workspace=workspace):
+        if not one.is_undo and one.status != "denied" and (_has_effect(reader, one) or _has_kept_draft(one)):
+            return one.seq
+    return 0
 
 
 def _has_effect(reader: JournalReader, one: CallRow, *, look: bool = False) -> bool:
@@ -139,7 +137,7 @@ def _has_effect(reader: JournalReader, one: CallRow, *, look: bool = False) -> b
 
 def iterate_changes(
     reader: JournalReader, *, session: str = "", workspace: str = "", only: str = "", file: str = ""
-) -> Generator[CallRow, None, None]:
+) -> Iterator[CallRow]:
     """The calls of a session or workspace that have changed something and are not undone, the newest first.
 
     ``only``: of this session, though another one may have undone it. ``file``: that have changed this file.
@@ -149,35 +147,25 @@ def iterate_changes(
     """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
     restored: dict[int, set[int]] = {}
     """The places of files of a call that were undone by themselves."""
-    before: int | None = None
-    with contextlib.closing(iterate_file_changes(reader, session=session, workspace=workspace)) as calls:
-        for one in chain(calls, [None]):
-            first = one.seq + 1 if one else 0
-            for undo in read_undos(reader, first, before):
-                if undo.seq not in undone and undo.status not in ("denied", "error"):
-                    killed = undo.status == UNFINISHED or undo.seq in unsure
-                    (unsure if killed else undone).update(undo.undone)
-                    if undo.places and killed:
-                        unsure.update(undo.calls)
-                    elif undo.places:
-                        restored.setdefault(undo.calls[0], set()).update(undo.places)
-            # A command may have changed something of which the journal has no file: all were too large, or no files.
-            commands = iterate_changing_calls(
-                reader, first=first, before=before, session=only or session, workspace=workspace
-            )
-            yield from filter(_has_kept_draft, commands if not file else ())
-            if one is None:
-                return
-            before = one.seq
-            if one.seq in undone or one.status == "denied" or (only and one.session != only):
-                continue
-            taken = restored.get(one.seq, set())
-            files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
-            files = [row for row in select_files(files, file) if has_changed(row)]
-            if one.seq in unsure:
-                files = [row for row in files if not _is_as_before(row)]
-            if files or (not taken and not file and _has_kept_draft(one)):
-                yield one
+    changes = iterate_changing_calls(reader, session=only or session, workspace=workspace)
+    for one in heapq.merge(changes, read_undos(reader), key=lambda one: -one.seq):
+        if one.seq in undone or one.status == "denied" or (one.is_undo and one.status == "error"):
+            continue
+        if one.is_undo:
+            killed = one.status == UNFINISHED or one.seq in unsure
+            (unsure if killed else undone).update(one.undone)
+            if one.places and killed:
+                unsure.update(one.calls)
+            elif one.places:
+                restored.setdefault(one.calls[0], set()).update(one.places)
+            continue
+        taken = restored.get(one.seq, set())
+        files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
+        files = [row for row in select_files(files, file) if has_changed(row)]
+        if one.seq in unsure:
+            files = [row for row in files if not _is_as_before(row)]
+        if files or (not taken and not file and _has_kept_draft(one)):
+            yield one
 
 
 def _is_as_before(row: FileRow) -> bool:

@@ -119,7 +119,7 @@ def _read_rows(reader: JournalReader, numbers: Sequence[int]) -> list[CallRow]:
 
 def _add_undone(reader: JournalReader, ended: Sequence[int]) -> list[int]:
     """The calls, and those that an undo among them has taken back: their rows change too."""
-    undone = [seq for one in read_undos(reader, min(ended), None) if one.seq in ended for seq in one.undone]
+    undone = [seq for one in read_undos(reader, min(ended)) if one.seq in ended for seq in one.undone]
     again = [seq for one in map(reader.find_call, undone) if one for seq in one.undone]
     return sorted({*ended, *undone[:_PER_PAGE], *again[:_PER_PAGE]})
 
