@@ -48,11 +48,11 @@ def _measure_calls(agent: _Agent, rounds: int) -> Iterator[Line]:
     for number, (name, run) in itertools.product(range(rounds + 1), contestants.items()):
         if name in ("true", "touch"):
             agent.register("true" if name == "true" else "touch made")  # its hook has a row of its own
-        begun, started = agent.cpu_time(), time.perf_counter()
+        helpers, mine, started = agent.read_time(), cpu_time(), time.perf_counter()
         run()
         if number:
             taken[name].append(time.perf_counter() - started)
-            used[name].append(agent.cpu_time() - begun)
+            used[name].append(cpu_time() - mine + agent.read_time() - helpers)
         agent.hook("Stop")
     times = {
         # The helper's time is known in ticks, so the mean says more than the median.
@@ -76,8 +76,18 @@ def _measure_memory(agent: _Agent, workspaces: tuple[int, ...]) -> Iterator[Line
         yield Line(what, f"{memory >> 20} MB, and {children >> 20} MB in {processes} processes that wait for commands")
 
 
-def _read_share(process: Path) -> int:
-    text = (process / "smaps_rollup").read_text(encoding="ascii")
+def _read_tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [pid, *(one for task in tasks for child in task.read_text().split() for one in _read_tree(int(child)))]
+
+
+def _read_fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def _read_share(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     return int(text.partition("Pss:")[2].split()[0]) << 10
 
 
@@ -105,18 +115,13 @@ class _Agent:
 
     def read_memory(self) -> tuple[int, int, int]:
         """The memory of the helper and of its children, shared pages divided by those who share them; their number."""
-        mine = str(self._helper.pid)
-        children = [
-            path.parent
-            for path in Path("/proc").glob("[0-9]*/stat")
-            if path.exists() and path.read_text(errors="replace").rpartition(")")[2].split()[1] == mine
-        ]
-        return _read_share(Path("/proc", mine)), sum(map(_read_share, children)), len(children)
+        helper, *below = _read_tree(self._helper.pid)
+        return _read_share(helper), sum(map(_read_share, below)), len(below)
 
-    def cpu_time(self) -> float:
-        """Seconds of this process, its children, the helper and the helper's children."""
-        fields = Path(f"/proc/{self._helper.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return cpu_time() + sum(map(int, fields[11:15])) / _TICKS
+    def read_time(self) -> float:
+        """Processor seconds of the helper, of the processes that wait for commands, and of the commands."""
+        fields = (_read_fields(one) for one in _read_tree(self._helper.pid))
+        return sum(int(ticks) for one in fields for ticks in one[11:15]) / _TICKS
 
     def prepare(self) -> None:
         for command in ("true", "touch made"):
