@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.attach import launcher, wrapped
+from handrail.attach import launcher, service, wrapped
+from handrail.attach.agents import AttachedAgent
 from handrail.attach.client import handrail_run
+from handrail.attach.contracts import CONTRACTS, HookEvent
+from handrail.attach.processes import read_start
 from tests.attach.conftest import Agent, Helper, finish
 from tests.attach.test_codex import list_unwrapped
 from tests.attach.test_commands import list_calls, read_tree
@@ -146,6 +149,31 @@ def test_a_registration_lasts_a_minute_unless_the_person_is_asked(
     assert not call.wait(1.0) if asks else call.wait(60)
     assert call.withdraw()
     assert call.wait(60)
+
+
+def test_a_shell_that_starts_just_as_its_registration_ends_runs_unwrapped(place: Path) -> None:
+    call = wrapped.RegisteredCommand(str(place), 1, "true", os.getpid(), lambda started: wrapped.Ended())
+    status = os.open(place / call.name / "status", os.O_RDONLY)
+    assert call.withdraw()
+    with open(status, "rb") as answer:
+        assert answer.read() == b"unwrapped\0no undo for this command: it started too late"
+
+
+def test_a_session_stays_while_the_person_thinks(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_STATE", str(agent.state))
+    monkeypatch.setattr(service, "_UNUSED", -1.0)
+    mine = AttachedAgent(CONTRACTS["claude"], str(agent.project), os.getpid(), str(tmp_path))
+    helper = service.Service(str(agent.state), 0)
+    helper._agents["claude", "s9"] = mine, read_start(os.getpid())
+    event = {"session_id": "s9", "cwd": str(agent.project), "hook_event_name": "PreToolUse", "tool_use_id": "c"}
+    edit = {"tool_name": "Write", "tool_input": {"file_path": str(agent.project / "a.txt")}}
+    command = {"tool_name": "Bash", "tool_input": {"command": "touch b.txt"}}
+    for call in (edit, command):
+        mine.handle(HookEvent.parse("claude", json.dumps({**event, **call}).encode()))
+        assert helper._close_unused()
+        ended = {**event, **call, "hook_event_name": "PostToolUse"}
+        mine.handle(HookEvent.parse("claude", json.dumps(ended).encode()))
+    assert not helper._close_unused()
 
 
 def test_a_registration_starts_one_command(agent: Agent) -> None:

@@ -279,6 +279,34 @@ def test_prompts_mark_turns_and_the_end_of_a_turn_says_how_to_undo_it(agent: Age
     assert sorted(read_tree(agent.project)) == ["first.txt"]
 
 
+def test_the_end_of_a_turn_names_a_command_that_is_still_running(agent: Agent, undo: Undo) -> None:
+    command = "echo ready; read -r _; echo late > late.txt"
+    agent.before("Bash", {"command": command})
+    process = agent.start(command, stdin=subprocess.PIPE)
+    assert process.stdout and process.stdout.readline() == b"ready\n"
+    assert agent.hook("Stop")["systemMessage"] == "handrail: 1 command still running, with changes to come"
+    process.communicate(b"\n", timeout=60)
+    assert read_tree(agent.project) == {"late.txt": b"late\n"}
+    undo()
+    assert read_tree(agent.project) == {}
+
+
+def test_the_end_of_a_turn_leaves_the_calls_of_subagents_alone(agent: Agent, undo: Undo) -> None:
+    command, path = "echo 1 > made.txt", agent.project / "a.txt"
+    edit = {"tool_name": "Write", "tool_input": {"file_path": str(path)}, "tool_use_id": "e", "agent_id": "a1"}
+    agent.hook("PreToolUse", **edit)
+    agent.hook("PreToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id="c", agent_id="a1")
+    agent.hook("Stop")
+    agent.hook("UserPromptSubmit", prompt="next")
+    finish(agent.start(command))
+    path.write_bytes(b"a")
+    agent.hook("PostToolUse", **edit)
+    assert sorted(read_tree(agent.project)) == ["a.txt", "made.txt"]
+    undo()
+    undo()
+    assert read_tree(agent.project) == {}
+
+
 def test_a_helper_that_is_killed_loses_no_file_and_another_takes_over(agent: Agent, helper: Helper) -> None:
     (agent.project / "a.txt").write_bytes(b"one\n")
     command = "echo two > a.txt; echo ready; sleep 600"

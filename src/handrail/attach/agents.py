@@ -11,7 +11,6 @@ from handrail.attach.conversation import AttachedConversation
 from handrail.attach.edits import AgentEdits
 from handrail.attach.outside import WatchedFiles
 from handrail.attach.turns import begin_turn, is_by_person, summarize_turn
-from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
 
 
@@ -23,7 +22,8 @@ class AttachedAgent:
         self.pid = pid
         self.used = time.monotonic()
         dialect = dialects.load("native").with_names(contract.names)
-        self._conversation = AttachedConversation(contract, Session(root, dialect=dialect, approve=self._approve))
+        session = Session(root, dialect=dialect, approve=lambda question: self._commands.approve(question))
+        self._conversation = AttachedConversation(contract, session)
         self._watched = WatchedFiles(self._conversation)
         self._commands = AgentCommands(self._conversation, pid, calls)
         self._edits = AgentEdits(self._conversation, self._watched)
@@ -31,7 +31,12 @@ class AttachedAgent:
     @property
     def is_busy(self) -> bool:
         """Whether a command of the agent is running."""
-        return self._commands.is_busy
+        return bool(self._commands.list_running())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call of the agent has neither begun nor ended: its person may be thinking about it."""
+        return self._commands.is_waiting or bool(self._edits.list_changing())
 
     def close(self) -> None:
         """End the session, and with it what still runs."""
@@ -45,7 +50,7 @@ class AttachedAgent:
             self._watched.record_changes(self._edits.list_changing())
         match event.kind:
             case "prompt" if is_by_person(event.prompt):
-                self._end_open_calls()
+                self._end_open_calls(event.subagent)
                 begin_turn(self._conversation, event.prompt)
             case "before":
                 return self._before(event)
@@ -55,8 +60,9 @@ class AttachedAgent:
                 self._commands.after(event)
                 self._edits.after(event)
             case "stop":
-                self._end_open_calls()
-                return tell(summarize_turn(self._conversation))
+                self._end_open_calls(event.subagent)
+                running = sum(not one.in_background for one in self._commands.list_running())
+                return tell(summarize_turn(self._conversation, running))
         return b""
 
     def _before(self, event: HookEvent) -> bytes:
@@ -67,10 +73,7 @@ class AttachedAgent:
             return self._commands.before(event)
         return self._edits.before_read(event) if event.read else b""
 
-    def _end_open_calls(self) -> None:
-        """Forget the calls that the agent has not made, or has not reported the end of."""
-        self._commands.withdraw()
-        self._edits.end_open()
-
-    def _approve(self, question: Question) -> Answer:
-        return self._commands.approve(question)
+    def _end_open_calls(self, subagent: str) -> None:
+        """Forget the calls that an agent has not made, or has not reported the end of; its subagents may go on."""
+        self._commands.withdraw(subagent)
+        self._edits.end_open(subagent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from functools import partial
 
 from handrail.approval.ask_attached import Approvers
 from handrail.attach.agent_shell import AgentShell
@@ -33,21 +34,28 @@ class AgentCommands:
         self._approvers = Approvers.of(self._session)
         self._asked: set[str] = set()
         """Calls about which the agent asks its person."""
-        self._registered: dict[str, RegisteredCommand] = {}
+        self._registered: dict[str, tuple[RegisteredCommand, HookEvent]] = {}
         self._lock = threading.Lock()
 
     @property
-    def is_busy(self) -> bool:
-        with self._lock:
-            commands = list(self._registered.values())
-        return any(one.has_started and not one.wait(0) for one in commands)
+    def is_waiting(self) -> bool:
+        """Whether a command has not been started yet."""
+        return any(not (one.has_started or one.wait(0)) for one, _ in self._list())
 
-    def withdraw(self) -> None:
-        """Forget the commands that the agent has not started."""
+    def list_running(self) -> list[HookEvent]:
+        """The events of the commands that are running."""
+        return [event for one, event in self._list() if one.has_started and not one.wait(0)]
+
+    def withdraw(self, subagent: str | None = None) -> None:
+        """Forget the commands that an agent has not started; None for every agent of the conversation."""
         with self._lock:
-            commands = list(self._registered.values())
-        for one in commands:
-            one.withdraw()
+            for key, (one, event) in list(self._registered.items()):
+                if subagent in (None, event.subagent) and one.withdraw():
+                    del self._registered[key]
+
+    def _list(self) -> list[tuple[RegisteredCommand, HookEvent]]:
+        with self._lock:
+            return list(self._registered.values())
 
     def before(self, event: HookEvent) -> bytes:
         """Register a command, or refuse it by its words."""
@@ -65,7 +73,7 @@ class AgentCommands:
         if judged.verdict.decision == "ask":
             answer = self._conversation.ask(judged.verdict.why)
         if contract.wraps:
-            self._register(event, arguments)
+            self._register(event)
         if answer:
             self.note_question(event)
         return answer
@@ -79,14 +87,14 @@ class AgentCommands:
             self._conversation.record_unwrapped(event.call, arguments, "this agent's commands cannot be wrapped")
             return
         with self._lock:
-            command = self._registered.get(event.call)
-        if command and command.withdraw() and event.kind == "after":
+            command, _ = self._registered.get(event.call, (None, event))
+        if command and command.withdraw():
             self._conversation.record_unwrapped(event.call, arguments, "its shell did not start Handrail")
 
     def note_question(self, event: HookEvent) -> None:
         """The agent asks its person about a command; if it starts, whenever that is, the person has allowed it."""
         with self._lock:
-            asked = {call: one for call, one in self._registered.items() if one.command == event.command}
+            asked = {key: one for key, (one, known) in self._registered.items() if known.command == event.command}
             self._asked |= asked.keys()
         for one in asked.values():
             one.wait_for_person()
@@ -97,20 +105,17 @@ class AgentCommands:
             return Answer(True)
         return self._approvers(question)
 
-    def _register(self, event: HookEvent, arguments: dict[str, str]) -> None:
-        is_job = event.in_background
-
-        def run(started: Started) -> Ended | Unwrapped:
-            return self._run(event.call, arguments["command"], is_job, started)
-
+    def _register(self, event: HookEvent) -> None:
         number = next(_NUMBERS)
-        call = RegisteredCommand(self._calls, number, arguments["command"], self._pid, run)
+        call = RegisteredCommand(self._calls, number, event.command, self._pid, partial(self._run, event))
         with self._lock:
-            going_on = {key: one for key, one in self._registered.items() if not one.wait(0)}
-            self._registered = {**going_on, event.call or str(number): call}
+            others = self._registered.items()
+            open_calls = {key: (one, whose) for key, (one, whose) in others if not (one.has_started and one.wait(0))}
+            self._registered = {**open_calls, event.call or str(number): (call, event)}
 
-    def _run(self, call: str, command: str, is_job: bool, started: Started) -> Ended | Unwrapped:
+    def _run(self, event: HookEvent, started: Started) -> Ended | Unwrapped:
         """Run a registered command in a draft; its streams are those of the wrapper."""
+        call, command, is_job = event.call, event.command, event.in_background
         home, workdir = self._session.workspace.home, self._conversation.locate(started.cwd)
         arguments = {"command": command, "workdir": workdir or "."}
         limits = read_limits(started.pid, home, of_mounts=self._conversation.contract.has_mounted_sandbox)

@@ -125,6 +125,8 @@ class HookEvent:
     """The agent's own id of the tool call; without one, a name for its tool and arguments."""
     prompt: str
     mode: str
+    subagent: str
+    """The subagent that it comes from; empty for the agent itself."""
     fields: Mapping[str, Any]
 
     @classmethod
@@ -147,6 +149,7 @@ class HookEvent:
             str(fields.get("tool_use_id") or _name_call(tool, arguments)),
             str(fields.get("prompt", "")),
             str(fields.get("permission_mode", "")),
+            str(fields.get("agent_id", "")),
             fields,
         )
 

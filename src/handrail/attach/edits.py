@@ -29,13 +29,14 @@ class AgentEdits:
         self._conversation = conversation
         self._session = conversation.session
         self._watched = watched
-        self._open: dict[str, tuple[PendingRecord, Token]] = {}
+        self._open: dict[str, tuple[PendingRecord, Token, str]] = {}
+        """Edits that have begun, with the subagent of each."""
         self._lock = threading.Lock()
 
     def list_changing(self) -> set[str]:
         """The files that the agent is changing now."""
         with self._lock:
-            return {path for pending, _ in self._open.values() for path in _list_paths(pending)}
+            return {path for pending, _, _ in self._open.values() for path in _list_paths(pending)}
 
     def before_read(self, event: HookEvent) -> bytes:
         """Judge a file that the agent wants to read."""
@@ -60,7 +61,7 @@ class AgentEdits:
         except JournalFailed as error:
             return self._conversation.deny(f"the change cannot be recorded: {error.why}")
         with self._lock:
-            self._open[event.call] = pending, token
+            self._open[event.call] = pending, token, event.subagent
         return answer
 
     def after(self, event: HookEvent) -> None:
@@ -71,16 +72,16 @@ class AgentEdits:
         """Record patches in the place of a command: the agent does not report their end, but their files tell."""
         commands = self._conversation.contract.commands
         with self._lock:
-            edits = [(call, one) for call, (one, _) in self._open.items() if one.call.tool in commands]
+            edits = [(call, one) for call, (one, _, _) in self._open.items() if one.call.tool in commands]
         for call, pending in edits:
             if any(isinstance(one, BeforeImage) and _read_image(one.path) != one for one in pending.changes):
                 self._record(call, "")
 
-    def end_open(self) -> None:
-        """Record the edits that the agent has not reported the end of."""
+    def end_open(self, subagent: str) -> None:
+        """Record the edits that an agent has not reported the end of."""
         self.record_patches()
         with self._lock:
-            calls = list(self._open)
+            calls = [call for call, (_, _, whose) in self._open.items() if whose == subagent]
         for call in calls:
             self._record(call, "the agent did not report its end")
 
@@ -108,7 +109,7 @@ class AgentEdits:
             begun = self._open.pop(call, None)
         if begun is None:
             return
-        pending, token = begun
+        pending, token, _ = begun
         error = Failure("agent_failed", failure) if failure else None
         result = Result(pending.call.tool, "error" if failure else "ok", failure, error=error, id=call)
         record = Record(

@@ -20,18 +20,19 @@ def list_ancestors(pid: int) -> list[int]:
 
 def read_parent(pid: int) -> int:
     """The parent of a process; 0 if it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    return int(_read_field(pid, 1) or 0)
 
 
 def read_start(pid: int) -> str:
     """When a process started, which tells it from a later one with the same number; empty if it has ended."""
+    return _read_field(pid, 19)
+
+
+def _read_field(pid: int, number: int) -> str:
+    """A field of a process behind its name; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
+            return file.read().rpartition(b")")[2].split()[number].decode()
     except (OSError, IndexError):
         return ""
 

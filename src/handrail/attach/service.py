@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
 
 from handrail.attach import wrapped
 from handrail.attach.agents import AttachedAgent
@@ -66,8 +65,9 @@ class Service:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with open_directory(self._directory) as short:
-            self._socket.bind(f"{short}/{os.path.basename(new)}")
+        place = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._socket.bind(f"/proc/self/fd/{place}/{os.path.basename(new)}")  # its path may be too long for a socket
+        os.close(place)
         os.chmod(new, 0o600)
         self._socket.listen(64)
         os.replace(new, self._socket_path)  # nobody finds a socket that does not listen yet
@@ -106,8 +106,9 @@ class Service:
         now = time.monotonic()
         with self._lock:
             for key, (agent, start) in list(self._agents.items()):
-                is_gone = read_start(agent.pid) != start or self._is_old or now - agent.used > _UNUSED
-                if is_gone and not agent.is_busy:
+                is_gone = read_start(agent.pid) != start
+                is_unused = (self._is_old or now - agent.used > _UNUSED) and not agent.is_waiting
+                if (is_gone or is_unused) and not agent.is_busy:
                     del self._agents[key]
                     agent.close()
             return bool(self._agents) or self._answering > 0
@@ -172,16 +173,6 @@ class Service:
         with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
             if file.tell() < _MOST_LOG:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {''.join(traceback.format_exception(fault))}\n")
-
-
-@contextlib.contextmanager
-def open_directory(path: str) -> Iterator[str]:
-    """A short name of a directory: the path of a socket has room for some hundred characters."""
-    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{number}"
-    finally:
-        os.close(number)
 
 
 def _read_request(connection: socket.socket) -> bytes:

@@ -23,13 +23,18 @@ def begin_turn(conversation: AttachedConversation, prompt: str) -> None:
         conversation.session.record_prompt(prompt)
 
 
-def summarize_turn(conversation: AttachedConversation) -> str:
-    """What changed since the last prompt, how to undo it, and what cannot be undone; empty if nothing did."""
+def summarize_turn(conversation: AttachedConversation, running: int) -> str:
+    """What changed since the last prompt, how to undo it, and what cannot be undone; empty if nothing did.
+
+    ``running``: commands that have not ended yet.
+    """
     parts: list[str] = []
     if changed := _count_changed(conversation):
         parts = [f"{_count(changed, 'file')} changed", "`handrail undo --turn` undoes this turn"]
     if conversation.unwrapped:
         parts.append(f"{_count(conversation.unwrapped, 'command')} cannot be undone")
+    if running:
+        parts.append(f"{_count(running, 'command')} still running, with changes to come")
     return f"handrail: {'; '.join(parts)}" if parts else ""
 
 

@@ -85,7 +85,6 @@ class RegisteredCommand:
     ) -> None:
         """``agent``: the process of the agent; ``run``: runs the command, and is called at most once."""
         self.name = f"{name_command(command)}{os.getpid()}-{number:08d}"
-        self.command = command
         self._path = os.path.join(calls, self.name)
         self._agent = agent
         self._run = run
@@ -136,15 +135,16 @@ class RegisteredCommand:
             events = poll.poll(_SECONDS_TO_START * 1000) or (poll.poll() if self._waits_for_person else [])
             ready = [number for number, _ in events]
             with self._lock:
-                if self._is_over.is_set() or self._request not in ready:
-                    self._is_over.set()
-                    return
-                pid = self._find_owner()
+                is_late = self._is_over.is_set() or self._request not in ready
+                pid = 0 if is_late else self._find_owner()
                 self.has_started = self._agent in list_ancestors(pid)
+                if not self.has_started:
+                    self._is_over.set()
+            why = "it started too late" if is_late else "this process is not the agent's"
             with contextlib.suppress(OSError):  # the wrapper is gone
-                end = self._start(pid) if self.has_started else Unwrapped("this process is not the agent's")
+                end = self._start(pid) if self.has_started else Unwrapped(f"no undo for this command: {why}")
                 self._is_over.set()
-                self._answer(end)
+                os.write(self._status, end.encode()[: select.PIPE_BUF])
         finally:
             self._is_over.set()
             for number in (self._owner, self._request, self._status, self._waker, self._wake):
@@ -190,11 +190,6 @@ class RegisteredCommand:
         asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = _LOCK.unpack(fcntl.fcntl(self._owner, fcntl.F_GETLK, asked))
         return 0 if kind == fcntl.F_UNLCK else int(pid)
-
-    def _answer(self, end: Ended | Unwrapped) -> None:
-        message = end.encode()
-        os.set_blocking(self._status, False)
-        os.write(self._status, message[: select.PIPE_BUF])
 
 
 def find_signal(name: str | None) -> int:
