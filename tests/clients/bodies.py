@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+_RUNNING = re.compile(r"Process running with session ID (\d+)")
+"""Codex's answer about a command that has not ended within ten seconds."""
 
 
 def offered(body: Mapping[str, Any]) -> list[str]:
@@ -32,8 +36,23 @@ def schema(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def answers(body: Mapping[str, Any]) -> list[list[str]]:
-    """Every answer of a tool in the conversation so far, each as its texts."""
-    return list(_answers(body))
+    """Every answer of a tool in the conversation so far, each as its texts; of one command they are one answer."""
+    joined: list[list[str]] = []
+    runs_on = False
+    for texts in _answers(body):
+        if runs_on:
+            joined[-1] += texts
+        else:
+            joined.append(texts)
+        runs_on = bool(_RUNNING.search("".join(texts)))
+    return joined
+
+
+def wait_for_command(body: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The call that waits for the last command, if Codex has gone on without its end."""
+    last = [text for texts in [*_answers(body)][-1:] for text in texts]
+    running = _RUNNING.search("".join(last))
+    return ("write_stdin", {"session_id": int(running[1]), "yield_time_ms": 300_000}) if running else None
 
 
 def _answers(body: Mapping[str, Any]) -> Iterator[list[str]]:

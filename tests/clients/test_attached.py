@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
-from tests.clients.bodies import answers, offered
+from tests.clients.bodies import answers, offered, wait_for_command
 from tests.clients.cast import codex_options, codex_settings
 from tests.clients.fence import Fence
 
@@ -59,6 +59,7 @@ CLAUDE = Agent(
         "ANTHROPIC_AUTH_TOKEN": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "BASH_DEFAULT_TIMEOUT_MS": "600000",  # then it moves a command to the background
         "IS_SANDBOX": "1",
     },
 )
@@ -179,6 +180,8 @@ def following(*uses: Use) -> Script:
     def script(seen: Seen) -> Line:
         if not offered(seen.body):
             return Line("A title")
+        if wait := wait_for_command(seen.body):
+            return Line("", [wait])
         done = len(answers(seen.body))
         return Line("", [uses[done]]) if done < len(uses) else Line("It is done.")
 
@@ -504,6 +507,19 @@ def test_a_background_command_of_claude_code_is_recorded_when_it_ends_and_undone
     (job,) = (one for one in map(json.loads, scene.handrail("log", "--json").splitlines()) if one["tool"] == "Job")
     scene.handrail("undo", str(job["seq"]))
     assert scene.read() == before
+
+
+@pytest.mark.parametrize("agent", [CODEX, FREE_CODEX])
+def test_a_command_that_codex_goes_on_without_is_recorded_when_it_ends_and_undone(
+    attached: Callable[[Agent], Attached], agent: Agent
+) -> None:
+    scene = attached(agent)
+    command = "echo early > a.txt; sleep 11; echo late >> a.txt"  # Codex goes on after ten seconds
+    (answer,) = scene.run(agent.bash(command))
+    assert "Process running" in answer[0] and "exited with code 0" in answer[-1], answer
+    assert scene.read() == {"a.txt": b"early\nlate\n"} and scene.list_commands() == [command]
+    scene.handrail("undo")
+    assert scene.read() == {}
 
 
 def test_the_persons_own_rules_for_claude_code_still_match_their_command(

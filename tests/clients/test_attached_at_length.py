@@ -13,7 +13,7 @@ import pytest
 from handrail_demo.scripted_server import Line, Script, Seen
 from tests import sizes
 from tests.attach.test_undo_everything import KINDS, make_project, read_everything
-from tests.clients.bodies import answers, offered
+from tests.clients.bodies import answers, offered, wait_for_command
 from tests.clients.test_attached import AGENTS, CODEX, Agent, Attached, Use, attached
 
 __all__ = ["attached"]
@@ -80,6 +80,8 @@ def observe(root: Path, uses: Sequence[Use], states: list[State]) -> Script:
         nonlocal seen_so_far
         if not offered(seen.body):
             return Line("A title")
+        if wait := wait_for_command(seen.body):
+            return Line("", [wait])
         done = len(answers(seen.body))
         if done == seen_so_far and done < len(uses):
             seen_so_far += 1
