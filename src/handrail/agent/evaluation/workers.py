@@ -140,11 +140,13 @@ class OtherAgent:
             url = server.url if server else ""
             environ = {**os.environ, "PWD": str(folder)}
             if server:  # a home of its own, and no way out: no account and no settings of the person are used
-                home = folder.parent / "home"
-                home.mkdir()
+                # Codex puts no programs of its sandbox into a home below the directory for temporary files.
+                home, temporary = folder.parent / "home", folder.parent / "tmp"
+                for place in (home, temporary):
+                    place.mkdir()
                 offline = dict.fromkeys(_PROXIES, url) | {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
                 given = {key: value.replace("{model}", url) for key, value in self.environment.items()}
-                environ |= {"HOME": str(home), **offline, **given}
+                environ |= {"HOME": str(home), "TMPDIR": str(temporary), **offline, **given}
             try:
                 done = subprocess.run(  # noqa: S603 - the agent that the person names
                     list(self._fill_words(task.prompt, url)),
