@@ -33,6 +33,10 @@ class Terminal:
         """The lines of the screen."""
         return self._run("capture-pane", "-p", "-t", "0")
 
+    def has_ended(self) -> bool:
+        """Whether the program has left its terminal; tmux may take longer to notice its end."""
+        return self._run("display-message", "-p", "-t", "0", "#{pane_dead}").strip() == "1"
+
     def wait(self, condition: str | Callable[[str], object]) -> str:
         """The screen, as soon as it shows a text or meets a condition."""
         is_met = _as_condition(condition)
