@@ -43,7 +43,7 @@ def describe_use(dialect: Dialect) -> str:
     """How to use the tools of a dialect: the part of the system prompt that knows no project."""
     if dialect.prompt:
         return dialect.prompt
-    names = {entry.id: f"`{name}`" for name, entry in reversed(dialect.entries.items())}
+    names = {entry.id: f"`{name}`" for name, entry in reversed(dialect.entries.items()) if name in dialect.core}
     rules = [text.format(**names) for needs, text in _GUIDANCE if all(need in names for need in needs)]
     if {"read", "grep", "bash"} <= names.keys():
         bare = {tool: name.strip("`") for tool, name in names.items()}

@@ -98,6 +98,11 @@ def add_dialect(parser: argparse.ArgumentParser) -> None:
     list_later(option, list_dialects)
 
 
+def add_tools(parser: argparse.ArgumentParser) -> None:
+    about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
+    parser.add_argument("--tools", metavar="NAMES", default="", help=about)
+
+
 def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--matching",
@@ -170,7 +175,12 @@ def open_session(
     from handrail.cli.remote import connect
 
     asked = approve or _ask_attached(options.workspace, open_config().settings)
-    return connect(options, options.dialect, getattr(options, "matching", None), asked, on_event)
+    return connect(options, options.dialect, list_offered(options), asked, on_event)
+
+
+def list_offered(options: argparse.Namespace) -> list[str]:
+    """The tools that --tools names; none for those of daily use."""
+    return [name.strip() for name in (getattr(options, "tools", "") or "").split(",") if name.strip()]
 
 
 def open_local_session(
@@ -190,8 +200,6 @@ def open_local_session(
     if getattr(options, "matching", None):
         settings = replace(settings, matching=options.matching)
     dialect = open_dialect(options.dialect)
-    if offered := getattr(options, "tools", ""):
-        dialect = dialect.offering([name.strip() for name in offered.split(",")])
     for option, places in (
         ("-w", [options.workspace]),
         ("--root", options.root),
@@ -216,8 +224,9 @@ def open_local_session(
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
             on_event=on_event,
+            offer=list_offered(options),
         )
-    except PolicyError as error:
+    except (PolicyError, ValueError) as error:
         raise UsageError(str(error)) from None
     except ToolError as error:
         raise Stop(f"cannot open a session: {dialect.render_error(error)}") from None

@@ -136,7 +136,7 @@ def _parse(words: Sequence[str]) -> Options:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.cli.common import CommandParser, add_dialect, add_matching, add_mode
+    from handrail.cli.common import CommandParser, add_dialect, add_matching, add_mode, add_tools
 
     parser = CommandParser("mcp", _ABOUT, _EXAMPLES)
     parser.add_argument(
@@ -145,8 +145,7 @@ def parser() -> argparse.ArgumentParser:
     add_dialect(parser)
     add_matching(parser)
     add_mode(parser)
-    about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
-    parser.add_argument("--tools", metavar="NAMES", default="", help=about)
+    add_tools(parser)
     parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
     about = "another directory, read-only; repeatable"
     parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)

@@ -16,8 +16,7 @@ from handrail.text.display import escape
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
     from handrail.model import Approve
     from handrail.pipeline.events import OnEvent
@@ -78,13 +77,13 @@ def run_there(at: str, words: list[str]) -> int:
 
 
 def connect(
-    options: argparse.Namespace, dialect: str, matching: Any, approve: Approve | None, on_event: OnEvent | None
+    options: argparse.Namespace, dialect: str, offer: Sequence[str], approve: Approve | None, on_event: OnEvent | None
 ) -> RemoteSession:
     """The session of a command on another machine; raises `Stop`."""
-    mode = getattr(options, "mode", None)
+    mode, matching = getattr(options, "mode", None), getattr(options, "matching", None)
     with _stopping(options.at):
         return open_connection(
-            options.at, dialect=dialect, mode=mode, matching=matching, approve=approve, on_event=on_event
+            options.at, dialect=dialect, offer=offer, mode=mode, matching=matching, approve=approve, on_event=on_event
         )
 
 

@@ -108,6 +108,7 @@ def _open_session(
     session = Session(
         options.workspace,
         dialect=str(message.get("dialect")),
+        offer=message.get("offer") or (),
         roots=roots,
         settings=settings,
         mode=options.mode,

@@ -94,7 +94,7 @@ def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoRepor
         if hasattr(options, "at"):  # on another machine
             from handrail.cli.remote import connect
 
-            with connect(options, "native", None, None, None) as session:
+            with connect(options, "native", (), None, None) as session:
                 return session.undo(any_session=True, dry_run=options.dry_run, **which)
         with open_undo(choose_journal(options), options.workspace, roots, config.settings) as (journal, context):
             return undo(journal, context, dry_run=options.dry_run, **which)

@@ -284,7 +284,14 @@ class Dialect:
         return None
 
     def offering(self, names: Sequence[str]) -> Dialect:
-        """This dialect for a model that is offered these tools only, or `all`: answers name no others."""
+        """This dialect for a model that is offered these tools only, or `all`: answers name no others.
+
+        Without names it stays as it is. Raises `ValueError` for a tool that it does not have.
+        """
+        if not names:
+            return self
+        if missing := [name for name in names if name not in self.entries and name != "all"]:
+            raise ValueError(f"the dialect {self.name} has no tool {missing[0]!r}; it has {', '.join(self.entries)}")
         narrowed = copy(self)
         narrowed.core = list(self.entries) if "all" in names else list(names)
         narrowed.templates = self.templates.naming(narrowed.find_name)

@@ -47,7 +47,7 @@ class AnySession(Protocol):
         """How much is allowed without asking; None for a session with its own policy."""
 
     def specs(self) -> list[Spec]:
-        """Return the tool definitions of the dialect."""
+        """Return the definitions of the tools that the model is offered."""
 
     def warm(self) -> None:
         """Load the first tool now, so that the first call does not wait for it."""

@@ -122,6 +122,7 @@ class SessionOptions(TypedDict, total=False):
     settings: Settings | None
     on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
+    offer: Sequence[str]
     draft: str | None
 
 
@@ -134,6 +135,7 @@ class ConnectOptions(TypedDict, total=False):
     approve: Approve | None
     matching: Matching | None
     on_event: OnEvent | None
+    offer: Sequence[str]
     name: str
     """With the same name, another process that makes the same calls gets the answers of the first."""
 

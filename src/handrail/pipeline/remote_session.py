@@ -81,7 +81,8 @@ class RemoteSession:
                 raise ValueError("rules must be PolicyFile objects, as parse_rules(text) returns them")
         self.settings = config_file.load(os.environ).settings
         self._restriction = Restriction(chosen, (*_load_rules(state_directory(self.settings.state)), *rules))
-        self.dialect = dialects.load(options.get("dialect", "native"))
+        offer = options.get("offer", ())
+        self.dialect = dialects.load(options.get("dialect", "native")).offering(offer)
         self._approve = options.get("approve")
         self._report = Events(options.get("on_event"))
         opening = {
@@ -91,6 +92,7 @@ class RemoteSession:
             "restriction": values.restriction_as_json(self._restriction),
             "asks": self._approve is not None,
             "matching": options.get("matching"),
+            "offer": list(offer),
         }
         self._link = _Link(address, chosen, opening)
         greeting = self._link.open()

@@ -97,9 +97,10 @@ class Session:
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
     calls are refused. ``on_event`` gets the start and the end of each call, progress and the live output of commands
     as objects; the logger `handrail` reports start and end. ``tools`` are functions of your own that the model may
-    call. ``draft``: the name of a draft that all tools see in the place of the workspace; it is created if there is
-    none. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a bad option, and `OSError`
-    if there can be no draft.
+    call. ``offer`` names the tools that `specs` returns, `["all"]` every tool; by default the rarely used ones of the
+    dialect are left out. ``draft``: the name of a draft that all tools see in the place of the workspace; it is
+    created if there is none. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a bad
+    option, and `OSError` if there can be no draft.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Session:
         settings: Settings | None = None,
         on_event: OnEvent | None = None,
         tools: Sequence[AnyTool | Callable[..., object]] = (),
+        offer: Sequence[str] = (),
         draft: str | None = None,
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
@@ -128,6 +130,7 @@ class Session:
             "rules": tuple(rules),
             "journal": journal if journal in ("auto", "require", None) else "auto",
             "settings": settings,
+            "offer": tuple(offer),
         }
         if settings is None:
             user = config_file.load(os.environ)
@@ -136,6 +139,7 @@ class Session:
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
         if tools:
             self.dialect = self.dialect.with_tools(load_tools(tools))
+        self.dialect = self.dialect.offering(offer)
         state = state_directory(settings.state)
         artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
         place = Root(artefacts.directory, writable=False, alias=ALIAS)
@@ -213,8 +217,8 @@ class Session:
             self.dialect.spec(name)
 
     def specs(self) -> list[Spec]:
-        """Return the tool definitions of the dialect."""
-        return [self.dialect.spec(name) for name in self.dialect.entries]
+        """Return the definitions of the tools that the model is offered."""
+        return [self.dialect.spec(name) for name in self.dialect.core]
 
     def call(
         self,

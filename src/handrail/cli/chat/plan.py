@@ -18,6 +18,7 @@ from handrail.agent.store import NoConversation, Store
 from handrail.cli.chat import discovery
 from handrail.cli.common import (
     add_dialect,
+    add_tools,
     add_workspace,
     list_later,
     list_modes,
@@ -83,6 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="M", help="the model (default: $HANDRAIL_MODEL, or the configuration)")
     add_dialect(parser)
     parser.set_defaults(dialect=None)
+    add_tools(parser)
     parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
     mode = parser.add_argument(
         "--mode", metavar="MODE", type=_parse_mode, help="what is allowed without asking; by default ask"

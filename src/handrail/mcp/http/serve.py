@@ -176,12 +176,11 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[Approv
 
     def opened(approve: Approve) -> Session:
         dialect = dialects.load(principal.dialect)
-        if principal.tools:
-            dialect = dialect.offering(principal.tools)
         try:
             session = Session(
                 principal.root,
                 dialect=dialect,
+                offer=principal.tools,
                 roots=() if options.roots is None else [*known.roots, *options.roots],
                 mode=principal.mode,
                 rules=principals.make_separating_rules(principal, options.principals),
