@@ -84,6 +84,18 @@ def project(agent: Agent) -> Project:
     return opened
 
 
+def test_an_attached_agent_is_told_of_lines_that_another_draft_has_changed(project: Project, agent: Agent) -> None:
+    with project.attach("claude") as claude:
+        claude.ask({"command": "sed -i s/one/eins/ a.txt"})
+        fields = {"file_path": str(project.path / "a.txt")}
+        agent.before("Write", fields, "c")
+        (project.path / "a.txt").write_text("uno\n", encoding="utf-8")
+        answer = agent.hook("PostToolUse", tool_name="Write", tool_input=fields, tool_use_id="c")
+        assert "in the draft ours" in answer["hookSpecificOutput"]["additionalContext"]
+        done = agent.run("echo due >> a.txt; echo tre > a.txt")
+        assert b"in the draft ours" in done.stderr
+
+
 def test_agents_of_all_kinds_work_in_one_draft_at_the_same_time(project: Project) -> None:
     with ExitStack() as stack:
         claude, codex = (stack.enter_context(project.attach(name)) for name in ("claude", "codex"))

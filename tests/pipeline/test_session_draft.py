@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -218,3 +219,13 @@ def test_a_connection_stays_open_until_the_other_side_has_closed_it(session: Ses
         assert thread.is_alive() and not theirs.closed
     thread.join(TIMEOUT)
     assert theirs.closed
+
+
+def test_a_command_in_a_draft_does_not_see_the_drafts(session: Session) -> None:
+    """They are read-only for everything in the view, and hidden from commands."""
+    with session.draft() as draft:
+        place = os.path.dirname(draft._store.list_named()[0].path)
+        seen = draft.session.call("Bash", {"command": f"ls -A {place}; touch {place}/x"})
+        assert "draft.json" not in seen.text and draft.name not in seen.text
+        assert seen.data["exit_code"] != 0
+    assert not os.path.exists(os.path.join(place, "x"))

@@ -58,7 +58,7 @@ class AttachedAgent:
                 self._commands.note_question(event)
             case "after" | "failed":
                 self._commands.after(event)
-                self._edits.after(event)
+                return self._edits.after(event)
             case "stop":
                 self._end_open_calls(event.subagent)
                 running = sum(not one.in_background for one in self._commands.list_running())

@@ -216,6 +216,14 @@ def decide(contract: Contract, decision: Literal["deny", "ask"], why: str) -> by
     return json.dumps({"hookSpecificOutput": output}).encode()
 
 
+def inform(contract: Contract, lines: str) -> bytes:
+    """The answer of a hook after a tool call that adds lines for the model; empty if the agent takes none."""
+    if not lines or contract.has_flat_answers:
+        return b""
+    output = {"hookEventName": "PostToolUse", "additionalContext": lines}
+    return json.dumps({"hookSpecificOutput": output}).encode()
+
+
 def tell(line: str) -> bytes:
     """The answer of a hook that shows the person a line."""
     return json.dumps({"systemMessage": line}).encode() if line else b""

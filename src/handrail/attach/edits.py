@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from handrail.attach.contracts import HookEvent
+from handrail.attach.contracts import HookEvent, inform
 from handrail.attach.conversation import AttachedConversation
 from handrail.attach.outside import WatchedFiles
 from handrail.errors import JournalFailed, OutsideWorkspace, ToolError
@@ -64,9 +64,17 @@ class AgentEdits:
             self._open[event.call] = pending, token, event.subagent
         return answer
 
-    def after(self, event: HookEvent) -> None:
-        """Record how an edit ended."""
-        self._record(event.call, event.failure)
+    def after(self, event: HookEvent) -> bytes:
+        """Record how an edit ended; an answer for the model if it overlaps with a change in another draft."""
+        pending = self._record(event.call, event.failure)
+        return inform(self._conversation.contract, self._describe_overlaps(pending) if pending else "")
+
+    def _describe_overlaps(self, pending: PendingRecord) -> str:
+        images = [one for one in pending.changes if isinstance(one, BeforeImage) and one.before is not None]
+        changed = [(one, _read_image(one.path)) for one in images]
+        contents = [(one.path, one.before or b"", now.before or b"") for one, now in changed if now]
+        fill = self._session.dialect.templates.fill
+        return "\n".join(fill(f"notes.{note.code}", note) for note in self._session.services.find_overlaps(contents))
 
     def record_patches(self) -> None:
         """Record patches in the place of a command: the agent does not report their end, but their files tell."""
@@ -104,11 +112,11 @@ class AgentEdits:
             judged.append(one)
         return answer, judged
 
-    def _record(self, call: str, failure: str) -> None:
+    def _record(self, call: str, failure: str) -> PendingRecord | None:
         with self._lock:
             begun = self._open.pop(call, None)
         if begun is None:
-            return
+            return None
         pending, token, _ = begun
         error = Failure("agent_failed", failure) if failure else None
         result = Result(pending.call.tool, "error" if failure else "ok", failure, error=error, id=call)
@@ -122,6 +130,7 @@ class AgentEdits:
         )
         self._session.journal.record(record)
         self._watched.watch(_list_paths(pending), token.seq)
+        return pending
 
 
 def _read_image(path: str) -> BeforeImage | None:

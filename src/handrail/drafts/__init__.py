@@ -13,7 +13,10 @@ view.py               show a draft to a process in the place of the workspace
 staging.py            copy changes to the mount of the workspace, if the layers lie elsewhere
 keep.py               carry the steps out, finish them after a kill, take them back
 git_index.py          compare git index files without the file times in them
+neighbours.py         where drafts lie, and which of them have changed a file
 """
 
 IN_DRAFT = "HANDRAIL_DRAFT"
 """The variable with the id of the named draft that a process sees in the place of the workspace."""
+WORKERS = "workers.json"
+"""A file of a named draft with the names of the programs that have worked in it."""

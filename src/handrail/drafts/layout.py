@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from handrail.drafts import WORKERS
 from handrail.drafts.git_index import is_same_index
 from handrail.system_calls import READABLE_DIRECTORY, stat_at, sync_directory, sync_file_system, sync_files
 from handrail.workspace import is_temporary_name
@@ -46,8 +47,6 @@ _RESOLVED = "resolved.json"
 """Paths at which the draft's side was chosen, with the time until which changes outside of it count for nothing."""
 _MARKED = "marked.json"
 """Paths of files into which a merge has written markers around lines that overlap."""
-_WORKERS = "workers.json"
-"""The names of the programs that have worked in a named draft."""
 _MOST_WORKERS = 5
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
@@ -302,11 +301,11 @@ class DraftNotes:
     def note_worker(self, name: str) -> None:
         """Remember which program works in the draft, for people."""
         others = [one for one in self.read_workers() if one != name]
-        self._directory.write(_WORKERS, [*others, name][-_MOST_WORKERS:], sync=False)
+        self._directory.write(WORKERS, [*others, name][-_MOST_WORKERS:], sync=False)
 
     def read_workers(self) -> list[str]:
         """The programs that have worked in the draft, the last one last."""
-        workers: list[str] = self._read(_WORKERS, [])
+        workers: list[str] = self._read(WORKERS, [])
         return workers
 
     def mark(self, paths: Iterable[str]) -> None:

@@ -15,12 +15,14 @@ import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.late_writes import save_late_writes
 from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
+from handrail.drafts.neighbours import list_places
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
 from handrail.drafts.three_way import save_bases
 from handrail.drafts.view import end_view, share_view
@@ -126,11 +128,9 @@ class DraftStore:
         distrust(workspace)
         on_overlay = _check_mounts(workspace)
         wanted = get_mount(workspace)
-        places = [os.path.join(os.path.realpath(state), "drafts")]
-        above = workspace
-        while (above := os.path.dirname(above)) != "/" and get_mount(above) == wanted:
-            places.append(os.path.join(above, f".handrail-drafts-{os.geteuid()}"))
-        for place in places:
+        places = list_places(state, workspace)
+        beside = takewhile(lambda place: get_mount(os.path.dirname(place)) == wanted, places[1:])
+        for place in (places[0], *beside):
             if f"{place}/".startswith(f"{workspace.rstrip('/')}/"):
                 continue  # a layer cannot lie inside of the one below it
             with contextlib.suppress(OSError):

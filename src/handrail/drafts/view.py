@@ -17,12 +17,14 @@ import fcntl
 import os
 import select
 import signal
+import struct
 from collections.abc import Iterator
 
 from handrail.drafts.layout import DraftDirectory
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
-_PRIVATE, _RECURSIVE, _REMOUNT, _READ_ONLY, _NO_SET_USER, _NO_DEVICES = 1 << 18, 1 << 14, 32, 1, 2, 4
+_PRIVATE, _RECURSIVE, _REMOUNT, _BIND, _NO_SET_USER = 1 << 18, 1 << 14, 32, 4096, 2
+_MOUNT_SETATTR, _HERE, _ATTR_READ_ONLY = 442, -100, 1
 _REFRESH_SECONDS = 0.5
 _END_SECONDS = 10.0
 _DIE_WITH_PARENT = 1
@@ -55,7 +57,7 @@ def end_view(draft: DraftDirectory) -> None:
 def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     """Show the draft to this process in the place of its workspace; raises `OSError` with the step that failed.
 
-    The directory of all drafts is covered, so that nothing changes the layers below the mount.
+    The directory of all drafts is read-only in it, so that nothing changes the layers below the mount.
     """
     if die_with_parent:
         _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
@@ -149,8 +151,11 @@ def _mount_view(draft: DraftDirectory) -> None:
     layers = (("lowerdir", workspace), ("upperdir", draft.upper), ("workdir", draft.work))
     options = ",".join(f"{name}={_escape(path)}" for name, path in layers)
     _mount("overlay", workspace, "overlay", _NO_SET_USER, f"{options},userxattr")
-    for covered in {os.path.dirname(draft.path), *([os.path.dirname(draft.info.layers)] if draft.copies else [])}:
-        _mount("tmpfs", covered, "tmpfs", _READ_ONLY | _NO_SET_USER | _NO_DEVICES, "mode=000,size=4k")
+    for place in {os.path.dirname(draft.path), *([os.path.dirname(draft.info.layers)] if draft.copies else [])}:
+        _mount(place, place, "", _BIND, "")
+        attributes = ctypes.create_string_buffer(struct.pack("=QQQQ", _ATTR_READ_ONLY, 0, 0, 0))
+        words = [ctypes.c_long(_MOUNT_SETATTR), ctypes.c_long(_HERE), os.fsencode(place), ctypes.c_long(0)]
+        _check(_libc.syscall(*words, attributes, ctypes.c_long(32)), "mount_setattr")
 
 
 def _start_holder(fd: int) -> None:

@@ -292,6 +292,14 @@ class DraftChanges:
                 room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
         return saved, missed
 
+    def read_both(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """The absolute path and the contents before and after of each changed text."""
+        with ChangeReader(self.draft.directory) as reader:
+            for change, line in zip(self.changes, self.diffs, strict=False):
+                if line.hunks and change.before and change.after:
+                    old, new = (read(change, MOST_COMPARED_BYTES) for read in (reader.read_before, reader.read_after))
+                    yield os.path.join(self.draft.directory.info.workspace, change.path), old or b"", new or b""
+
     def merge(self) -> tuple[DraftChanges, Merged]:
         """These changes on top of what else has changed in the workspace, and what was merged for that.
 
@@ -569,7 +577,10 @@ class CallDraft:
         workspace = self.open_draft.directory.info.workspace
         unsaved = (unsaved_access(workspace, path) for path in missed)
         approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
-        notes = list(_list_notes(changes))  # made now: nothing may fail after the keep
+        notes = [
+            *_list_notes(changes),
+            *self._services.find_overlaps(changes.read_both()),
+        ]  # now: later nothing may fail
         self._services.recorder.begin(approved, images, self._progress)
         token = self._progress.token
         host = self._services.command_host()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Unpack
 
 from handrail.dialects import Dialect
+from handrail.drafts.neighbours import list_neighbours
 from handrail.errors import SessionOver
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Intent, Locks
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
     from handrail.shell.followed_jobs import ChangeJudge
     from handrail.shell.git.tracked_files import TrackedFiles
+    from handrail.tools.notes import NoteFacts
     from handrail.tools.tool import DraftTools
 
 
@@ -193,6 +195,23 @@ class Services:
         if call and isinstance(own, SqliteJournal):
             child = ChildJournal(own.path, call, self.origin.session)
         return open_draft_tools(self.dialect, draft, {**self.describe_options(), "journal": child})
+
+    def find_overlaps(self, changes: Iterable[tuple[str, bytes, bytes]]) -> list[NoteFacts]:
+        """Notes on changes of lines that were changed in other drafts, too: the paths, and the contents on both sides.
+
+        To be called before the changes are made.
+        """
+        if not self.settings.drafts:
+            return []
+        home = self.origin.workspace
+        notes: list[NoteFacts] = []
+        for path, old, new in changes:
+            relative = os.path.relpath(path, home)
+            if drafts := list(list_neighbours(self.state, home, relative)):
+                from handrail.pipeline.overlaps import find_overlaps  # slow to import, and only needed here
+
+                notes += find_overlaps(drafts, relative, old, new)
+        return notes
 
     def close(self) -> None:
         """End running commands and release the workspace."""

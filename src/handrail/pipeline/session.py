@@ -631,7 +631,9 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         with services.host.changes.accepting() if services.host else contextlib.nullcontext([]) as paths:
             paths += (change.path.real for change in staged.changes)
             versions = commit_files(services.workspace, staged.changes, held, saving)
-        done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
+        changed = ((one.path.real, one.before.raw, one.after) for one in staged.changes if one.before and one.after)
+        notes = tuple(services.find_overlaps(changed))
+        done = progress.reach(Done(ran, tuple(staged.changes), progress.token, notes))
         _note_contents(staged.changes, services)
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
             real = change.path.real

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
 from handrail.drafts import IN_DRAFT
+from handrail.drafts.neighbours import list_own_places
 from handrail.drafts.store import DraftStore, NoDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
@@ -155,7 +156,7 @@ class SessionSandbox:
             left_out = frozenset(os.path.realpath(path) for path in own if path not in missing)
             self.followed = FollowedJobs(self._real_roots, options.judge, left_out, missing, self._place_removed)
         store = self._open_store()
-        places = {store.path, store.layers_directory} if store else ()
+        places = {store.path, store.layers_directory} if store else list_own_places(options.state, self.roots[0])
         confinement = Confinement(
             self.roots,
             hidden=find_all_names(map(os.path.realpath, (*own, *places))),

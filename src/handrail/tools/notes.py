@@ -216,6 +216,16 @@ class MergedFiles(NoteFacts):
     paths: str
 
 
+class OverlapsDraft(NoteFacts):
+    """Somebody has changed the same lines in an open draft: one of the two will have a conflict."""
+
+    code = "overlaps_draft"
+    path: str
+    who: str
+    minutes: int
+    draft: str
+
+
 class IgnoredLeft(NoteFacts):
     """Something else has changed these files, which git ignores, so the command's versions were dropped."""
 
