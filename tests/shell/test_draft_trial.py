@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell import draft_trial
+from handrail.shell import command_drafts
 from handrail.shell.command_drafts import check_drafts
 from handrail.shell.sandbox.launcher_client import SetUpFailed, explain_draft
 from tests.drafts.machine import require_drafts
@@ -41,7 +41,7 @@ def test_the_whole_chain_is_tried_in_the_workspace_and_leaves_it_as_it_was(tmp_p
 def test_a_command_that_fails_in_the_trial_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_drafts()
     (tmp_path / "workspace").mkdir()
-    run = draft_trial._run
-    monkeypatch.setattr(draft_trial, "_run", lambda words, *more: run(["false"], *more))
+    run = command_drafts._run
+    monkeypatch.setattr(command_drafts, "_run", lambda words, *more: run(["false"], *more))
     with pytest.raises(OSError, match="ended with 1"):
         check_drafts(str(tmp_path / "state"), str(tmp_path / "workspace"))
