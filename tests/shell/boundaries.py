@@ -13,7 +13,7 @@ import pytest
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox.choose import Boundary, choose
-from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.confinement import Confinement, Protection
 from tests.command import TIMEOUT
 
 LAYERS = ("namespaces", "landlock")
@@ -45,13 +45,18 @@ def boundary_or_skip(mode: Mode, confinement: Confinement) -> Boundary:
 
 
 def bash(
-    boundary: Boundary, script: str, cwd: Path | str = "/", env: Mapping[str, str] | None = None
+    boundary: Boundary,
+    script: str,
+    cwd: Path | str = "/",
+    env: Mapping[str, str] | None = None,
+    protection: Protection = "nothing",
 ) -> tuple[int, str]:
     """Run a script inside; its exit code, and all it said."""
     started = boundary.spawn(
         ["bash", "-c", script],
         cwd=str(cwd),
         env=env,
+        protection=protection,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ import pytest
 
 from handrail.shell.git.settings import make_git_environment, run_git
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, TooWide, list_usual_protected, split_trees
+from handrail.shell.sandbox.confinement import Confinement, TooWide, split_trees
 from handrail.shell.sandbox.landlock import LEAST, create_ruleset, get_version, restrict
 
 T = TypeVar("T")
@@ -115,19 +115,6 @@ def test_hiding_beside_too_many_neighbours_is_refused(tmp_path: Path) -> None:
 def test_a_path_with_a_nul_is_no_path() -> None:
     with pytest.raises(ValueError, match=r"NUL|null"):
         Confinement(writable=("a\0b",))
-
-
-def test_hooks_and_start_up_files_are_protected_where_they_are_inside(tmp_path: Path) -> None:
-    repository, worktree, plain = (tmp_path / name for name in ("repository", "worktree", "plain"))
-    (repository / ".git").mkdir(parents=True)
-    worktree.mkdir()
-    (worktree / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
-    plain.mkdir()
-    roots = [str(path) for path in (repository, worktree, plain)]
-    listed = list_usual_protected(roots, home=str(plain))
-    assert listed[:3] == (f"{repository}/.git/hooks/", f"{repository}/.git/config", f"{worktree}/.git")
-    assert f"{plain}/.bashrc" in listed
-    assert list_usual_protected(roots, home=str(tmp_path))[3:] == ()
 
 
 # The filter on system calls

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.sandbox import Mode
-from handrail.shell.sandbox.confinement import Confinement, list_usual_protected
+from handrail.shell.sandbox.confinement import Confinement
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # Writing
@@ -229,13 +229,16 @@ except OSError:
 # Protected files
 
 
+def _list_git_files(world: World) -> list[str]:
+    return [str(path) for name in ("hooks", "config") if (path := world.work / ".git" / name).exists()]
+
+
 @pytest.mark.parametrize("mode", ["namespaces"])
 def test_protected_files_are_read_only_whatever_is_moved_around_them(world: World, mode: Mode) -> None:
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     config = (world.work / ".git" / "config").read_bytes()
     hooks = sorted(os.listdir(world.work / ".git" / "hooks"))
-    protected = list_usual_protected([str(world.work)])
-    boundary = boundary_or_skip(mode, world.confinement(protected=protected))
+    boundary = boundary_or_skip(mode, world.confinement(protected=lambda: _list_git_files(world)))
     try:
         for attack in (
             "echo x >.git/hooks/pre-commit",
@@ -246,7 +249,7 @@ def test_protected_files_are_read_only_whatever_is_moved_around_them(world: Worl
             "cp .git/config c; mv -f c .git/config",
             "git config core.fsmonitor evil",
         ):
-            bash(boundary, attack, world.work)
+            bash(boundary, attack, world.work, protection="protected")
         assert (world.work / ".git" / "config").read_bytes() == config
         assert sorted(os.listdir(world.work / ".git" / "hooks")) == hooks
     finally:
@@ -258,10 +261,10 @@ def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mod
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     shutil.rmtree(world.work / ".git" / "hooks")
     (world.work / ".git" / "config").unlink()
-    boundary = boundary_or_skip(mode, world.confinement(protected=list_usual_protected([str(world.work)])))
+    boundary = boundary_or_skip(mode, world.confinement(protected=lambda: _list_git_files(world)))
     try:
         before = sorted(os.listdir(world.work / ".git"))
-        with boundary.spawn(["sleep", "60"], cwd=str(world.work)) as slow:
+        with boundary.spawn(["sleep", "60"], cwd=str(world.work), protection="protected") as slow:
             time.sleep(0.3)
             assert sorted(os.listdir(world.work / ".git")) == before
             slow.kill()
@@ -272,8 +275,8 @@ def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mod
 
 def test_git_can_commit_with_its_hooks_and_configuration_protected(make_boundary: MakeBoundary, world: World) -> None:
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
-    boundary = make_boundary(protected=list_usual_protected([str(world.work)]))
+    boundary = make_boundary(protected=lambda: _list_git_files(world))
     person = "-c user.name=n -c user.email=e@example.org"
     script = f"echo a >a && git add a && git {person} commit -qm first && git status -s && git log --format=%s"
-    assert bash(boundary, script, world.work) == (0, "first\n")
+    assert bash(boundary, script, world.work, protection="protected") == (0, "first\n")
     assert ("not read-only inside the workspace" in boundary.description) == boundary.name.startswith("landlock")

@@ -69,8 +69,6 @@ class CommandOptions:
     """The draft that it works in, instead of the workspace."""
     visible: tuple[str, ...] | None = None
     """The only trees that it sees beside its own, where a boundary can mount; None: all."""
-    git_settings: bool = False
-    """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
     streams: CommandStreams | None = None
     """The streams, the environment and the script of a command that another agent runs."""
     on_end: Callable[[], None] | None = None
@@ -515,7 +513,7 @@ class CommandHost:
             namespaced=boundary.namespaced,
         )
         with self._hiding(draft) as layers, contextlib.nullcontext() if draft else self.changes.following_own():
-            spawn = partial(boundary.spawn, network="off", protection="everything")
+            spawn = partial(boundary.spawn, network="off", protection="protected")
             if layers and isinstance(boundary, NamespaceBoundary):
                 spawn = partial(boundary.spawn, network="off", draft=layers)
             return self._wait_for_own(replace(order, spawn=spawn), seconds, cancel)
@@ -558,11 +556,7 @@ def _works_in_place(given: CommandOptions) -> bool:
 
 
 def _choose_protection(given: CommandOptions, keep: bool) -> Protection:
-    """Which protected files are read-only for a command. ``keep``: it may run on in the background."""
+    """Which files are read-only for a command. ``keep``: it may run on in the background."""
     if given.reads:  # should the proof be wrong, nothing is changed
         return "workspace"
-    if given.approved or given.draft:  # in a draft every change is judged before it is kept
-        return "nothing"
-    if keep:
-        return "everything"
-    return "nothing" if given.git_settings else "usual"
+    return "protected" if keep and not (given.approved or given.draft) else "nothing"  # all else is judged at its end

@@ -316,9 +316,10 @@ class FollowedJobs:
             return done
 
     def list_mounts(self) -> list[str]:
-        """The protected paths that exist, for a boundary to make read-only."""
+        """The protected paths that exist, for a boundary to make read-only; git's also in a tree too large to list."""
         with self._lock:
-            tops = [path for path in self._protected if os.path.dirname(path) not in self._protected]
+            tops = {path for path in self._protected if os.path.dirname(path) not in self._protected}
+            tops |= {path for root in self.roots for path in _list_git_files(root) if os.path.lexists(path)}
             return sorted(tops, key=lambda path: (not _STEERS_GIT.fullmatch(path), path.count("/"), path))[
                 :MOST_MOUNTED
             ]
@@ -467,6 +468,12 @@ class FollowedJobs:
             if changes:
                 self.judge.record(command, root, changes, contents)
         self._saved.close()
+
+
+def _list_git_files(root: str) -> list[str]:
+    """What makes git run programs at the top of a tree. The `.git` of a work tree is a file, and names a repository."""
+    git = os.path.join(root, ".git")
+    return [os.path.join(git, name) for name in ("hooks", "config")] if os.path.isdir(git) else [git]
 
 
 def _list_changes(root: str, paths: Iterable[str], before: TreeListing, now: TreeListing) -> Iterator[DraftChange]:

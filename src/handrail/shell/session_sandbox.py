@@ -26,7 +26,6 @@ from handrail.shell.sandbox.confinement import (
     drop_nested,
     find_all_names,
     is_inside,
-    list_usual_protected,
 )
 from handrail.shell.sandbox.environment import find_search_path
 from handrail.shell.sandbox.local_services import LocalServices
@@ -167,8 +166,7 @@ class SessionSandbox:
             denied=options.denied,
             credentials=options.credentials,
             aliases=((ALIAS, self._artefacts.directory),),
-            protected=(*list_usual_protected(self.roots), *missing),
-            guarded=self.followed.list_mounts if self.followed else None,
+            protected=self.followed.list_mounts if self.followed else None,
             own=options.own,
             network=options.network,
             most_processes=options.most_processes,

@@ -243,7 +243,6 @@ def run_command(
         script=args.effects.script,
         approved=command.approved,
         reads=reads and not command.draft,
-        git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
         streams=command.streams,
         visible=command.list_visible(reads, where if args.effects.git else "") if host.boundary.namespaced else None,
     )

@@ -153,7 +153,6 @@ _CLONE = Program(
 )
 """Options of `git clone` with which it contacts nothing but its source."""
 QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
-_SHOWS_ALL = ("diff", "grep", "diff-tree", "diff-index", "diff-files", "whatchanged")
 _NETWORK = {
     "fetch": (),
     "pull": (),
@@ -172,7 +171,6 @@ _MAKES_DIRECTORIES = ("clone", "worktree", "init", "submodule", "bundle", "archi
 _TELLS_NAMES = ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe")
 _TAKES_TEXT = re.compile(r"-[a-z]*m|--message")
 _STAGE = re.compile(r"^:[0-3]:")
-_REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
 
 def find_verb(args: Sequence[Arg]) -> tuple[str | None, int, str]:
@@ -282,7 +280,7 @@ def _find_files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     row = _VERBS.get(verb)
     parsed = parse_options(row or Program(), rest)
     if row is not None:
-        files = [] if verb in _TELLS_NAMES else _find_shown_files(verb, parsed, _take_behind_dashes(rest))
+        files = [] if verb in _TELLS_NAMES else _find_shown_files(verb, parsed)
         named = (value for name, value in parsed.options if name in row.read_names and value)
         return [*files, *(effect for value in named for effect in value.files("read"))], ""
     doubtful = verb in _CHANGED_BY_WORDS and any(arg.values is None for arg in rest)
@@ -321,33 +319,16 @@ def _find_local_source(rest: Sequence[Arg]) -> Arg | None:
     return source if text and ":" not in text.partition("/")[0] else None
 
 
-def _find_shown_files(verb: str, parsed: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
+def _find_shown_files(verb: str, parsed: ParsedOptions) -> list[FileEffect]:
+    """The files that words name, and all others unless the words decide; what may be a revision counts as a file."""
     out: list[FileEffect] = []
-    if parsed.has("no-index") or verb in ("annotate", "blame"):
-        named = parsed.operands
-    either: list[Arg] = []
     for arg in parsed.operands[1:] if verb == "grep" and not parsed.has("e", "f") else parsed.operands:
-        text = arg.text or ""
-        revision, colon, path = _STAGE.sub(":", text).partition(":")
-        if colon and path and not revision.startswith("/"):
-            out.append(FileEffect("read", path))
-        elif arg in named or not _REVISION.fullmatch(text):
-            out.extend(arg.files("read", below=verb not in ("annotate", "blame")))
-        else:
-            either.append(arg)
-    sure = bool(out)
-    for arg in either:  # what may be a revision or a file is judged as a file, too, where files are named
-        if sure or leaves_index(verb, parsed):
-            out.extend(arg.files("read", below=True))
-    for name, value in parsed.options:
-        path = (value.text or "").partition(":")[2] if name == "L" and value is not None else ""
-        if path:
-            out.append(FileEffect("read", path))
-    names_only = parsed.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
-    shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or parsed.has("p", "patch")))
-    if not out and shows and not names_only:
-        out.append(FileEffect("read", ".", below=True))
-    return out
+        revision, colon, path = _STAGE.sub(":", arg.text or "").partition(":")
+        is_stored = colon and path and not revision.startswith("/")
+        out += [FileEffect("read", path)] if is_stored else arg.files("read", below=True)
+    lines = (value.text or "" for name, value in parsed.options if name == "L" and value is not None)
+    out += [FileEffect("read", path) for text in lines if (path := text.partition(":")[2])]
+    return out if out and leaves_index(verb, parsed) else [*out, FileEffect("read", ".", below=True)]
 
 
 def leaves_index(verb: str | None, parsed: ParsedOptions) -> bool:
@@ -359,13 +340,6 @@ def shows_untracked(args: Sequence[Arg]) -> bool:
     """Whether a whole command may show such files."""
     verb, at, _ = find_verb(args)
     return verb in _VERBS and leaves_index(verb, parse_options(_VERBS[verb], args[at:]))
-
-
-def _take_behind_dashes(rest: Sequence[Arg]) -> list[Arg]:
-    for index, arg in enumerate(rest):
-        if arg.text == "--":
-            return list(rest[index + 1 :])
-    return []
 
 
 _SAME_PLACE = frozenset(

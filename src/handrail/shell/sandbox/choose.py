@@ -44,7 +44,7 @@ class Boundary(Protocol):
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "usual",
+        protection: Protection = "nothing",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,
         **how: Unpack[ProcessOptions],
@@ -85,7 +85,7 @@ class Unconfined:
         args: Sequence[str],
         *,
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
-        protection: Protection = "usual",  # noqa: ARG002
+        protection: Protection = "nothing",  # noqa: ARG002
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],

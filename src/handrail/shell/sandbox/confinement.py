@@ -18,31 +18,14 @@ from handrail.shell.sandbox import Network
 from handrail.shell.sandbox.environment import Logins
 from handrail.shell.sandbox.local_services import LocalServices
 
-Protection = Literal["nothing", "usual", "everything", "workspace"]
-"""What a command finds read-only: nothing, the files by which git runs programs, all protected files, or everything."""
+Protection = Literal["nothing", "protected", "workspace"]
+"""What a command finds read-only: nothing, all protected files that exist, or everything."""
 
 MOST_MASKED = 4_000
 """Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""
 
 CREATED_LATE = "protected files that a command creates are removed when it has ended, not before"
 """Said of every boundary that mounts: a name that is not there cannot be mounted on without creating it."""
-
-START_UP_FILES = (
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".config/fish/",
-    ".gitconfig",
-    ".config/git/",
-    ".ssh/",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +38,8 @@ class Confinement:
     """Trees to read and run programs from: all, and those that would otherwise be covered."""
     hidden: tuple[str, ...] = ()
     """Not to be read, though inside a readable tree."""
-    protected: tuple[str, ...] = ()
-    """Not to be changed, though inside a writable tree. An end of `/` says directory, for what is not there yet."""
-    guarded: Callable[[], Sequence[str]] | None = None
-    """Further paths inside writable trees that are not to be changed, as far as they exist, asked for at each start."""
+    protected: Callable[[], Sequence[str]] | None = None
+    """Paths inside writable trees that a job is not to change, as far as they exist, asked for at each start."""
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
     masked: Callable[[], Sequence[str]] | None = None
@@ -85,8 +66,6 @@ class Confinement:
         for name in ("writable", "readable", "hidden", "own"):
             real = tuple(dict.fromkeys(os.path.realpath(path) for path in getattr(self, name)))
             object.__setattr__(self, name, real)
-        kept = (os.path.realpath(path) + ("/" if path.endswith("/") else "") for path in self.protected)
-        object.__setattr__(self, "protected", tuple(dict.fromkeys(kept)))
         for name in (one.name for one in fields(self)):
             value = getattr(self, name)
             if isinstance(value, tuple) and any("\0" in path for path in value):
@@ -100,14 +79,11 @@ class Confinement:
             credentials = [path for place in credentials for path in _list_without(place, logins)]
         return [*masked, *credentials]
 
-    def list_protected(self, protection: Protection) -> list[str]:
+    def list_protected(self, protection: Protection) -> Sequence[str]:
         """All paths that a command is to find read-only, as far as they exist now."""
         if protection == "workspace":
-            return list(self.writable)
-        paths = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
-        if self.guarded and protection == "everything":
-            paths += self.guarded()
-        return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
+            return self.writable
+        return self.protected() if self.protected and protection == "protected" else ()
 
 
 def _list_without(place: str, logins: Logins) -> Sequence[str]:
@@ -136,25 +112,6 @@ def _is_repository(path: str) -> bool:
 def is_inside(path: str, tree: str) -> bool:
     """Whether ``path`` is ``tree`` or below it."""
     return path == tree or path.startswith(tree.rstrip("/") + "/")
-
-
-def list_usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[str, ...]:
-    """Files that run outside the sandbox later, and so must not be changed from inside: git hooks, start-up files.
-
-    A repository is protected if it is there at the start, at the top of a writable tree. Repositories further down, and
-    those that a command creates, are not.
-    """
-    paths: list[str] = []
-    for root in writable:
-        git = os.path.join(root, ".git")
-        if os.path.isdir(git):
-            paths += [os.path.join(git, "hooks") + "/", os.path.join(git, "config")]
-        elif os.path.lexists(git):  # a worktree: the file says where the repository is
-            paths.append(git)
-    home = home or os.path.expanduser("~")
-    paths += [os.path.join(home, name) for name in START_UP_FILES]
-    roots = [os.path.realpath(root) for root in writable]
-    return tuple(path for path in paths if any(is_inside(os.path.realpath(path), root) for root in roots))
 
 
 def drop_nested(paths: Iterable[str]) -> list[str]:

@@ -99,7 +99,7 @@ class LandlockBoundary:
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "usual",
+        protection: Protection = "nothing",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,  # noqa: ARG002
         **how: Unpack[ProcessOptions],

@@ -254,8 +254,7 @@ def _plan_aliases(confinement: Confinement) -> Iterator[Mount]:
 def plan_protections(confinement: Confinement, protection: Protection) -> Iterator[Pin]:
     """Read-only mounts for protected paths that exist; the directories on the way cannot be renamed."""
     pinned: set[str] = set()
-    for entry in confinement.list_protected(protection):
-        path = entry.rstrip("/")
+    for path in confinement.list_protected(protection):
         root = max((root for root in confinement.writable if is_inside(path, root)), key=len, default=None)
         if root is None or not os.path.lexists(path) or os.path.islink(path):
             continue

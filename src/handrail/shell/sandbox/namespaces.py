@@ -102,7 +102,7 @@ class NamespaceBoundary:
         args: Sequence[str],
         *,
         network: Network | None = None,
-        protection: Protection = "usual",
+        protection: Protection = "nothing",
         logins: Logins = NO_LOGINS,
         visible: Sequence[str] | None = None,
         draft: DraftLayers | None = None,

@@ -16,43 +16,14 @@ _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
 
 
-_WRITES_SETTINGS = frozenset(
-    [
-        "branch",
-        "checkout",
-        "config",
-        "fetch",
-        "init",
-        "pull",
-        "push",
-        "remote",
-        "sparse-checkout",
-        "submodule",
-        "switch",
-    ]
+_CHANGES = frozenset(
+    (
+        *("add", "am", "apply", "branch", "checkout", "cherry-pick", "clean", "clone", "commit", "config", "fetch"),
+        *("init", "merge", "mv", "pull", "push", "rebase", "remote", "reset", "restore", "revert", "rm"),
+        *("sparse-checkout", "stash", "submodule", "switch", "tag", "worktree"),
+    )
 )
-"""Verbs that write settings of the repository: which remote there is, and which branch follows which."""
-_WRITES_OTHERS = frozenset(
-    [
-        "add",
-        "am",
-        "apply",
-        "cherry-pick",
-        "clean",
-        "clone",
-        "commit",
-        "merge",
-        "mv",
-        "rebase",
-        "reset",
-        "restore",
-        "revert",
-        "rm",
-        "stash",
-        "tag",
-        "worktree",
-    ]
-)
+"""Verbs that change a repository or its work tree."""
 
 
 class Agents(Protocol):
@@ -105,18 +76,13 @@ def runs_plain(effects: Effects) -> bool:
     return effects.only_looks_with_git and not all(run.verb in _TELLS_SETTINGS for run in effects.git)
 
 
-def writes_settings(effects: Effects) -> bool:
-    """Whether git has to write its settings, and nothing else in the line may: the others only read, or are git."""
-    return not _WRITES_SETTINGS.isdisjoint(_list_changing_verbs(effects))
-
-
 def _list_changing_verbs(effects: Effects) -> set[str]:
     """The verbs of the git commands in a line that change something; empty if anything else in it may."""
     if effects.unread or effects.doubts:
         return set()
     changing = [command.words for command in effects.commands if command.tier != "read_only"]
     verbs = {words[1] if words[:1] == ("git",) and len(words) > 1 else "" for words in changing}
-    return verbs if verbs <= _WRITES_SETTINGS | _WRITES_OTHERS else set()
+    return verbs if verbs <= _CHANGES else set()
 
 
 def _list_places(run: GitRun, where: str) -> list[str]:
