@@ -325,7 +325,7 @@ class ChainWalk:
         """Continue after entries that were removed before they were sent here."""
         self.n, self._hashes = removed.n, [removed.hash]
 
-    def check(self, n: int, seq: int, digest: str, text: str, missing: bool = False) -> BrokenEntry | None:
+    def check(self, n: int, seq: int, digest: str, text: bytes, missing: bool = False) -> BrokenEntry | None:
         """Take the next entry; ``text``: what its hash covers; ``missing``: whether its row is not there."""
         before, self.n = self.n, n
         next_call = self.next_call

@@ -39,7 +39,7 @@ class LogLine(NamedTuple):
     """A line of a log."""
 
     hash: str
-    text: str
+    text: bytes
     """What the hash covers, besides the hash before it."""
     n: int
     seq: int
@@ -58,12 +58,11 @@ def parse_line(raw: bytes) -> LogLine | None:
     if not match:
         return None
     try:
-        text = match[2].decode("ascii")
-        n, seq, stage, content = json.loads(text)
+        n, seq, stage, content = json.loads(match[2].decode("ascii"))
     except (ValueError, TypeError, RecursionError):
         return None
     known = type(n) is type(seq) is int and max(n, seq) < _MOST and type(stage) is str and isinstance(content, list)
-    return LogLine(match[1].decode("ascii"), text, n, seq, stage, content) if known else None
+    return LogLine(match[1].decode("ascii"), match[2], n, seq, stage, content) if known else None
 
 
 def list_logs(directory: str) -> dict[int, str]:

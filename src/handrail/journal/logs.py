@@ -67,9 +67,9 @@ class Counters(NamedTuple):
     """Calls up to this number were removed to limit the size of the journal."""
 
 
-def hash_text(before: str, text: str) -> str:
+def hash_text(before: str, text: bytes) -> str:
     """The hash of an entry, computed from the hash before it and its own JSON text."""
-    return hashlib.sha256(f'["{before}",{text[1:]}'.encode("ascii")).hexdigest()
+    return hashlib.sha256(b'["%b",%b' % (before.encode("ascii"), text[1:])).hexdigest()
 
 
 def lock_file(fd: int, seconds: float, kind: int = fcntl.LOCK_EX) -> None:
@@ -371,9 +371,9 @@ class LogWriter:
 
     def _put(self, log: _OpenLog, stage: str, seq: int, content: str, added: int = 0) -> None:
         head, counters = log.head, self.counters
-        text = f'[{head.n + 1},{seq},"{stage}",{content}]'
+        text = f'[{head.n + 1},{seq},"{stage}",{content}]'.encode("ascii")
         digest = hash_text(head.hash, text)
-        line = f"{digest} {text}\n".encode("ascii")
+        line = b"%b %b\n" % (digest.encode("ascii"), text)
         self.counters = counters = Counters(
             counters.entries + 1,
             max(counters.calls, seq),

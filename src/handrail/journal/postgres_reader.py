@@ -115,8 +115,8 @@ class PostgresReader(JournalReader):
                     return BrokenEntry(walk.next_call, "the end of the journal is missing here")
                 content = contents.read(number, stage, _parse_content(text)) if number else _parse_content(text)
                 missing = content[:1] == [None]
-                text = encode([n, number, stage, content])
-                if broken := walk.check(n, number, digest, text, missing):
+                hashed = encode([n, number, stage, content]).encode("ascii")
+                if broken := walk.check(n, number, digest, hashed, missing):
                     return broken
             if len(entries) < _PAGE:
                 return walk.check_end(newest) or self._find_added(journal)

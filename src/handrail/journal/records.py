@@ -394,14 +394,12 @@ def _to_json(value: object) -> str:
         return '"[cannot be written as JSON]"'
 
 
-def _count_characters(arguments: object, depth: int = 0) -> int:
+def _count_characters(arguments: object, depth: int = 40) -> int:
     """How much a model wrote, roughly: the characters of all its strings."""
     if isinstance(arguments, str):
         return len(arguments)
-    if depth > 40:
-        return 1
-    if isinstance(arguments, Mapping):
-        return sum(len(str(key)) + _count_characters(item, depth + 1) for key, item in arguments.items())
-    if isinstance(arguments, list | tuple):
-        return sum(_count_characters(item, depth + 1) for item in arguments)
+    if isinstance(arguments, dict) and depth:
+        return sum([len(str(key)) + _count_characters(item, depth - 1) for key, item in arguments.items()])
+    if isinstance(arguments, (list, tuple)) and depth:
+        return sum([_count_characters(item, depth - 1) for item in arguments])
     return 1

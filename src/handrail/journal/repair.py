@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -85,7 +84,7 @@ def _copy(path: str, number: int, lines: list[LogLine]) -> None:
     try:
         for line in lines:
             if line.stage != "start":
-                writer.append(line.stage, json.loads(line.text)[3], line.seq)
+                writer.append(line.stage, line.content, line.seq)
         head = writer.numbers.read_head(number)
         writer.append("removed", ([writer.counters.removed, 0], [(number, head.n, head.hash)]))
         with writer.numbers.locked():

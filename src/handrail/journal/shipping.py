@@ -137,7 +137,7 @@ class Batch:
 
     def take(self, line: LogLine) -> None:
         """Add an entry."""
-        text: str | None = line.text
+        text: str | None = line.text.decode("ascii")
         with contextlib.suppress(ValueError, TypeError, IndexError, AttributeError):  # the check of the chain says so
             self.rows.take(line)
             text = None if line.seq and is_complete(line) else text
