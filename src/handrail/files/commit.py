@@ -173,10 +173,13 @@ class _Slot:
         if self.origin >= 0 and self.change.moved_from:
             self._check_links(self.origin, self.change.moved_from.path.named, move=True)
         like = self.origin if self.origin >= 0 else self.old
+        private = like >= 0 or self.change.mode is not None
         # A new file gets the mode that the user's umask leaves; a replacement stays private until it has the old mode.
-        self.fd = os.open(self.temp, _CREATE, 0o600 if like >= 0 else 0o666, dir_fd=self.directory)
+        self.fd = os.open(self.temp, _CREATE, 0o600 if private else 0o666, dir_fd=self.directory)
         self.new_ino = os.fstat(self.fd).st_ino
         self._fill(self.fd, self.new, like)
+        if self.change.mode is not None:
+            os.fchmod(self.fd, self.change.mode)
         if self.origin >= 0 and self.change.moved_from and self.new and self.new == self.change.moved_from.raw:
             keep_times(self.origin, self.fd)
         if self.saving.durable:

@@ -176,6 +176,8 @@ class Change:
     """Whether the contents may be removed only after the journal has saved them."""
     preview: str = ""
     """Shown to a person in place of a diff."""
+    mode: int | None = None
+    """Given to the new file before it has its name; None: as that of the file it replaces or comes from."""
     _digests: list[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks, state_directory
 from handrail.files.recovery import recover
-from handrail.files.versions import Change, Saving, Stored, hash_bytes, load, make_version
+from handrail.files.versions import Change, Saving, Stored, hash_bytes, load
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.call_changes import (
@@ -509,30 +509,12 @@ class _Undo:
         if state.digest == ABSENT:
             return Change(self.paths[path], before, None)
         source = plan.origin.get(path, "")
-        origin = None
-        if now[path].digest == DIRECTORY:  # it comes second, when the file that was moved is gone
-            origin = self._empty_with_mode(state.mode)
-        elif before is None and source in self.stored and plan.target[source].digest != now[source].digest:
-            origin = self.stored[source]  # the very file that was moved, with all that belongs to it
-        elif state.mode != now[path].mode:
-            origin = self._empty_with_mode(state.mode)
-        return Change(self.paths[path], before, images[state.digest], origin)
-
-    def _empty_with_mode(self, mode: int | None) -> Stored | None:
-        """An empty file with that mode: a commit gives it to the new file before that has its name."""
-        if mode is None or not mode & stat.S_IRUSR:
-            return None
-        folder = os.path.join(os.path.dirname(self.journal.path), "modes")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        name = f"{mode:04o}"
-        fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(fd, mode)
-            version = make_version(os.fstat(fd))
-        finally:
-            os.close(fd)
-        real = os.path.realpath(folder)
-        return Stored(WorkPath(name, os.path.join(real, name), name, Root(real, writable=False)), b"", version)
+        # The very file that was moved comes with all that belongs to it, unless a directory has its old name.
+        moved = source in self.stored and plan.target[source].digest != now[source].digest
+        moved = moved and before is None and now[path].digest != DIRECTORY
+        keeps_mode = moved or (before is not None and state.mode == now[path].mode)
+        origin, mode = self.stored[source] if moved else None, None if keeps_mode else state.mode
+        return Change(self.paths[path], before, images[state.digest], origin, mode=mode)
 
     def _commit(
         self,
@@ -613,10 +595,8 @@ def _is_in_the_way(path: str, targets: Mapping[str, State], now: Mapping[str, St
 
 
 def _needs_mode(target: State, now: State) -> bool:
-    """Whether the mode must be set by itself; a commit gives a file that is written its mode, if it can be read."""
-    if target.digest == ABSENT or target.mode in (None, now.mode):
-        return False
-    return target.digest == now.digest or not (target.mode or 0) & stat.S_IRUSR
+    """Whether only the mode changes; a commit gives a file that is written its mode."""
+    return target.digest == now.digest != ABSENT and target.mode not in (None, now.mode)
 
 
 def _classify(target: State, now: State) -> How:
