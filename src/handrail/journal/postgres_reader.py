@@ -113,7 +113,9 @@ class PostgresReader(JournalReader):
                 at = n
                 if stage == "lost":
                     return BrokenEntry(walk.next_call, "the end of the journal is missing here")
-                content = contents.read(number, stage, _parse_content(text)) if number else _parse_content(text)
+                content = _parse_content(text)
+                if stage.startswith(("begin", "end", "whole")):
+                    content = contents.read(number, stage, content)
                 missing = content[:1] == [None]
                 hashed = encode([n, number, stage, content]).encode("ascii")
                 if broken := walk.check(n, number, digest, hashed, missing):
@@ -195,7 +197,9 @@ class _PageContents:
         calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
         files = f"SELECT seq, attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ANY(?) ORDER BY place"
         rows = reader.query(calls, (journal, numbers))
-        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = {row[1]: (row[0], row[2:]) for row in rows}
+        # A call of an older version was hashed without the last column.
+        columns = {row[1]: (row[0], row[2:] if row[-1] is not None else row[2:-1]) for row in rows}
+        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = columns
         self._files: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
         for seq, attempt, *values in reader.query(files, ([row[0] for row in rows],)):
             self._files.setdefault((seq, attempt), []).append(tuple(values))

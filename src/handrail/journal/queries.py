@@ -198,7 +198,7 @@ class JournalReader:
     def query(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows of a query. Raises `JournalFailed`."""
         with self.errors():
-            return self.db.execute(query, values).fetchall()
+            return list(self.db.execute(query, values))
 
     def read_value(self, query: str, values: Sequence[object] = ()) -> Any:
         """The first column of the first row of a query; None if there is no row. Raises `JournalFailed`."""

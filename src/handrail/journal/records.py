@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any, Protocol
 
-from handrail.files.versions import BLOCK, Change, SubtreeEntry, hash_bytes
+from handrail.files.versions import Change, SubtreeEntry, hash_bytes
 from handrail.frozen import frozen
 from handrail.model import Access, Call, FileAccess, Result, Verdict
 from handrail.secrets.masking import Mask
@@ -43,20 +43,10 @@ _MOST_REPEATED = 16
 _encoder = json.JSONEncoder(separators=(",", ":"))
 
 
-class Rows(Protocol):
-    """The rows that a query returns."""
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
 class Queries(Protocol):
     """Executes queries; `?` stands for a value."""
 
-    def execute(self, query: str, values: Sequence[object] = ..., /) -> Rows: ...
+    def execute(self, query: str, values: Sequence[object] = ..., /) -> Any: ...
 
 
 @frozen
@@ -374,13 +364,7 @@ def _hash_of(path: str) -> str | None:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_HASHED_BYTES:
                 return None
-            digest, left = hashlib.sha256(), MOST_HASHED_BYTES
-            while block := file.read(BLOCK):
-                digest.update(block)
-                left -= len(block)
-                if left < 0:  # another program writes to it
-                    return None
-            return digest.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ABSENT
     except OSError:
