@@ -176,6 +176,16 @@ def test_a_session_stays_while_the_person_thinks(agent: Agent, tmp_path: Path, m
     assert not helper._close_unused()
 
 
+def test_a_command_outside_of_the_project_runs_as_it_is_and_is_recorded(agent: Agent, tmp_path: Path) -> None:
+    command = "echo x > x.txt"
+    call = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "c"}
+    assert agent.hook("PreToolUse", **call, cwd=str(tmp_path)) == {}
+    done = finish(agent.start(command, cwd=tmp_path))
+    assert (done.returncode, read_tree(tmp_path)) == (0, {"x.txt": b"x\n"})
+    assert b"no undo for this command: it runs outside of" in done.stderr
+    assert len(list_unwrapped(agent)) == 1
+
+
 def test_a_registration_starts_one_command(agent: Agent) -> None:
     command = "echo once >> once.txt"
     agent.before("Bash", {"command": command})

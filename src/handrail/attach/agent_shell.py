@@ -58,12 +58,10 @@ class AgentShell:
 
     def read_directory(self) -> str:
         """The last directory of the shell; empty if it did not come that far."""
-        if self.directory < 0:
-            return ""
-        os.set_blocking(self.directory, False)
         try:
+            os.set_blocking(self.directory, False)
             return os.fsdecode(os.read(self.directory, 4096)).rstrip("\n")
-        except BlockingIOError:
+        except OSError:  # no pipe, or nothing in it
             return ""
 
 

@@ -60,23 +60,23 @@ class AgentCommands:
     def before(self, event: HookEvent) -> bytes:
         """Register a command, or refuse it by its words."""
         contract, workdir = self._conversation.contract, self._conversation.locate(event.cwd)
-        if workdir is None or event.mode in contract.read_only_modes:
+        if event.mode in contract.read_only_modes:
             return b""
-        arguments = {"command": event.command, "workdir": workdir}
-        answer = b""
+        answer = self._judge(event, workdir) if workdir else b""  # outside of the project it is only recorded
+        if contract.wraps and b'"deny"' not in answer:
+            self._register(event)
+        if b'"ask"' in answer:
+            self.note_question(event)
+        return answer
+
+    def _judge(self, event: HookEvent, workdir: str) -> bytes:
         try:
-            judged = self._session.prepare("Bash", arguments)
+            judged = self._session.prepare("Bash", {"command": event.command, "workdir": workdir})
         except ToolError as error:
             return self._conversation.deny(self._conversation.explain(error))
         if judged.verdict.decision == "deny":
             return self._conversation.refuse(event, "Bash", judged.call.arguments)
-        if judged.verdict.decision == "ask":
-            answer = self._conversation.ask(judged.verdict.why)
-        if contract.wraps:
-            self._register(event)
-        if answer:
-            self.note_question(event)
-        return answer
+        return self._conversation.ask(judged.verdict.why) if judged.verdict.decision == "ask" else b""
 
     def after(self, event: HookEvent) -> None:
         """Record a command that ran without its wrapper."""

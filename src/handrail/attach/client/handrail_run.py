@@ -10,6 +10,7 @@ in the helper (`handrail attach service`):
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import fcntl
 import os
 import select
@@ -76,7 +77,7 @@ def name_command(command: str) -> str:
 
 
 def _hook(directory: str, agent: str, starts: list[str]) -> int:
-    given = _read_all(0)
+    given = sys.stdin.buffer.read()
     names = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR")
     facts = [agent, version(starts), *(f"{name}={os.environ[name]}" for name in names if name in os.environ)]
     request = "\0".join(facts).encode("utf-8", "surrogateescape") + b"\n" + given
@@ -159,13 +160,6 @@ def _start(starts: list[str]) -> int:
         os._exit(127)
 
 
-def _read_all(number: int) -> bytes:
-    parts = []
-    while part := os.read(number, _BLOCK):
-        parts.append(part)
-    return b"".join(parts)
-
-
 # A wrapped command: its streams through FIFOs.
 
 
@@ -238,8 +232,6 @@ class _Wrapped:
         return os.open(os.path.join(self._call, name), flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _pass_signals_on(self) -> None:
-        import _signal  # type: ignore[import-not-found]
-
         def send(number: int, _frame: object) -> None:
             try:
                 os.write(self._request, b"%d\n" % number)
@@ -316,8 +308,6 @@ class _Wrapped:
             with open(place, "wb") as file:
                 file.write(directory + b"\n")
         if int(signal):
-            import _signal
-
             if int(signal) not in (_signal.SIGKILL, _signal.SIGSTOP):
                 _signal.signal(int(signal), _signal.SIG_DFL)
             os.kill(os.getpid(), int(signal))
@@ -327,10 +317,9 @@ class _Wrapped:
 def _is_same(one: int, other: int) -> bool:
     """Whether two descriptors are the same file: then the order of what is written there matters."""
     try:
-        first, second = os.fstat(one), os.fstat(other)
+        return os.path.sameopenfile(one, other)
     except OSError:
         return False
-    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
 def _read_some(number: int) -> bytes | None:
