@@ -179,6 +179,8 @@ class Verdict:
     """The place of the rule: `file:line`; empty for a built-in one."""
     allow: str = ""
     """The exact rule that would allow this."""
+    advice: str = ""
+    """What a person can do about it; models do not read it."""
 
     def __post_init__(self) -> None:
         if self.decision not in ("allow", "ask", "deny"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import Session, dialects
-from handrail.model import Result
+from handrail.model import Question, Result
 
 Make = Callable[..., Session]
 NAMES = dialects.names()
@@ -247,3 +247,26 @@ def test_no_sentence_for_the_model_tells_it_to_run_a_command_of_the_operator(dia
     operators = re.compile(r"`handrail [^`]*`|\b[Ss]ettings?\b|\ballow [A-Z]\w+\(")
     named = {key: operators.findall(str(text)) for key, text in messages.items()}
     assert not {key: commands for key, commands in named.items() if commands}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "advice"),
+    [
+        ("Trash", {"path": "a.txt"}, "run `handrail policy trust`"),
+        ("Bash", {"command": "git reset --hard"}, "`handrail doctor` says how to get one"),
+        ("Bash", {"command": "make"}, "This rule would allow it: allow Bash(make)"),
+    ],
+)
+def test_a_refusal_tells_the_operator_what_to_do_and_the_model_what_would_happen(
+    make_session: Make, tmp_path: Path, tool: str, arguments: dict[str, Any], advice: str
+) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    (tmp_path / "handrail.toml").write_text('rules = ["allow Delete(a.txt)"]\n', encoding="utf-8")
+    options = {"mode": "ask", "drafts": False, "sandbox": "off", "durable": False, "state": str(tmp_path.parent / "s")}
+    seen: list[Question] = []
+    result = make_session(approve=lambda question: bool(seen.append(question)), **options).call(tool, arguments)
+    assert result.status == "denied"
+    result = make_session(**options).call(tool, arguments)
+    assert advice in result.advice and "handrail " not in result.full_text, result.full_text
+    if tool == "Trash":
+        assert "a.txt would be deleted" in result.text and advice in seen[0].verdict.why

@@ -232,6 +232,6 @@ def test_without_a_sandbox_each_question_offers_a_rule_and_says_how_to_get_a_san
                 assert reads == [], command
                 continue
             assert verdict.decision == "ask", command
-            assert "`handrail doctor` says how to get one" in verdict.why, (command, verdict)
+            assert "`handrail doctor` says how to get one" in verdict.advice, (command, verdict)
             is_plain = re.fullmatch(r"[\w ./+-]+", command) is not None
             assert verdict.allow or not is_plain or verdict.rule.endswith("doubt"), command

@@ -97,9 +97,9 @@ def test_a_project_that_nobody_trusts_tightens_but_loosens_nothing(tmp_path: Pat
     for (action, target, tier), both in wanted.items():
         one: Any = access(tmp_path, action, target, **({"tier": tier} if action == "run" else {}))  # type: ignore[arg-type]
         assert (strange.judge([one]).decision, known.judge([one]).decision) == both, target
-    why = strange.judge([access(tmp_path, "write", "src/a.py")]).why
-    mend = "project.toml:1 would allow it, but is not in effect: run `handrail policy trust`"
-    assert why == f"src/a.py would be changed; {mend}"
+    verdict = strange.judge([access(tmp_path, "write", "src/a.py")])
+    assert verdict.why == "src/a.py would be changed"
+    assert verdict.advice == "project.toml:1 would allow it, but is not in effect: run `handrail policy trust`"
 
 
 def test_under_a_locked_system_file_only_its_own_rules_loosen(tmp_path: Path) -> None:

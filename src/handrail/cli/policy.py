@@ -134,6 +134,7 @@ def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Ve
     rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
     rows += [f"  {'where':<7} {verdict.source or 'built in'}"]
     rows += [f"  {'why':<7} {verdict.why}"] if verdict.why else []
+    rows += [f"  {'advice':<7} {verdict.advice}"] if verdict.advice else []
     for access, one in each:
         more = ["by a command"] if access.by_command else []
         if isinstance(access, CommandAccess):
@@ -159,6 +160,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
         "rule": verdict.rule,
         "source": verdict.source,
         "why": verdict.why,
+        "advice": verdict.advice,
         "allow": verdict.allow.split("\n") if verdict.allow else [],
         "accesses": [
             {

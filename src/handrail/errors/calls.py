@@ -129,6 +129,7 @@ class Denied(Refusal):
     why: str
     source: str
     allow: str
+    advice: str = ""
 
 
 class NeedsApproval(Refusal):
@@ -138,6 +139,7 @@ class NeedsApproval(Refusal):
     source: str
     allow: str
     attach: str
+    advice: str = ""
 
 
 class Dangerous(Refusal):

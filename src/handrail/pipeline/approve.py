@@ -273,6 +273,8 @@ def refuse_unasked(verdict: Verdict, attach: str = "") -> NeedsApproval:
 def advise_operator(refused: ToolError) -> str:
     """What a person can do about a refusal. The model's text has none of it."""
     lines: list[str] = []
+    if isinstance(refused, Denied | NeedsApproval) and refused.advice:
+        lines.append(f"{refused.advice[0].upper()}{refused.advice[1:]}.")
     if isinstance(refused, Denied | NeedsApproval) and refused.allow:
         lines.append(f"This rule would allow it: {refused.allow}")
     if isinstance(refused, NeedsApproval) and refused.attach:
@@ -289,7 +291,7 @@ def advise_operator(refused: ToolError) -> str:
 
 
 def _describe_verdict(verdict: Verdict) -> dict[str, str]:
-    return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
+    return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow", "advice")}
 
 
 def _name_resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:

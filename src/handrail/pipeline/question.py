@@ -24,7 +24,7 @@ def ask_about(
     return Question(
         judged.call,
         judged.accesses,
-        judged.verdict,
+        _with_advice(judged.verdict, judged.verdict.why),
         files,
         command,
         "" if command is None else _find_command_argument(judged, command),
@@ -47,7 +47,7 @@ def ask_about_changes(
     return Question(
         judged.call,
         (*commands, *changes.asked[:_MOST_ASKED]),
-        replace(verdict, why=f"{name} has run. Keep its changes? {verdict.why}"),
+        _with_advice(verdict, f"{name} has run. Keep its changes? {verdict.why}"),
         tuple(map(file_diff, changes.proposed)),
         summary=_list_accesses(judged),
         workspace=workspace,
@@ -55,6 +55,11 @@ def ask_about_changes(
         shortened=(f"{left} more {'path' if left == 1 else 'paths'} that would change",) if left else (),
         cancel=judged.cancel,
     )
+
+
+def _with_advice(verdict: Verdict, why: str) -> Verdict:
+    """The verdict as a person reads it."""
+    return replace(verdict, why="; ".join(filter(None, (why, verdict.advice))))
 
 
 def _list_accesses(judged: Judged) -> str:

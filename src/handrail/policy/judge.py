@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 ALLOWED = Verdict("allow")
+_IN_SANDBOX = "in a sandbox it would need no approval (`handrail doctor` says how to get one)"
+_IN_DRAFT = "in a draft it would need no approval (`handrail doctor` says how to get one)"
 DEFERRED = Verdict("allow", "it runs in a draft and is checked after it runs")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
@@ -109,16 +111,16 @@ def judge_by_mode(basis: Basis, what: str, access: Access) -> Verdict:
     doubt = access.doubt if isinstance(access, CommandAccess) else ""
     hosts = display_hosts(access) if isinstance(access, NetworkAccess) else ""
     kind = "address" if isinstance(access, NetworkAccess) and not access.by_command else what
+    kind = "delete" if what == "write" and access.action == "delete" else kind
     why = WHY[kind].format(target=escape(access.target), doubt=doubt, hosts=hosts)
-    if setting == "confined":
-        why += "; in a sandbox it would need no approval (`handrail doctor` says how to get one)"
+    advice = [_IN_DRAFT] if what == "discard" else [_IN_SANDBOX] if setting == "confined" else []
     idle = rules.idle.find(access) if not doubt else None
     if idle:
         hint = "the system file is locked" if rules.locked else "run `handrail policy trust`"
-        why += f"; {idle.source} would allow it, but is not in effect: {hint}"
+        advice.append(f"{idle.source} would allow it, but is not in effect: {hint}")
     in_tree = isinstance(access, FileAccess) and what == "outside_read"
     line = _suggest_tree(basis, cast("FileAccess", access)) if in_tree else suggest_rule(basis, access)
-    return Verdict(decision, f"mode {rules.mode}: {what}", why, "", line)
+    return Verdict(decision, f"mode {rules.mode}: {what}", why, "", line, "; ".join(advice))
 
 
 def _suggest_tree(basis: Basis, access: FileAccess) -> str:

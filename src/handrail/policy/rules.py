@@ -440,7 +440,7 @@ WHY = {
     "read_only": "`{target}` would be run",
     "ordinary": "`{target}` would be run",
     "destructive": "`{target}` destroys data for good or raises its privileges",
-    "discard": "`{target}` may discard files, and no draft can restore them; `handrail doctor` says how to get one",
+    "discard": "`{target}` may discard files, and no draft can restore them",
     "doubt": "the effects of `{target}` are not known: {doubt}",
     "network": "`{target}` would use the network{hosts}",
     "fetch": "`{target}` would read from the network{hosts}",
