@@ -13,6 +13,7 @@ import pytest
 
 from handrail import Session, dialects
 from handrail.model import Result
+from tests import sizes
 
 Make = Callable[..., Session]
 SEARCHES = ("glob", "grep")
@@ -71,7 +72,7 @@ def _search(session: Session, kind: str, **arguments: Any) -> str:
     return _say(result)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(sizes.pick(5, 60)))
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("dialect", NAMES)
 def test_a_file_is_found_or_the_reason_is_counted(

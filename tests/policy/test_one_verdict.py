@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.model import Question
+from tests.sizes import spread
 
 Make = Callable[..., Session]
 Calls = dict[str, dict[str, Any]]
@@ -19,6 +21,11 @@ PLACES = {
     "directory": "sub/b.txt",
     "protected": ".github/workflows/ci.yml",
     "hook": ".git/hooks/pre-commit",
+    "settings of an agent": ".claude/settings.json",
+    "settings of an editor": ".vscode/tasks.json",
+    "dependency": "node_modules/x/index.js",
+    "ignored": "build/out.txt",
+    "rules": "handrail.toml",
 }
 MODES = ("read-only", "ask", "accept-edits", "full")
 
@@ -30,10 +37,10 @@ def _patch(*lines: str) -> dict[str, Any]:
 def _change(path: str) -> Calls:
     texts = {"old_string": "one", "new_string": "two"}
     return {
-        "Write": {"file_path": path, "content": "two\n"},
+        "Write": {"file_path": path, "content": "# two\n"},
         "Edit": {"file_path": path, **texts},
         "MultiEdit": {"file_path": path, "edits": [texts]},
-        "ApplyPatch": _patch(f"*** Update File: {path}", "@@", "-one", "+two"),
+        "ApplyPatch": _patch(f"*** Update File: {path}", "@@", "-# one", "+# two"),
         "Bash": {"command": f"sed -i s/one/two/ {path}"},
     }
 
@@ -41,9 +48,9 @@ def _change(path: str) -> Calls:
 def _create(path: str) -> Calls:
     new = f"{path}.new.yml"
     return {
-        "Write": {"file_path": new, "content": "one\n"},
-        "ApplyPatch": _patch(f"*** Add File: {new}", "+one"),
-        "Bash": {"command": f"echo one > {new}"},
+        "Write": {"file_path": new, "content": "# one\n"},
+        "ApplyPatch": _patch(f"*** Add File: {new}", "+# one"),
+        "Bash": {"command": f"echo '# one' > {new}"},
     }
 
 
@@ -79,11 +86,12 @@ EFFECTS = (_change, _create, _delete, _move, _delete_directory, _move_directory)
 def _judge(make: Make, top: Path, mode: str, tool: str, arguments: dict[str, Any]) -> str:
     """What becomes of a call: allowed, asked about or denied."""
     top.mkdir()
-    for path in ("sub", "empty", ".github/workflows"):
-        (top / path).mkdir(parents=True)
+    (top / "empty").mkdir()
     subprocess.run(["git", "init", "-q", top], check=True)
+    (top / ".gitignore").write_text("build/\n", encoding="utf-8")
     for path in PLACES.values():
-        (top / path).write_text("one\n", encoding="utf-8")
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text("# one\n", encoding="utf-8")
     asked: list[Question] = []
 
     def approve(question: Question) -> bool:
@@ -100,9 +108,7 @@ def _judge(make: Make, top: Path, mode: str, tool: str, arguments: dict[str, Any
     return "deny" if not result.ok else "ask" if asked else "allow"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("effect", EFFECTS)
+@pytest.mark.parametrize(("effect", "place", "mode"), spread([*product(EFFECTS, PLACES, MODES)], 80))
 def test_every_tool_gets_the_verdict_of_the_same_change_by_a_command(
     make_session: Make, tmp_path: Path, effect: Callable[[str], Calls], place: str, mode: str
 ) -> None:
