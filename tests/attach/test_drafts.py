@@ -2,78 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
 from handrail import Session, Settings
 from tests.attach.conftest import Agent
+from tests.attach.programs import Client, Project
 
 _NAME = "ours"
 
 
-@dataclass
-class Client:
-    """A process that answers each line of JSON with another one."""
-
-    process: subprocess.Popen[bytes]
-
-    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
-
-    def call(self, tool: str, **arguments: Any) -> str:
-        """Call a tool of an MCP server."""
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-        result = self.ask(message)["result"]
-        assert not result.get("isError"), result
-        return str(result["content"][0]["text"])
-
-
-@dataclass
-class Project:
-    """A project, and the programs that work in a draft of it."""
-
-    path: Path
-    state: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "HOME": str(self.state.parent), "HANDRAIL_STATE": str(self.state)}
-
-    def handrail(self, *words: str) -> str:
-        command = [sys.executable, "-P", "-m", "handrail", *words]
-        done = subprocess.run(
-            command, cwd=self.path, env=self.environment, capture_output=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
-
-    @contextmanager
-    def start(self, *words: str) -> Iterator[Client]:
-        command = [sys.executable, "-P", "-m", "handrail", *words]
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        environment = {**self.environment, "PYTHONPATH": os.getcwd()}
-        with subprocess.Popen(command, cwd=self.path, env=environment, **streams) as process:  # type: ignore[call-overload]
-            yield Client(process)
-            process.stdin.close()
-            assert process.wait(60) == 0
-
-    def attach(self, name: str) -> Any:
-        """An attached agent in the draft."""
-        program = [sys.executable, "-m", "tests.attach.scripted_client", name, str(self.state), str(self.path)]
-        return self.start("draft", "run", _NAME, "--", *program)
+def attach(project: Project, name: str) -> AbstractContextManager[Client]:
+    """An attached agent in the draft."""
+    return project.start_handrail("draft", "run", _NAME, "--", *project.list_words(name))
 
 
 @pytest.fixture
@@ -85,7 +29,7 @@ def project(agent: Agent) -> Project:
 
 
 def test_an_attached_agent_is_told_of_lines_that_another_draft_has_changed(project: Project, agent: Agent) -> None:
-    with project.attach("claude") as claude:
+    with attach(project, "claude") as claude:
         claude.ask({"command": "sed -i s/one/eins/ a.txt"})
         fields = {"file_path": str(project.path / "a.txt")}
         agent.before("Write", fields, "c")
@@ -98,8 +42,11 @@ def test_an_attached_agent_is_told_of_lines_that_another_draft_has_changed(proje
 
 def test_agents_of_all_kinds_work_in_one_draft_at_the_same_time(project: Project) -> None:
     with ExitStack() as stack:
-        claude, codex = (stack.enter_context(project.attach(name)) for name in ("claude", "codex"))
-        mcp = [stack.enter_context(project.start("mcp", "--draft", _NAME, "--mode", "full", ".")) for _ in range(2)]
+        claude, codex = (stack.enter_context(attach(project, name)) for name in ("claude", "codex"))
+        mcp = [
+            stack.enter_context(project.start_handrail("mcp", "--draft", _NAME, "--mode", "full", "."))
+            for _ in range(2)
+        ]
         for client in mcp:
             client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})
         settings = Settings(state=str(project.state))
