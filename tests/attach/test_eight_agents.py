@@ -157,8 +157,8 @@ def test_eight_agents_lose_no_line_and_each_is_undone_by_itself(project: Project
         (session,) = sessions[name]
         with Session(project.path, settings=Settings(state=str(project.state))) as person:
             report = person.undo(session=session)
-            print(name, len(report.restored), report)
             undone = read(project)
+            assert report.restored
             assert without(undone, name) == without(after, name), f"undoing {name} has touched lines of others"
             left = {path for path in undone if undone[path] != without(undone, name)[path]}
             assert left <= {Path(conflict.path).name for conflict in report.conflicts}, report

@@ -110,3 +110,21 @@ def _vary(rows: list[str], choose: random.Random, edits: int) -> str:
         place = choose.randrange(len(rows) + 1)
         rows[place : place + choose.randrange(3)] = [f"new {choose.randrange(9)}\n"] * choose.randrange(3)
     return "".join(rows)
+
+
+def test_all_older_changes_of_a_session_are_undone_among_those_of_another(
+    session: Wired, wired: Callable[..., Wired], project: Path
+) -> None:
+    other = wired(name="other")
+    other.call("Read", {"file_path": "f"})
+    expected = LINES
+    for number in range(0, 20, 4):
+        edit(session, f"line {number}\n", f"ours {number}\n")
+        edit(other, f"line {number + 2}\n", f"theirs {number}\n")
+        expected = expected.replace(f"line {number + 2}\n", f"theirs {number}\n")
+    both = (project / "f").read_text(encoding="utf-8")
+    report = session.undo(session=session.origin.session)
+    assert [one.how for one in report.restored] == ["changed"] and not report.conflicts
+    assert (project / "f").read_text(encoding="utf-8") == expected
+    session.undo(redo=True)
+    assert (project / "f").read_text(encoding="utf-8") == both

@@ -369,7 +369,7 @@ class _Undo:
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
             plan = plan_undo(files, now, list_half_undone(self.reader))
-            overlaps = self._merge(rows, now, plan) if len(self.rows) == 1 else {}
+            overlaps = self._merge(files, now, plan)
             for path, seq in plan.blocked.items():
                 why = self._explain_change(path, now[path].digest, seq)
                 self.conflicts.setdefault(path, f"{why}{overlaps.get(path, '')}")
@@ -396,35 +396,52 @@ class _Undo:
         missing += [path for row in self.rows for path in row.doubted if row.is_job]
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
-    def _merge(self, rows: Sequence[FileRow], now: Mapping[str, State], plan: UndoPlan) -> dict[str, Overlap]:
+    def _merge(
+        self, files: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State], plan: UndoPlan
+    ) -> dict[str, Overlap]:
         """Plan for files that have changed since in other lines; return what is in the way in the others."""
         overlaps: dict[str, Overlap] = {}
-        moved = {row.moved_from for row in rows}
-        for row in rows:
-            path, states = row.path, (now[row.path], State(row.before), State(row.after or ABSENT))
-            blocked = path in plan.blocked and path not in self.conflicts and not (row.moved_from or path in moved)
-            if not blocked or not all(state.is_file for state in states):
-                continue
-            images = self.reader.read_images([row.before, row.after or ""])
-            before, current = images.get(row.before, b"\0"), self.stored[path].raw
-            after = images.get(row.after or "") or self._rebuild(row, before)
-            if b"\0" in before + after + current:  # not kept, or no text
-                continue
-            result = take_back(after, before, current)
+        moved = {name for _, rows in files for row in rows if row.moved_from for name in (row.path, row.moved_from)}
+        for path in [path for path in plan.blocked if path not in self.conflicts and path not in moved]:
+            changes = [(seq, row) for seq, rows in files for row in rows if row.path == path]
+            result = self._take_back(changes, now[path])
             if isinstance(result, Overlap):
                 overlaps[path] = result
-                continue
-            digest = hash_bytes(result)
-            self.merged[digest] = result
-            plan.target[path] = State(digest, restore_mode(row, now[path].mode))
-            seq = plan.blocked.pop(path)
-            if not plan.blocked:
-                plan.whole.append(seq)
+            elif result is not None:
+                digest = hash_bytes(result)
+                self.merged[digest] = result
+                mode = now[path].mode
+                for _, row in changes:
+                    mode = restore_mode(row, mode)
+                plan.target[path] = State(digest, mode)
+                del plan.blocked[path]
+        known = set(plan.whole)
+        plan.whole += (
+            seq for seq, rows in files if seq not in known and not any(row.path in plan.blocked for row in rows)
+        )
         return overlaps
 
-    def _rebuild(self, row: FileRow, before: bytes) -> bytes:
-        """What the call left, from its diff; a NUL if that does not say it."""
-        call = self.reader.find_call(self.rows[0].seq)
+    def _take_back(self, changes: Sequence[tuple[int, FileRow]], now: State) -> bytes | Overlap | None:
+        """The contents of a file without these changes, the newest first; None if they are not known, or no text."""
+        states = (State(digest) for _, row in changes for digest in (row.before, row.after or ABSENT))
+        if not (now.is_file and all(state.is_file for state in states)):
+            return None
+        current = self.stored[changes[0][1].path].raw
+        for seq, row in changes:
+            images = self.reader.read_images([row.before, row.after or ""])
+            before = images.get(row.before, b"\0")
+            after = images.get(row.after or "") or self._rebuild(seq, row, before)
+            if b"\0" in before + after + current:
+                return None
+            result = take_back(after, before, current)
+            if isinstance(result, Overlap):
+                return result
+            current = result
+        return current
+
+    def _rebuild(self, seq: int, row: FileRow, before: bytes) -> bytes:
+        """What a call left, from its diff; a NUL if that does not say it."""
+        call = self.reader.find_call(seq)
         after = apply_diff(before, call.diff) if call and call.diff else b""
         return after if hash_bytes(after) == row.after else b"\0"
 
