@@ -19,7 +19,7 @@ from handrail.errors.extras import needs
 from handrail.journal.browse import CallFilter, read_page
 from handrail.journal.postgres import PostgresDatabase
 from handrail.journal.postgres_reader import PostgresReader
-from handrail.journal.records import Queries, Rows
+from handrail.journal.records import Queries
 from handrail.journal.shipping import LocalJournal, ship_all
 from handrail.settings.journal_address import JournalAddress
 
@@ -135,7 +135,7 @@ class Explained:
         self._db = db
         self.milliseconds = 0.0
 
-    def execute(self, query: str, values: Sequence[Any] = (), /) -> Rows:
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> Any:
         plan = self._db.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", values).fetchone()[0]
         (plan,) = json.loads(plan) if isinstance(plan, str) else plan
         self.milliseconds += plan["Planning Time"] + plan["Execution Time"]

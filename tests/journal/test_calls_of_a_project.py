@@ -12,7 +12,6 @@ import pytest
 from handrail import Call, Result
 from handrail.journal import Origin, Record
 from handrail.journal.queries import JournalReader, is_of_project
-from handrail.journal.records import Rows
 from handrail.journal.store import SqliteJournal
 
 PLACES = ["/", "/w", "/w/a", "/w/a/b", "/w/a/b/c", "/w/a-b", "/w/ab", "/w/a0", "/x", "/wé/a", "/w/a/é"]
@@ -48,7 +47,7 @@ def test_the_calls_of_an_old_project_are_not_searched_among_all(tmp_path: Path) 
         class Explained:
             """A connection that also notes how each query is answered."""
 
-            def execute(self, query: str, values: Sequence[Any] = (), /) -> Rows:
+            def execute(self, query: str, values: Sequence[Any] = (), /) -> Any:
                 if query.startswith("SELECT seq FROM calls"):
                     plans.extend(row[3] for row in execute(f"EXPLAIN QUERY PLAN {query}", values))
                 return execute(query, values)

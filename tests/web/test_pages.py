@@ -162,7 +162,9 @@ def test_a_damaged_journal_is_reported(browser: TestClient, session: Session) ->
     Path(path).write_bytes(b"no database at all, not even a short one" * 100)
     assert browser.get("/").status_code == 200  # the index is made again
     text = '[1,0,"start",[[99,"id",1],[]]]'
-    Path(get_logs_path(path), "000002.log").write_text(f"{hash_text(GENESIS, text)} {text}\n", encoding="ascii")
+    Path(get_logs_path(path), "000002.log").write_text(
+        f"{hash_text(GENESIS, text.encode())} {text}\n", encoding="ascii"
+    )
     Path(path).unlink()
     answer = browser.get("/")
     assert answer.status_code == 500 and "The journal cannot be read" in answer.text
