@@ -1,6 +1,7 @@
 """How many characters the answers of real calls have, and whether a planted fact is at most one further call away.
 
     python -m benchmarks.results            200 answers of this version, by kind
+    python -m benchmarks.results --chains   20 chains of looks, call by call and as one script each
     PYTHONPATH=OTHER/src python -m benchmarks.results --json    the same calls with another version, to compare
 
 The trees are real: this project, Python's standard library, and npm where it is installed. The commands are pytest,
@@ -205,7 +206,54 @@ def measure(seed: int = 7) -> dict[str, Any]:
     return {"calls": calls, "facts": facts, "kinds": sums, "chars": sum(one[1] for one in sums.values()), "lost": lost}
 
 
+_CHAINS = {
+    "Grep": """\
+for path in glob({pattern!r}).data["paths"][:{most}]:
+    try:
+        print(path, *grep({word!r}, path, output_mode="content").splitlines()[1:], sep="\\n")
+    except CallFailed as error:
+        print(path, error)
+""",
+    "Read": """\
+for path in glob({pattern!r}).data["paths"][:{most}]:
+    print(path, *(line for line in read(path).splitlines() if {word!r} in line), sep="\\n")
+""",
+}
+"""Programs that find files, and look at each."""
+
+
+def measure_chains() -> dict[str, tuple[int, int, int]]:
+    """By tool: the characters of the single answers, those of scripts with their answers, and the lines they lack."""
+    words = ("import ", "raise ", "class ", "yield", "lambda", "assert ", "return None", "while ", "TODO", "def _")
+    patterns = ("src/handrail/policy/*.py", "src/handrail/search/*.py")
+    figures: dict[str, tuple[int, int, int]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(HERE / "src", Path(name, "work", "src"), ignore=shutil.ignore_patterns("__pycache__"))
+        settings = Settings(state=str(Path(name, "state")))
+        with Session(Path(name, "work"), mode="full", journal=None, settings=settings) as session:
+            for number, (word, (tool, program)) in enumerate((one, two) for one in words for two in _CHAINS.items()):
+                pattern, most = patterns[number % 4 // 2], 4 + number % 4
+                listed = session.call("Glob", {"pattern": pattern})
+                single, lines = len(listed.full_text), set[str]()
+                for path in listed.data["paths"][:most]:
+                    grep = {"pattern": word, "path": path, "output_mode": "content", "literal": True}
+                    look = session.call(tool, grep if tool == "Grep" else {"file_path": path})
+                    single += len(look.full_text)
+                    lines |= {line for line in look.text.splitlines() if word in line and line[0].isdigit()}
+                code = program.format(pattern=pattern, most=most, word=word)
+                answer = session.call("Script", {"code": code}).full_text
+                before = figures.get(tool, (0, 0, 0))
+                lost = sum(line not in answer for line in lines)
+                figures[tool] = (before[0] + single, before[1] + len(code) + len(answer), before[2] + lost)
+    return figures
+
+
 def main() -> None:
+    if "--chains" in sys.argv:
+        for tool, (single, scripts, lost) in measure_chains().items():
+            saved = 1 - scripts / single
+            print(f"{tool}: {single:,} characters, {scripts:,} as scripts (-{saved:.0%}); lines lost: {lost}")
+        return
     figures = measure()
     if "--json" in sys.argv:
         print(json.dumps(figures, indent=2))
