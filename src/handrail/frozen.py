@@ -56,7 +56,7 @@ class _Standard:
     """Has the parameters that the standard module asks for when a class inherits."""
 
 
-def _compile_init(cls: type, described: tuple[Field[Any], ...]) -> Any:
+def _compile_init(cls: type, described: tuple[Field[object], ...]) -> Any:
     """Compile a function that takes the fields in their order, and those with ``kw_only`` by name."""
     positional, named, body = ["self"], ["*"], list[str]()
     names: dict[str, Any] = {"__name__": cls.__module__, "set_field": object.__setattr__, "MISSING": MISSING}

@@ -132,7 +132,7 @@ class ScriptedServer:
         self._thread.join()
 
 
-def _results(body: Mapping[str, Any]) -> list[str]:
+def _results(body: Mapping[str, object]) -> list[str]:
     """The results of calls since the model's last words, in any of the three protocols."""
     texts: list[str] = []
     items = body.get("messages", body.get("input", []))
@@ -187,12 +187,12 @@ def _tokens(seen: Seen, line: Line) -> tuple[int, int]:
     return tokens_in, 1 + len(line.text) // 4
 
 
-def _data(value: Mapping[str, Any], event: str = "") -> str:
+def _data(value: Mapping[str, object], event: str = "") -> str:
     return (f"event: {event}\n" if event else "") + f"data: {json.dumps(value)}\n\n"
 
 
 def _chat(seen: Seen, line: Line) -> Iterator[str]:
-    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
+    def chunk(delta: Mapping[str, object], finish: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return _data({**head, "choices": [choice]})
 
@@ -218,7 +218,7 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
     output: list[dict[str, Any]] = []
     number = iter(range(1_000_000))
 
-    def event(kind: str, **value: Any) -> str:
+    def event(kind: str, **value: object) -> str:
         return _data({"type": kind, "sequence_number": next(number), **value}, kind)
 
     tokens_in, tokens_out = _tokens(seen, line)
@@ -273,7 +273,7 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
 def _messages(seen: Seen, line: Line) -> Iterator[str]:
     tokens_in, tokens_out = _tokens(seen, line)
 
-    def event(kind: str, **value: Any) -> str:
+    def event(kind: str, **value: object) -> str:
         return _data({"type": kind, **value}, kind)
 
     message = {"id": f"msg_{seen.number}", "type": "message", "role": "assistant", "model": "scripted", "content": []}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from handrail.model import Result
@@ -135,7 +135,7 @@ class _Steps:
 
     # Output.
 
-    def _call(self, tool: str, **arguments: Any) -> Result:
+    def _call(self, tool: str, **arguments: object) -> Result:
         result = self._session.call(tool, arguments)
         self._say(f"> {tool} " + " ".join(f"{name}={value!r}" for name, value in arguments.items()), "cyan")
         style = {"ok": "", "partial": "yellow", "error": "yellow", "denied": "magenta"}[result.status]

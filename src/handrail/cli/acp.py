@@ -114,7 +114,7 @@ class Driver:
 
 
 def _make_call(
-    call: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
+    call: Coroutine[object, object, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
 ) -> Result:
     """A call made by the loop of the editor's connection, for the thread of the agent."""
     future = asyncio.run_coroutine_threadsafe(call, loop)

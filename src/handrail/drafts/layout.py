@@ -201,7 +201,7 @@ class DraftDirectory:
             )
         return fd
 
-    def write(self, name: str, value: Any, *, sync: bool = True) -> None:
+    def write(self, name: str, value: object, *, sync: bool = True) -> None:
         """Write a JSON file whole or not at all, and wait until it is on the disk, unless ``sync`` is false."""
         temporary = self._write_temporary(name, value)
         if sync:
@@ -210,7 +210,7 @@ class DraftDirectory:
         if sync:
             _sync(self.path)
 
-    def write_plan(self, name: str, plan: Any, files: Iterable[str]) -> None:
+    def write_plan(self, name: str, plan: object, files: Iterable[str]) -> None:
         """Write a plan, and wait until it is on the disk, with the files of `stage` that it carries over.
 
         Not even what a command has synced is there yet: in drafts of commands the kernel waits for no disk.
@@ -238,7 +238,7 @@ class DraftDirectory:
         with contextlib.suppress(FileNotFoundError):
             os.truncate(os.path.join(self.path, _RESERVE), 0)
 
-    def _write_temporary(self, name: str, value: Any) -> str:
+    def _write_temporary(self, name: str, value: object) -> str:
         temporary = os.path.join(self.path, f".{name}.{os.getpid()}.new")
         with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
@@ -320,7 +320,7 @@ class DraftNotes:
         accepted: dict[str, list[list[int]]] = self._read(_ACCEPTED, {})
         return accepted
 
-    def _read(self, name: str, default: Any) -> Any:
+    def _read(self, name: str, default: object) -> Any:
         try:
             return self._directory.read(name)
         except FileNotFoundError:

@@ -20,7 +20,7 @@ def tools(session: GivenSession) -> list[Tool]:
     ours, order = async_session(session), CallOrder(session)
 
     def tool(spec: Spec) -> FunctionTool:
-        async def invoke(context: ToolContext[Any], arguments: str) -> object:
+        async def invoke(context: ToolContext[object], arguments: str) -> object:
             async with order.turn(spec.name):
                 return _build_output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
 
@@ -33,7 +33,7 @@ def run_config(session: GivenSession, **options: Any) -> RunConfig:
     """For `Runner.run(run_config=...)`: a tool that does not exist is answered, and does not end the run."""
     ours = async_session(session)
 
-    async def format_error(error: ToolErrorFormatterArgs[Any]) -> str | None:
+    async def format_error(error: ToolErrorFormatterArgs[object]) -> str | None:
         if error.kind != "tool_not_found":
             return None
         return (await ours.call(error.tool_name, id=error.call_id)).text

@@ -29,7 +29,7 @@ class HandrailToolset(AbstractToolset[Any]):
     def id(self) -> str | None:
         return self._id
 
-    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
+    async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
         definitions = [
             ToolDefinition(
                 name=spec.name,
@@ -49,8 +49,8 @@ class HandrailToolset(AbstractToolset[Any]):
         self,
         name: str,
         tool_args: dict[str, Any],
-        ctx: RunContext[Any],
-        tool: ToolsetTool[Any],  # noqa: ARG002
+        ctx: RunContext[object],
+        tool: ToolsetTool[object],  # noqa: ARG002
     ) -> object:
         arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
         result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")

@@ -238,7 +238,7 @@ class PostgresDatabase:
             self.connection.close()
 
 
-def _restoring_rows(cursor: psycopg.Cursor[Any]) -> Any:  # noqa: ARG001 - psycopg passes it
+def _restoring_rows(cursor: psycopg.Cursor[object]) -> Any:  # noqa: ARG001 - psycopg passes it
     def make_row(values: Sequence[object]) -> tuple[Any, ...]:
         return tuple([restore_nul(value) if type(value) is str else value for value in values])
 

@@ -156,7 +156,7 @@ def _parse_content(text: str | None) -> list[Any]:
         return []
 
 
-def _cut(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+def _cut(values: Sequence[object], like: Sequence[object]) -> list[Any]:
     """The columns of an older version, which has fewer; what somebody wrote into the others stays."""
     return [*values[: len(like)], *(value for value in values[len(like) :] if value is not None)]
 
@@ -178,7 +178,7 @@ def open_reader(journal: str) -> JournalReader:
 class _Translated:
     """Executes queries written for SQLite, with the placeholders of PostgreSQL."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[object]) -> None:
         self._connection = connection
 
     def execute(self, query: str, values: Sequence[object] = ()) -> psycopg.Cursor[Any]:

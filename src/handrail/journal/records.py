@@ -193,7 +193,7 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
     )
 
 
-def _count_left_out(data: Mapping[str, Any], arguments: Mapping[str, Any], shown: int) -> int:
+def _count_left_out(data: Mapping[str, object], arguments: Mapping[str, object], shown: int) -> int:
     """About how many characters an answer leaves out that one more call shows: of an output, or of a whole file."""
     size, first, last, total = (data.get(name) for name in ("output_bytes", "first", "last", "total_lines"))
     if isinstance(size, int):

@@ -24,7 +24,7 @@ def _get_kind(name: str) -> type | tuple[type, ...]:
     return int if name in _INTEGERS else (int, float) if name == "duration" else str
 
 
-def fits(name: str, value: Any) -> bool:
+def fits(name: str, value: object) -> bool:
     """Whether a value that was read from a database can stand in this column."""
     return value is None or isinstance(value, bytes if name in _BYTES else _get_kind(name))
 

@@ -74,7 +74,7 @@ class CallService:
             busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, make_fault_frame(call.id, busy))
 
-    def cancel(self, id: Any, connection: str = "") -> None:
+    def cancel(self, id: object, connection: str = "") -> None:
         self._calls.cancel(id, connection)
 
     def end_connection(self, connection: str) -> None:
@@ -179,7 +179,7 @@ class CallService:
         )
         return ask(replace(question, client=self._principal or call.client.name))
 
-    def _elicit(self, call: RunningCall, form: Mapping[str, Any], elsewhere: threading.Event) -> Any:
+    def _elicit(self, call: RunningCall, form: Mapping[str, object], elsewhere: threading.Event) -> Any:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled or answered ``elsewhere``."""
         from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 

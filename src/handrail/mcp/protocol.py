@@ -61,7 +61,7 @@ def describe_server(root: str = "") -> str:
 class ProtocolError(Exception):
     """A request that cannot be answered: the protocol's code, a sentence, and data where the protocol wants some."""
 
-    def __init__(self, code: int, message: str, data: Any = None, id: int | str | None = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None, id: int | str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -74,7 +74,9 @@ class Message:
 
     __slots__ = ("answer", "error", "id", "method", "params")
 
-    def __init__(self, id: int | str | None, method: str, params: dict[str, Any], answer: Any, error: Any) -> None:
+    def __init__(
+        self, id: int | str | None, method: str, params: dict[str, Any], answer: object, error: object
+    ) -> None:
         self.id = id
         self.method = method
         self.params = params
@@ -88,7 +90,7 @@ class ClientInfo:
     __slots__ = ("capabilities", "enveloped", "name", "version")
 
     def __init__(
-        self, version: str, capabilities: Mapping[str, Any], enveloped: bool = False, info: Any = None
+        self, version: str, capabilities: Mapping[str, object], enveloped: bool = False, info: object = None
     ) -> None:
         """``info``: the client's own description of itself."""
         name = info.get("name") if isinstance(info, dict) else None
@@ -134,18 +136,18 @@ def parse(line: bytes) -> Message:
     return Message(name, method, params, None, None)
 
 
-def get_meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_meta(params: Mapping[str, object]) -> Mapping[str, Any]:
     """Return `_meta` of a request; empty if it is not an object."""
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
 
 
-def has_envelope(params: Mapping[str, Any]) -> bool:
+def has_envelope(params: Mapping[str, object]) -> bool:
     """Whether a request belongs to the era without a handshake. The version alone tells, as nothing older sends it."""
     return VERSION_KEY in get_meta(params)
 
 
-def read_client(params: Mapping[str, Any]) -> ClientInfo:
+def read_client(params: Mapping[str, object]) -> ClientInfo:
     """Read the client from an envelope; raises `ProtocolError` if it is incomplete, or the version is not supported."""
     meta = get_meta(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
@@ -164,7 +166,7 @@ def refuse_version(version: str) -> ProtocolError:
     return ProtocolError(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
 
 
-def read_handshake(params: Mapping[str, Any]) -> ClientInfo:
+def read_handshake(params: Mapping[str, object]) -> ClientInfo:
     """Read the client from `initialize`; a version that is not supported is answered with the latest that is."""
     version, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(version, str):
@@ -182,7 +184,7 @@ def complete_result(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def make_result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
+def make_result_frame(id: int | str, result: Mapping[str, object]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
@@ -193,7 +195,7 @@ def make_fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, An
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def encode(message: Mapping[str, Any]) -> bytes:
+def encode(message: Mapping[str, object]) -> bytes:
     """A message as one line, in ASCII: no reader in any locale takes a character for the end of a line."""
     text = json.dumps(message, allow_nan=False, separators=(",", ":"))
     if _HALF in text:
@@ -201,7 +203,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def replace_half_characters(message: Mapping[str, Any]) -> dict[str, Any]:
+def replace_half_characters(message: Mapping[str, object]) -> dict[str, Any]:
     """A message in well-formed Unicode: half a character would make the whole of it unreadable for strict readers."""
     if _HALF not in json.dumps(message):
         return dict(message)

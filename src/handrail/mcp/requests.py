@@ -27,7 +27,7 @@ class Offer:
         """The result of `initialize`."""
         return {"protocolVersion": client.version, **self._introduce(), "serverInfo": protocol.SERVER}
 
-    def answer(self, method: str, params: Mapping[str, Any], client: ClientInfo | None) -> dict[str, Any] | None:
+    def answer(self, method: str, params: Mapping[str, object], client: ClientInfo | None) -> dict[str, Any] | None:
         """The result; None for a call that can be made. Raises `ProtocolError`."""
         if method == "ping" and not (client and client.enveloped):
             return {}
@@ -47,7 +47,7 @@ class Offer:
         listed = {"tools": self._tools}
         return protocol.complete_result({**listed, **FRESHNESS}) if client.enveloped else listed
 
-    def _check_call(self, params: Mapping[str, Any]) -> None:
+    def _check_call(self, params: Mapping[str, object]) -> None:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise ProtocolError(protocol.INVALID_PARAMS, "tools/call needs name, a string")

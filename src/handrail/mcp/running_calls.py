@@ -117,7 +117,7 @@ class RunningCalls:
                     self._ticking = True
         return True
 
-    def finish(self, call: RunningCall, answer: Mapping[str, Any]) -> None:
+    def finish(self, call: RunningCall, answer: Mapping[str, object]) -> None:
         """Answer, unless the client has cancelled; no progress follows."""
         with self._changed:
             self._running.pop((call.connection, call.id), None)  # before the answer is out: its id may come again then
@@ -127,7 +127,7 @@ class RunningCalls:
             self._sending -= 1
             self._changed.notify_all()
 
-    def cancel(self, id: Any, connection: str = "") -> None:
+    def cancel(self, id: object, connection: str = "") -> None:
         """The client wants no answer; an id that is not known is one that was answered a moment ago."""
         if isinstance(id, int | str):
             with self._changed:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import TimeoutError as TooLate
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from handrail.errors import BinaryFile, Busy, CannotEncode
 from handrail.errors.extras import needs
@@ -61,7 +61,7 @@ class EditorClient:
         """Let the client put this text into its buffer and on the disk."""
         self._ask_editor(self._client.write_text_file(session_id=self._session_id, path=path, content=text), path)
 
-    def _ask_editor(self, question: Coroutine[Any, Any, Found], path: str) -> Found:
+    def _ask_editor(self, question: Coroutine[object, object, Found], path: str) -> Found:
         if threading.get_ident() == self._thread:  # to wait here would stop the loop that is to answer
             question.close()
             raise RuntimeError("a blocking call was made in the event loop of the editor connection: use AsyncSession")

@@ -28,7 +28,7 @@ class CallResponse:
         self._messages: asyncio.Queue[tuple[Mapping[str, Any], Callable[[], bool] | None]] = asyncio.Queue()
         self._streams = False
 
-    def put(self, message: Mapping[str, Any], still: Callable[[], bool] | None = None) -> None:
+    def put(self, message: Mapping[str, object], still: Callable[[], bool] | None = None) -> None:
         """Send a message, if it is ``still`` wanted when its turn comes. Called from any thread."""
         with suppress(RuntimeError):  # the server has ended meanwhile
             self._loop.call_soon_threadsafe(self._messages.put_nowait, (message, still))
@@ -70,5 +70,5 @@ class CallResponse:
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
 
-def _make_event(message: Mapping[str, Any]) -> bytes:
+def _make_event(message: Mapping[str, object]) -> bytes:
     return b"event: message\r\ndata: %s\r\n\r\n" % protocol.encode(message).rstrip()
