@@ -9,8 +9,8 @@ that is written down in the table `broken`.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
-import re
 import sqlite3
 import time
 import weakref
@@ -121,11 +121,7 @@ def close_inherited() -> None:
 
 def list_lost(path: str) -> list[str]:
     """The indexes that were set aside because the logs that they knew are gone, the oldest first."""
-    place, name = os.path.split(path)
-    wanted = re.compile(re.escape(name + LOST) + r"\d+")
-    with contextlib.suppress(OSError):
-        return sorted(os.path.join(place, one) for one in os.listdir(place) if wanted.fullmatch(one))
-    return []
+    return sorted(one for one in glob.glob(f"{glob.escape(path)}{LOST}*") if one.rpartition(LOST)[2].isdigit())
 
 
 class Index:

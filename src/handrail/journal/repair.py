@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
+import glob
 import os
 import time
 from collections.abc import Iterator
@@ -39,10 +39,7 @@ class RepairedLog:
 
 def list_damaged(path: str) -> list[str]:
     """The damaged logs of the journal at ``path`` that were set aside, the oldest first."""
-    directory = get_logs_path(path)
-    with contextlib.suppress(FileNotFoundError):
-        return sorted(os.path.join(directory, name) for name in os.listdir(directory) if DAMAGED in name)
-    return []
+    return sorted(glob.glob(os.path.join(glob.escape(get_logs_path(path)), f"*{DAMAGED}*")))
 
 
 def repair_logs(path: str) -> Iterator[RepairedLog]:

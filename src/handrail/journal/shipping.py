@@ -206,9 +206,10 @@ class Shipment:
             unsent = self._send_images(batch.list_digests())
             with self.database.transaction() as cursor:
                 query = "SELECT n, hash FROM journals WHERE journal = %s FOR UPDATE"
-                if cursor.execute(query, (journal,)).fetchall() == [arrived]:  # nobody else was faster
-                    self._put(cursor, journal, batch, unsent)
-                    self._arrived[number] = batch.last.n
+                if cursor.execute(query, (journal,)).fetchall() != [arrived]:
+                    return len(batch.entries)  # another process was faster: continue where it ended
+                self._put(cursor, journal, batch, unsent)
+            self._arrived[number] = batch.last.n
         self._note()
         return len(batch.entries)
 
