@@ -271,8 +271,11 @@ class Index:
     def _measure_logs(self) -> tuple[bytes, dict[int, int], dict[int, Head]]:
         """The counters, the sizes of all logs and their heads, while nobody writes."""
         with lock_numbers(self.directory):
-            sizes = {log: os.stat(path).st_size for log, path in list_logs(self.directory).items()}
-            return _read_counters(self.directory), sizes, read_heads(self.directory)
+            counters, heads = (
+                _read_counters(self.directory),
+                read_heads(self.directory),
+            )  # first: never ahead of the logs
+            return counters, {log: os.stat(path).st_size for log, path in list_logs(self.directory).items()}, heads
 
     def _differs(self, sizes: dict[int, int]) -> bool:
         """Whether a log is not as long as this index knows it: somebody else has changed it."""
