@@ -73,7 +73,7 @@ class AgentCommands:
         try:
             judged = self._session.prepare("Bash", {"command": event.command, "workdir": workdir})
         except ToolError as error:
-            return self._conversation.deny(self._conversation.explain(error))
+            return self._conversation.deny(self._session.dialect.render_error(error))
         if judged.verdict.decision == "deny":
             return self._conversation.refuse(event, "Bash", judged.call.arguments)
         return self._conversation.ask(judged.verdict.why) if judged.verdict.decision == "ask" else b""

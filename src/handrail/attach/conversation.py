@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.attach.contracts import Contract, HookEvent, decide
-from handrail.errors import ToolError
 from handrail.journal import Record
 from handrail.model import Call, CommandAccess, Result
 from handrail.pipeline.session import Session
@@ -41,10 +40,6 @@ class AttachedConversation:
     def deny(self, why: str) -> bytes:
         """Refuse a tool call with one line, which the model reads."""
         return decide(self.contract, "deny", f"handrail: {' '.join(why.split())}")
-
-    def explain(self, error: ToolError) -> str:
-        """A failure in the words of the dialect."""
-        return self.session.dialect.render_error(error)
 
     def refuse(self, event: HookEvent, tool: str, arguments: Mapping[str, object]) -> bytes:
         """Record a refusal, as the pipeline words it, and tell the model."""

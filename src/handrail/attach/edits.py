@@ -104,7 +104,7 @@ class AgentEdits:
             except OutsideWorkspace:
                 continue  # not ours to judge, and not recorded
             except ToolError as error:
-                return self._conversation.deny(self._conversation.explain(error)), judged
+                return self._conversation.deny(self._session.dialect.render_error(error)), judged
             if one.verdict.decision == "deny":
                 return self._conversation.refuse(event, tool, arguments), judged
             if one.verdict.decision == "ask":

@@ -1,24 +1,19 @@
 """The program that hooks and wrapped commands of attached agents start.
 
-It starts with `python -I -S` before every tool call, so it imports C modules and nothing else. All decisions are made
-in the helper (`handrail attach service`):
+It starts with `python -I -S` before every tool call, so it imports few modules, and each where it is used: even
+`__future__` costs. All decisions are made in the helper (`handrail attach service`):
 
 - a hook passes its input on through the helper's socket, and prints the answer;
 - a wrapped command may run inside the agent's own sandbox, where `connect()` can be forbidden. It uses the FIFOs that
   the helper made for this one call, and copies its streams through them.
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found]
-import fcntl
 import os
-import select
 import sys
-import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import select
     from typing import NoReturn
 
 _PATIENCE = 50.0
@@ -36,7 +31,7 @@ _REFUSED = (
 _is_required = False
 
 
-def main(state: str, required: str, starts: list[str]) -> NoReturn:
+def main(state: str, required: str, starts: list[str]) -> "NoReturn":
     """`hook AGENT`, `prefix TEXT` or `run COMMAND`; ``starts``: the words that start the helper.
 
     ``required``: not empty if nothing may run without the helper.
@@ -70,6 +65,8 @@ def read_name(text: str) -> str:
 
 def name_command(command: str) -> str:
     """The beginning of the name of a call that runs this command."""
+    import zlib
+
     return f"{zlib.crc32(command.encode('utf-8', 'surrogateescape')):08x}-"
 
 
@@ -163,7 +160,7 @@ def _start(starts: list[str]) -> int:
 # A wrapped command: its streams through FIFOs.
 
 
-def _run(directory: str, name: str, text: str, unwrapped: list[str]) -> NoReturn:
+def _run(directory: str, name: str, text: str, unwrapped: list[str]) -> "NoReturn":
     calls = os.path.join(directory, "calls")
     call = _claim(calls, name)
     if call is None:
@@ -171,7 +168,7 @@ def _run(directory: str, name: str, text: str, unwrapped: list[str]) -> NoReturn
     os._exit(_Wrapped(call, text).run(unwrapped))
 
 
-def _execute(words: list[str]) -> NoReturn:
+def _execute(words: list[str]) -> "NoReturn":
     """Run the command as if Handrail were not attached."""
     try:
         os.execvp(words[0], words)  # noqa: S606 - the command that the agent runs anyway
@@ -182,6 +179,8 @@ def _execute(words: list[str]) -> NoReturn:
 
 def _claim(calls: str, name: str) -> str | None:
     """The directory of the call, which no other process has claimed. The lock lasts as long as this process."""
+    import fcntl
+
     try:
         names = sorted(entry for entry in os.listdir(calls) if entry.startswith(name))
     except OSError:
@@ -232,6 +231,8 @@ class _Wrapped:
         return os.open(os.path.join(self._call, name), flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _pass_signals_on(self) -> None:
+        import _signal  # type: ignore[import-not-found]
+
         def send(number: int, _frame: object) -> None:
             try:
                 os.write(self._request, b"%d\n" % number)
@@ -244,6 +245,8 @@ class _Wrapped:
 
     def _copy(self) -> bytes:
         """Copy until the command has ended and all of its output is here; returns the helper's last word."""
+        import select
+
         poll = select.poll()
         for number in (self._status, *self._outputs):
             poll.register(number, select.POLLIN)
@@ -281,7 +284,7 @@ class _Wrapped:
                 pass
         return message
 
-    def _forward(self, number: int, poll: select.poll) -> bool:
+    def _forward(self, number: int, poll: "select.poll") -> bool:
         """Copy a block of output; False if there is none now."""
         part = _read_some(number)
         if part == b"":
@@ -291,6 +294,8 @@ class _Wrapped:
             try:
                 part = part[os.write(self._outputs[number], part) :]
             except BlockingIOError:
+                import select
+
                 select.select([], [self._outputs[number]], [])
             except OSError:  # nobody reads it: the command gets the same error
                 poll.unregister(number)
@@ -308,6 +313,8 @@ class _Wrapped:
             with open(place, "wb") as file:
                 file.write(directory + b"\n")
         if int(signal):
+            import _signal
+
             if int(signal) not in (_signal.SIGKILL, _signal.SIGSTOP):
                 _signal.signal(int(signal), _signal.SIG_DFL)
             os.kill(os.getpid(), int(signal))
