@@ -195,7 +195,7 @@ def test_a_registration_starts_one_command(agent: Agent) -> None:
 
 
 def test_a_registration_is_for_processes_below_the_agent(agent: Agent) -> None:
-    # The agent is a shell of its own, and this process is not below it.
+    # Another agent has registered the same command, and the shell of this one is not below it.
     sleeper = subprocess.Popen(["sleep", "600"])
     try:
         other = replace(agent, session="s9", environment={**agent.environment})
@@ -212,8 +212,11 @@ def test_a_registration_is_for_processes_below_the_agent(agent: Agent) -> None:
         holder.stdin.write(len(event).to_bytes(4, "big") + event)
         holder.stdin.flush()
         assert holder.stdout.readline() == b"done\n"
-        done = finish(agent.start("echo mine > mine.txt"))
-        assert b"not the agent's" in done.stderr
+        (others,) = (agent.state / "attach" / "calls").iterdir()
+        assert finish(agent.start("echo mine > mine.txt")).stderr == b""
+        assert others.exists()  # it ran as if Handrail were not attached
+        done = agent.run("echo mine > mine.txt")
+        assert done.stderr == b"" and list_calls(agent) == [("Bash", "ok")] and list_unwrapped(agent) == []
         holder.communicate(timeout=60)
     finally:
         sleeper.kill()

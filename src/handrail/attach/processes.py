@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from handrail.attach.client.handrail_run import read_process
+
 _MOST_LEVELS = 100
 _SHELLS = ("sh", "bash", "dash", "zsh", "busybox")
 
@@ -12,29 +14,15 @@ def list_ancestors(pid: int) -> list[int]:
     """The processes above a process, the nearest first; without the first process of all."""
     above: list[int] = []
     while pid > 1 and len(above) < _MOST_LEVELS:
-        pid = read_parent(pid)
+        pid = int(read_process(pid, 1) or 0)
         if pid > 1:
             above.append(pid)
     return above
 
 
-def read_parent(pid: int) -> int:
-    """The parent of a process; 0 if it has ended."""
-    return int(_read_field(pid, 1) or 0)
-
-
 def read_start(pid: int) -> str:
     """When a process started, which tells it from a later one with the same number; empty if it has ended."""
-    return _read_field(pid, 19)
-
-
-def _read_field(pid: int, number: int) -> str:
-    """A field of a process behind its name; empty if it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[number].decode()
-    except (OSError, IndexError):
-        return ""
+    return read_process(pid, 19)
 
 
 def read_invocation(pid: int) -> tuple[str, str, dict[str, str]]:

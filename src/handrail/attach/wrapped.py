@@ -2,7 +2,7 @@
 
 The wrapper may sit inside the agent's sandbox. It and the helper share a directory made for this one call:
 
-    command   the registered command, for a shell that looks whether its own is one
+    command   the registered command, for a shell that looks whether its own is one, and the process of its agent
     owner     a file that the wrapper locks; the lock says which process it is
     request   a line that starts the command, and the signals that the wrapper gets
     in, out, err, status    the streams of the command, and how it ended
@@ -25,7 +25,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from handrail.attach.client.handrail_run import name_command
-from handrail.attach.processes import list_ancestors, read_invocation
+from handrail.attach.processes import list_ancestors, read_invocation, read_start
 from handrail.frozen import frozen
 
 _FIFOS = ("request", "in", "out", "err", "status")
@@ -97,7 +97,7 @@ class RegisteredCommand:
             for name in _FIFOS:
                 os.mkfifo(os.path.join(self._path, name), 0o600)
             with open(self._open("command", os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-                file.write(command.encode("utf-8", "surrogateescape") + b"\0")
+                file.write(f"{command}\0{agent} {read_start(agent)}".encode("utf-8", "surrogateescape"))
             self._owner = self._open("owner", os.O_RDWR | os.O_CREAT | os.O_EXCL)
             self._request = self._open("request", os.O_RDONLY)
             self._input = self._open("in", os.O_RDONLY)

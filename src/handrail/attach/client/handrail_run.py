@@ -188,6 +188,8 @@ def _claim(calls: str, name: str) -> str | None:
     for entry in names:
         call = os.path.join(calls, entry)
         try:
+            if _is_of_another_agent(call):
+                continue
             owner = os.open(os.path.join(call, "owner"), os.O_RDONLY)
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(owner, fcntl.LOCK_SH | fcntl.LOCK_NB)  # tells the helper which process this is
@@ -195,6 +197,25 @@ def _claim(calls: str, name: str) -> str | None:
         except OSError:  # it is over, or somebody else's
             continue
     return None
+
+
+def _is_of_another_agent(call: str) -> bool:
+    """Whether the agent of a call can be seen from here, and has not started this process."""
+    with open(os.path.join(call, "command"), "rb") as file:
+        agent, _, start = file.read().rpartition(b"\0")[2].decode().partition(" ")
+    pid = os.getpid()
+    while pid > 1 and pid != int(agent):
+        pid = int(read_process(pid, 1) or 0)
+    return pid != int(agent) and read_process(int(agent), 19) == start
+
+
+def read_process(pid: int, number: int) -> str:
+    """A field behind the name of a process; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[number].decode()
+    except (OSError, IndexError):
+        return ""
 
 
 class _Wrapped:
