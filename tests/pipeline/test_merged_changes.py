@@ -185,3 +185,15 @@ def test_a_renamed_ignored_file_is_kept_with_both_names_or_not_at_all(session: S
     assert (work / "a.out").read_text(encoding="utf-8") == "contents\n", result.text
     assert theirs.read_text(encoding="utf-8") == "theirs\n"
     assert (work / "a.txt").read_text(encoding="utf-8") == LINES
+
+
+def test_an_ignored_file_that_was_deleted_meanwhile_does_not_stop_the_rest(session: Session, work: Path) -> None:
+    (work / ".gitignore").write_text("*.log\n", encoding="utf-8")
+    (work / "a.log").write_text("started\n", encoding="utf-8")
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "all")
+    command = "echo more >> a.log; echo new > new.txt"
+    result = run_meanwhile(session, work, command, "a.log", (work / "a.log").unlink)
+    assert not (work / "a.log").exists() and (work / "new.txt").exists(), result.text
+    assert "Git ignores these files" in result.text and "a.log" in result.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -254,6 +255,9 @@ def _list_overlaps(raw: bytes) -> Iterator[str]:
 def _is_separate(draft: DraftDirectory, path: str, changes: Sequence[DraftChange]) -> bool:
     """Whether a changed file is no part of something larger, and not the new name of a file that the draft deletes."""
     members = [change for change in changes if find_unit(change.path) == path]
+    if not members:  # deleted outside the draft: with a base it is no new name of another file
+        upper = os.lstat(os.path.join(draft.upper, path))
+        return stat.S_ISREG(upper.st_mode) and upper.st_nlink == 1 and os.path.lexists(os.path.join(draft.bases, path))
     before, after = (members[0].before, members[0].after) if len(members) == 1 else (None, None)
     if not (before and after and before.type == after.type == "file" and after.links == 1):
         return False

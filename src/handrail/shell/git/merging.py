@@ -84,7 +84,11 @@ def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
         in_git = os.path.lexists(f"{top}/.git")
         fields = _list(["check-attr", "-z", "merge", "--", *names], top) if in_git else []
         values = dict(zip(fields[::3], fields[2::3], strict=False))
-        ignored = _list([*_LIST_IGNORED, *names], top) if in_git else []
+        there = [name for name in names if os.path.lexists(os.path.join(top, name))]
+        ignored = _list([*_LIST_IGNORED, *there], top) if in_git and there else []
+        if in_git:  # git lists no file that is gone
+            gone = [name for name in names if name not in there]
+            ignored += (name for name in gone if ask_git(["check-ignore", "-q", "--", name], top)[0] == 0)
         for path, name in zip(absolute, names, strict=True):
             value = values.get(name, "unspecified")
             by_lines = value in _BY_LINES and not _MADE_BY_PROGRAMS.fullmatch(os.path.basename(name))
