@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,9 @@ from typing import Any
 import pytest
 
 from handrail import AnySession, FleetWorkspace
+from handrail.drafts.store import DraftStore
 from handrail.fleet.worker import work_in
-from handrail.fleet.workspaces import build_workspace
+from handrail.fleet.workspaces import build_workspace, remove_unused
 from handrail.pipeline.options import ConnectOptions
 from tests.drafts.machine import require_drafts
 
@@ -160,3 +164,30 @@ def test_a_workspace_that_cannot_be_built_is_a_result() -> None:
     result = work_in(FleetWorkspace("w", folder="/none/such"), lambda *_: 1, "run-1", {})
     assert not result.ok
     assert "/none/such" in result.error
+
+
+@pytest.mark.usefixtures("built")
+def test_a_workspace_that_nobody_has_opened_for_a_month_expires(tmp_path: Path, tree: Path) -> None:
+    fleets = tmp_path / "fleet"
+    for run, name in (("old", "a"), ("old", "b"), ("older", "c")):
+        build_workspace(FleetWorkspace(name, folder=str(tree)), str(fleets / run))
+    month = time.time() - 31 * 24 * 3600
+    for run, name in (("old", "a"), ("older", "c")):
+        os.utime(fleets / run / "work" / name / "built", (month, month))
+    build_workspace(FleetWorkspace("d", folder=str(tree)), str(fleets / "new"))
+    assert sorted(str(path.relative_to(fleets)) for path in fleets.glob("*/work/*")) == ["new/work/d", "old/work/b"]
+    assert not (fleets / "older").exists()
+
+
+def test_a_workspace_in_which_somebody_works_does_not_expire(tmp_path: Path, tree: Path) -> None:
+    require_drafts()
+    place = build_workspace(FleetWorkspace("a", folder=str(tree)), str(tmp_path / "fleet" / "old"))
+    if not place.draft:
+        pytest.skip("workspaces are copies here")
+    built = tmp_path / "fleet" / "old" / "work" / "a" / "built"
+    os.utime(built, (0, 0))
+    with contextlib.closing(DraftStore.open(place.state, place.path).open_named(place.draft, shared=True)):
+        remove_unused(str(tmp_path / "fleet"))
+        assert built.exists()
+    remove_unused(str(tmp_path / "fleet"))
+    assert not built.exists()

@@ -6,12 +6,22 @@ import asyncio
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import handrail
-from handrail import Answer, AsyncSession, Question, Session, ToolError, ToolOutput, UnknownCall, parse_rules
+from handrail import (
+    Answer,
+    AsyncSession,
+    DraftConflict,
+    Question,
+    Session,
+    ToolError,
+    ToolOutput,
+    UnknownCall,
+    parse_rules,
+)
 from handrail.errors import ConnectionLost
 from tests.remote.conftest import Connect
 
@@ -179,6 +189,32 @@ def test_a_draft_of_a_remote_workspace(connect: Connect, tmp_path: Path) -> None
     assert (tmp_path / "new.txt").read_text() == "x\n"
     session.undo()
     assert not (tmp_path / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("side", "marked", "kept"), [("ours", [], "draft\n"), ("theirs", [], "other\n"), ("merge", ["a.txt"], "")]
+)
+def test_conflicts_in_a_draft_of_a_remote_workspace_are_resolved(
+    connect: Connect, tmp_path: Path, side: Literal["ours", "theirs", "merge"], marked: list[str], kept: str
+) -> None:
+    (tmp_path / "a.txt").write_text("base\n")
+    session = connect()
+    try:
+        draft = session.draft()
+    except OSError as error:
+        pytest.skip(f"no drafts on this machine: {error}")
+    with draft:
+        assert draft.session.call("Bash", {"command": "echo draft > a.txt"}).ok
+        draft.close()
+        (tmp_path / "a.txt").write_text("other\n")
+        with pytest.raises(DraftConflict):
+            draft.keep()
+        assert draft.resolve(side) == marked
+        if marked:
+            assert "<<<<<<< draft" in draft.diff()
+        else:
+            draft.keep()
+            assert (tmp_path / "a.txt").read_text() == kept
 
 
 @pytest.mark.parametrize(

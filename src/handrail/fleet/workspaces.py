@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
 import re
@@ -31,6 +32,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GIT_SECONDS = 3600
 _TRIAL_SECONDS = 120
 _DRAFT = "workspace"
+_UNUSED_SECONDS = 30 * 24 * 3600
+"""A workspace that was opened that long ago expires."""
 Built = Literal["reopened", "draft", "reflink", "copy"]
 
 
@@ -90,6 +93,7 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
     A workspace that was not built to its end, or is to be rebuilt after a restart, is built anew.
     """
     started = time.monotonic()
+    remove_unused(os.path.dirname(base))
     folder = os.path.join(base, "work", workspace.name)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path, state, built_file = (os.path.join(folder, name) for name in ("files", "state", "built"))
@@ -109,8 +113,34 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
             attempt += 1
             _write_text(built_file, f"{attempt} {kind} {place}")
         else:
+            os.utime(built_file)
             return _describe(place, state, attempt, kind, "reopened", started)
     return _describe(place, state, attempt, kind, kind, started)
+
+
+def remove_unused(fleets: str) -> None:
+    """Remove the workspaces that nobody has opened for a month, and the sources of fleets that have none left."""
+    for built_file in glob.glob(os.path.join(glob.escape(fleets), "*", "work", "*", "built")):
+        folder = os.path.dirname(built_file)
+        with contextlib.suppress(OSError), _locked(os.path.join(folder, "lock"), wait=False):
+            if time.time() - os.stat(built_file).st_mtime > _UNUSED_SECONDS and not _is_in_use(folder):
+                remove_tree(folder)
+                os.rmdir(os.path.dirname(folder))
+                remove_tree(os.path.dirname(os.path.dirname(folder)))
+
+
+def _is_in_use(folder: str) -> bool:
+    """Whether somebody works in the draft that a workspace is."""
+    _, kind, place = _read_built(os.path.join(folder, "built"))
+    if kind != "draft":
+        return False
+    try:
+        DraftStore.open(os.path.join(folder, "state"), place).open_named(_DRAFT).close()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _describe(path: str, state: str, attempt: int, kind: Built, built: Built, started: float) -> BuiltWorkspace:
@@ -219,10 +249,11 @@ _FICLONE = 0x40049409
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
+def _locked(path: str, *, wait: bool = True) -> Iterator[None]:
+    """Keep others off; raises `BlockingIOError` if somebody has the lock, and this one is not to ``wait``."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
         os.close(fd)

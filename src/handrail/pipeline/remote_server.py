@@ -374,6 +374,9 @@ _REQUESTS: Mapping[str, _Request] = {
     "draft changes": _Request(lambda server, _, one: _summarize(server.find_draft(one).changes())),
     "draft diff": _Request(lambda server, _, one: server.find_draft(one).diff()),
     "draft keep": _Request(lambda server, _, one: _summarize(server.find_draft(one).keep(*one["paths"])), _always),
+    "draft resolve": _Request(
+        lambda server, _, one: server.find_draft(one).resolve(one["side"], *one["paths"]), _always
+    ),
     "draft drop": _Request(lambda server, _, one: server.find_draft(one).drop(), _always),
     "draft close": _Request(lambda server, _, one: server.find_draft(one).close()),
 }

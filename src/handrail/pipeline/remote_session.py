@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.drafts.changes import FileSummary
@@ -310,6 +310,10 @@ class RemoteDraft(SessionDraft[AnySession]):
         kept = values.read(values.read_summaries, self._do("keep", once=True, paths=list(paths)))
         self._is_over = not paths
         return kept
+
+    def resolve(self, side: Literal["ours", "theirs", "merge"], *paths: str) -> list[str]:
+        left = self._do("resolve", once=True, side=side, paths=list(paths))
+        return [str(path) for path in left] if isinstance(left, list) else []
 
     def drop(self) -> None:
         if not self._is_over:

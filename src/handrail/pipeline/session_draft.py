@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from handrail.drafts.split import choose, is_below
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, keep_and_record
 from handrail.pipeline.draft_process import open_draft
+from handrail.pipeline.merging import resolve_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,6 +95,18 @@ class SessionDraft(Generic[S_co]):
                 if changes.draft.is_open:
                     changes.draft.drop()
             return kept
+
+    def resolve(self, side: Literal["ours", "theirs", "merge"], *paths: str) -> list[str]:
+        """Resolve conflicts with other changes in the workspace, all or those at and below some paths.
+
+        ``side``: the draft's version, the workspace's, or both with markers around overlaps; returns the files with
+        markers. Raises `DraftConflict` for files that have no lines to merge; then the draft is as before.
+        """
+        if side not in ("ours", "theirs", "merge"):
+            raise ValueError("side is ours, theirs or merge")
+        with self._observed() as changes:
+            tops = [path.strip("/") or "." for path in paths]
+            return resolve_conflicts(changes.draft.directory, side, tops or (".",))[1]
 
     def drop(self) -> None:
         """Delete the draft. May be called again."""
