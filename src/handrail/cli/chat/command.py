@@ -7,10 +7,8 @@ import os
 import sys
 import time
 
-from handrail.agent.store import Store
 from handrail.cli.chat.first_prompt import early_prompt
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
-from handrail.cli.chat.repl import chat_at_terminal, chat_by_lines
 from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import escape_for_terminal, is_interactive, on_terminal, write
 from handrail.text.display import escape
@@ -47,14 +45,20 @@ def run(options: argparse.Namespace) -> int:
 def _chat(plan: ChatPlan) -> int:
     """A chat, until the person leaves; returns the exit code."""
     if not (is_interactive() and on_terminal(sys.stdin)):
+        from handrail.cli.chat.repl import chat_by_lines
+
         return chat_by_lines(plan)
     title = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
     print(f"\x1b[2m{title}\x1b[0m" if "NO_COLOR" not in os.environ else title, flush=True)
     with early_prompt():
+        from handrail.cli.chat.repl import chat_at_terminal
+
         return chat_at_terminal(plan)
 
 
 def _list_conversations() -> int:
+    from handrail.agent.store import Store
+
     for stored in Store(find_state()).all():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))
         first = escape(" ".join(stored.first.split()))[:60]
