@@ -1,7 +1,7 @@
 """The program that hooks and wrapped commands of attached agents start.
 
-It starts with `python -I -S` before every tool call, so it imports few modules, and each where it is used: even
-`__future__` costs. All decisions are made in the helper (`handrail attach service`):
+It starts with `python -I -S` before every tool call, so it imports few modules, most of them where they are used:
+even `__future__` costs. All decisions are made in the helper (`handrail attach service`):
 
 - a hook passes its input on through the helper's socket, and prints the answer;
 - a wrapped command may run inside the agent's own sandbox, where `connect()` can be forbidden. It uses the FIFOs that
@@ -9,11 +9,11 @@ It starts with `python -I -S` before every tool call, so it imports few modules,
 """
 
 import os
+import select
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import select
     from typing import NoReturn
 
 _PATIENCE = 50.0
@@ -266,8 +266,6 @@ class _Wrapped:
 
     def _copy(self) -> bytes:
         """Copy until the command has ended and all of its output is here; returns the helper's last word."""
-        import select
-
         poll = select.poll()
         for number in (self._status, *self._outputs):
             poll.register(number, select.POLLIN)
@@ -305,7 +303,7 @@ class _Wrapped:
                 pass
         return message
 
-    def _forward(self, number: int, poll: "select.poll") -> bool:
+    def _forward(self, number: int, poll: select.poll) -> bool:
         """Copy a block of output; False if there is none now."""
         part = _read_some(number)
         if part == b"":
@@ -315,8 +313,6 @@ class _Wrapped:
             try:
                 part = part[os.write(self._outputs[number], part) :]
             except BlockingIOError:
-                import select
-
                 select.select([], [self._outputs[number]], [])
             except OSError:  # nobody reads it: the command gets the same error
                 poll.unregister(number)
