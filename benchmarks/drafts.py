@@ -7,12 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from benchmarks.bash import call
-from benchmarks.measure import Line, Scale, Times, contest, faster, slower
+from benchmarks.measure import Line, Scale, Times, contest, cpu_time, faster, seconds, slower
 from handrail import Session, Settings
 from handrail.drafts.keep import keep, undo
 from handrail.drafts.store import DraftStore, NoDraft
@@ -20,6 +21,8 @@ from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 
 FILES = 20_000
+MANY = 50
+MOST_SECONDS, MOST_BYTES = 0.01, 5_000_000
 OPAQUE = f"{sys.executable} -I -S -c 'pass'"
 """A command of which nobody can tell from its words that it changes nothing."""
 
@@ -119,6 +122,26 @@ def _copies(folder: Path, scale: Scale) -> Iterator[Line]:
     if git:
         yield faster(f"{about} `git worktree add` and `remove`", times["draft"], times["git"], 10)
     yield _keep_new_files(store, count, scale)
+    if git:
+        yield _create_many(store, root, count // 2, git)
+
+
+def _create_many(store: DraftStore, root: Path, more: int, git: str) -> Line:
+    """Create many drafts of a larger checkout: the time and the disk that each of them takes."""
+    (root / "more").mkdir()
+    for number in range(more):
+        (root / "more" / f"f{number}").write_text(f"{number}\n", encoding="ascii")
+    subprocess.run([git, "add", "-A"], cwd=root, check=True)
+    begun, used = time.perf_counter(), cpu_time()
+    drafts = [store.create(f"draft-{number}") for number in range(MANY)]
+    taken, cpu = ((after - before) / MANY for after, before in ((time.perf_counter(), begun), (cpu_time(), used)))
+    space = sum(path.lstat().st_blocks << 9 for draft in drafts for path in Path(draft.directory.path).rglob("*"))
+    for draft in drafts:
+        draft.drop()
+    what = f"One of {MANY} drafts of a git checkout with {3 * more:,} files: time, and space on the disk"
+    met = cpu < MOST_SECONDS and space / MANY < MOST_BYTES
+    shown = f"{seconds(taken)} (CPU {seconds(cpu)}), {space / MANY / 1e6:.1f} MB"
+    return Line(what, shown, target="under 10 ms of CPU and 5 MB", met=met)
 
 
 def _keep_new_files(store: DraftStore, count: int, scale: Scale) -> Line:
