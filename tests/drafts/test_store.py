@@ -87,3 +87,17 @@ def test_the_list_of_own_periods_is_bounded(drafts: DraftStore, monkeypatch: pyt
     assert os.path.getsize(os.path.join(drafts.path, layout.OWN_PERIODS)) <= 220
     assert draft.directory.own_periods.read() == [(497, 498), (498, 499), (499, 500)]
     draft.drop()
+
+
+def test_what_is_noted_beside_a_draft_goes_with_it(drafts: DraftStore) -> None:
+    for name in ("dropped", "removed"):
+        opened = drafts.create(name)
+        opened.directory.notes.note_worker("claude")
+        assert opened.directory.notes.read_workers() == ["claude"]
+        if name == "dropped":
+            opened.drop()
+        else:
+            opened.close()
+            layout.remove_tree(opened.directory.path)
+    DraftStore(drafts.path, drafts.workspace).create().drop()
+    assert not list(Path(drafts.path).glob("*workers*"))

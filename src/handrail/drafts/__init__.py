@@ -18,5 +18,5 @@ neighbours.py         where drafts lie, and which of them have changed a file
 
 IN_DRAFT = "HANDRAIL_DRAFT"
 """The variable with the id of the named draft that a process sees in the place of the workspace."""
-WORKERS = "workers.json"
-"""A file of a named draft with the names of the programs that have worked in it."""
+WORKERS = ".workers"
+"""The end of a file beside a named draft, with the names of the programs that have worked in it."""

@@ -264,6 +264,8 @@ class DraftDirectory:
             raise OSError(errno.EBUSY, "an interrupted keep must be finished before the draft is dropped", self.path)
         self.drop_layers()
         remove_tree(self.path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path + WORKERS)
 
     def drop_layers(self) -> None:
         """Delete the layers, if they lie elsewhere: a kept draft does not need them any more."""
@@ -301,11 +303,18 @@ class DraftNotes:
     def note_worker(self, name: str) -> None:
         """Remember which program works in the draft, for people."""
         others = [one for one in self.read_workers() if one != name]
-        self._directory.write(WORKERS, [*others, name][-_MOST_WORKERS:], sync=False)
+        path = self._directory.path + WORKERS
+        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8", errors="surrogateescape") as file:
+            json.dump([*others, name][-_MOST_WORKERS:], file)
+        os.replace(file.name, path)
 
     def read_workers(self) -> list[str]:
         """The programs that have worked in the draft, the last one last."""
-        workers: list[str] = self._read(WORKERS, [])
+        try:
+            with open(self._directory.path + WORKERS, encoding="utf-8", errors="surrogateescape") as file:
+                workers: list[str] = json.load(file)
+        except FileNotFoundError:
+            return []
         return workers
 
     def mark(self, paths: Iterable[str]) -> None:

@@ -41,8 +41,9 @@ def list_neighbours(state: str, workspace: str, path: str) -> Iterator[DraftDire
     own = os.environ.get(IN_DRAFT, "")
     for place in list_places(state, workspace):
         with contextlib.suppress(OSError):
-            for key in os.listdir(place):
-                if key != own and os.path.lexists(os.path.join(place, key, WORKERS)):
+            for name in os.listdir(place):
+                key = name.removesuffix(WORKERS)
+                if key not in (name, own):
                     yield from _open_if_changed(os.path.join(place, key), workspace, path)
 
 

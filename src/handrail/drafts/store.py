@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from handrail.drafts import WORKERS
 from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.late_writes import save_late_writes
@@ -217,6 +218,8 @@ class DraftStore:
         left: list[tuple[int, str]] = []
         for name in os.listdir(self.path):
             path = os.path.join(self.path, name)
+            if name.endswith(WORKERS) and not os.path.lexists(path.removesuffix(WORKERS)):
+                os.unlink(path)
             if name == _LOCK or not os.path.isdir(path):
                 continue
             with contextlib.suppress(BlockingIOError), lock_draft(path):
