@@ -324,6 +324,26 @@ def test_commands_run_in_drafts_and_are_undone_byte_for_byte(attached: Callable[
         assert scene.read() == before, command
 
 
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_lives_in_a_draft_with_its_hooks(attached: Callable[[Agent], Attached], name: str) -> None:
+    agent = AGENTS[name]
+    scene = attached(agent)
+    (scene.project / "a.txt").write_bytes(b"one\n")
+    before = scene.read()
+    scene.handrail("draft", "new", "b")
+    inside = ["draft", "run", "b", "--"]
+    scene.program = [_HANDRAIL, *inside, *scene.program]
+    scene.run(agent.bash("echo two >> a.txt"))
+    assert scene.read() == before
+    recorded = [json.loads(line) for line in scene.handrail(*inside, _HANDRAIL, "log", "--json").splitlines()]
+    assert [one["arguments"]["command"] for one in recorded if one["tool"] == "Bash"] == ["echo two >> a.txt"]
+    assert f"by {agent.name}" in scene.handrail("draft", "list")
+    scene.handrail("draft", "keep", "b")
+    assert scene.read() == {"a.txt": b"one\ntwo\n"}
+    scene.handrail("undo")
+    assert scene.read() == before
+
+
 def test_edits_of_claude_code_are_undone_and_a_turn_at_once(attached: Callable[[Agent], Attached]) -> None:
     scene = attached(CLAUDE)
     path = scene.project / "a.txt"
