@@ -25,9 +25,11 @@ from tests.attach.conftest import Agent
 from tests.attach.programs import Client, Project
 from tests.sizes import pick
 
-_FILES = [f"f{number}.txt" for number in range(4)]
-_ANCHORS = 60
+_FILES = [f"f{number}.txt" for number in range(pick(4, 12))]
+_ANCHORS = pick(60, 100)
 _TASKS = pick(64, 300)
+_HELD = "Another program has these files open for writing"
+"""A keep of another agent is just moving the file into place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def ask_attached(client: Client, task: Task) -> Answer:
 
 def ask_library(client: Client, task: Task) -> Answer:
     call = ["Bash", {"command": task.command}] if task.by_command else ["Edit", task.edit]
-    return Answer(**client.ask({"call": call}))
+    answer = client.ask({"call": call})
+    return Answer(answer["kept"] and "not kept" not in answer["text"], answer["text"])
 
 
 def ask_mcp(client: Client, task: Task) -> Answer:
@@ -149,7 +152,7 @@ def test_eight_agents_lose_no_line_and_each_is_undone_by_itself(project: Project
     assert len(kept) > _TASKS // 2
     assert lines == Counter([*kept, *(line for each in before.values() for line in each)])
     for task, answer in answered:
-        if not answer.kept:
+        if not answer.kept and _HELD not in answer.text:
             assert all(sign in answer.text for sign in ("<<<<<<< draft", ">>>>>>> workspace", task.line)), answer.text
     sessions = find_sessions(project.state)
     assert sessions.keys() == agents.keys()

@@ -18,8 +18,8 @@ from handrail.pipeline.call_state import CallClock, Received
 from handrail.shell.start_process import CommandStreams
 
 _NUMBERS = itertools.count(1)
-_NOT_KEPT = ("changes_dropped", "changes_left")
-"""Notes on a command whose changes were not kept."""
+_NOT_KEPT = ("changes_dropped", "changes_left", "held_open")
+"""Notes on a command whose changes, or some of them, were not kept."""
 
 
 class AgentCommands:
