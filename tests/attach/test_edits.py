@@ -95,8 +95,9 @@ def test_parallel_edits_keep_their_own_outcome(agent: Agent, undo: Undo) -> None
 
 def test_a_protected_file_is_a_question_and_a_secret_is_too(agent: Agent) -> None:
     (agent.project / ".git" / "hooks").mkdir(parents=True)
-    answer = agent.before("Write", {"file_path": str(agent.project / ".git" / "hooks" / "pre-commit"), "content": ""})
-    assert answer["permissionDecision"] in ("ask", "deny"), answer
+    for name in ("hooks/pre-commit", "config"):
+        answer = agent.before("Write", {"file_path": str(agent.project / ".git" / name), "content": ""})
+        assert answer["permissionDecision"] in ("ask", "deny"), answer
     (agent.project / ".env").write_text("KEY=value\n", encoding="utf-8")
     answer = agent.before("Edit", {"file_path": str(agent.project / ".env")})
     assert answer["permissionDecision"] in ("ask", "deny"), answer

@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.attach.contracts import HookEvent, inform
@@ -105,6 +106,8 @@ class AgentEdits:
                 continue  # not ours to judge, and not recorded
             except ToolError as error:
                 return self._conversation.deny(self._session.dialect.render_error(error)), judged
+            # What the agent's tool will write is not known here, so paths alone decide.
+            one = replace(one, verdict=self._session.services.approvals.verdict(one.accesses))
             if one.verdict.decision == "deny":
                 return self._conversation.refuse(event, tool, arguments), judged
             if one.verdict.decision == "ask":

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail import tools
 from handrail.dialects import Dialect
-from handrail.errors import BadArguments, BadJson, NoSandbox, ReadOnlyRoot
-from handrail.model import Access, CommandAccess, FileAccess, ToolAccess
+from handrail.errors import BadArguments, BadJson, NoSandbox, ReadOnlyRoot, ToolError
+from handrail.files.versions import Change
+from handrail.model import Access, CommandAccess, FileAccess, ToolAccess, Verdict
 from handrail.pipeline.call_state import (
     Declared,
     Judged,
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from handrail.dialects.templates import DialectTemplates
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import Arguments
+
+_NAME_OF_GIT = re.compile(
+    r"/(?:\.git|HEAD|objects|refs|commondir|config|config\.worktree|hooks|info)(?:/|$)", re.IGNORECASE
+)
 
 
 def read_arguments(arguments: Mapping[str, object] | str | None) -> Mapping[str, Any]:
@@ -223,6 +229,32 @@ def _run_dry(judged: Judged, services: Services) -> StagedChanges:
     with contextlib.closing(ToolContext(services, judged)) as context:
         judged.tool.run(judged.args, context)
     return context.staging.staged
+
+
+def judge_contents(judged: Judged, services: Services) -> Judged:
+    """Judge by what would be written, if files of git's own would change. Of a call that fails, paths alone count."""
+    if judged.verdict.decision == "deny" or not _may_change_git(judged, services):
+        return judged
+    try:
+        changes = judged.dry_run().changes
+    except ToolError:
+        return judged
+    return replace(judged, verdict=judge_staged(judged, changes, services))
+
+
+def _may_change_git(judged: Judged, services: Services) -> bool:
+    """Whether a tool would change files with names that git uses in a repository."""
+    is_known = judged.command is None and judged.tool.repeatable and hasattr(services.approvals.policy, "protects")
+    return is_known and any(map(_NAME_OF_GIT.search, judged.written_paths))
+
+
+def judge_staged(judged: Judged, changes: Sequence[Change], services: Services) -> Verdict:
+    """The verdict on a call that makes these changes."""
+    if not _may_change_git(judged, services):
+        return judged.verdict
+    from handrail.pipeline.git_files import judge_git_files  # slow to import, and rarely needed
+
+    return judge_git_files(judged.accesses, changes, services.approvals, os.path.realpath(services.workspace.home))
 
 
 def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:

@@ -57,7 +57,16 @@ from handrail.pipeline.options import (
     load_rules,
     load_tools,
 )
-from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
+from handrail.pipeline.prepare import (
+    declare,
+    judge,
+    judge_contents,
+    judge_staged,
+    parse,
+    read_arguments,
+    resolve,
+    seek,
+)
 from handrail.pipeline.services import Services
 from handrail.policy import Policy
 from handrail.policy.modes import DEFAULT_MODE, Mode
@@ -439,7 +448,8 @@ class CallPipeline:
         declared = declare(progress.reach(parse(received, services.dialect, services.redaction, matching)))
         judged = self._judge(declared, progress)
         more = seek(judged, services)
-        return self._judge(more, progress) if more else judged
+        judged = self._judge(more, progress) if more else judged
+        return progress.reach(judge_contents(judged, services))
 
     def _judge(self, declared: Declared, progress: Progress) -> Judged:
         slash = self.services.dialect.rules.slash_is_workspace
@@ -613,11 +623,16 @@ def run(approved: Approved, context: ToolContext) -> Ran:
 
 
 def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) -> Done:
-    """Write the staged changes under the locks that are ``held``; raises `NotAsShown` if a person saw others."""
+    """Write the staged changes under the locks that are ``held``.
+
+    Raises `NotAsShown` if a person saw others, or others were judged.
+    """
     approved, staged = ran.previous, ran.staged
     judged, tracker, settings = approved.previous, services.tracker, services.settings
     if approved.consent:
         approved.consent.require_same(staged.proposed)
+    elif judge_staged(judged, staged.changes, services).decision != judged.verdict.decision:
+        raise NotAsShown
     done = Done(ran, (), progress.token)
     data: dict[str, object] = {}
     if held and staged.changes:
