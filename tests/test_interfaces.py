@@ -225,15 +225,9 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def documented() -> dict[str, list[str]]:
-    """The rows of the table, by interface."""
-    table = PAGE.partition("| interface |")[2].partition("\n\n")[0]
-    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:]]
-    return {row[0]: row[1:] for row in rows}
-
-
-def test_the_table_names_every_interface() -> None:
-    assert list(documented()) == list(INTERFACES)
+def test_the_page_names_every_interface() -> None:
+    names = ", ".join(INTERFACES)
+    assert names in " ".join(PAGE.split())
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
@@ -247,5 +241,5 @@ def test_an_interface_has_rules_secrets_journal_and_undo(interface: str, project
     journal = len([row for row in rows if row.decision == "deny"]) == 3 and len(rows) >= len(CALLS)
     command(project, "undo")
     undo = written and not (project / "new.txt").exists()
-    actual = ["yes" if one else "NO" for one in (rules, secrets, journal, undo)]
-    assert actual == documented()[interface] == ["yes"] * 4, re.sub(r"\s+", " ", text)[:2000]
+    actual = {"rules": rules, "secrets": secrets, "journal": journal, "undo": undo}
+    assert all(actual.values()), (actual, re.sub(r"\s+", " ", text)[:2000])
