@@ -15,7 +15,7 @@ import pytest
 
 from handrail import AnySession, FleetWorkspace
 from handrail.drafts.store import DraftStore
-from handrail.fleet.worker import work_in
+from handrail.fleet.worker import open_session, work_in
 from handrail.fleet.workspaces import build_workspace, remove_unused
 from handrail.pipeline.options import ConnectOptions
 from tests.drafts.machine import require_drafts
@@ -166,28 +166,93 @@ def test_a_workspace_that_cannot_be_built_is_a_result() -> None:
     assert "/none/such" in result.error
 
 
+MONTH = 31 * 24 * 3600
+
+
+def let_time_pass(fleets: Path, run: str, name: str) -> Path:
+    """Have a workspace last opened or closed a month ago."""
+    built = fleets / run / "work" / name / "built"
+    long_ago = time.time() - MONTH
+    os.utime(built, (long_ago, long_ago))
+    return built
+
+
 @pytest.mark.usefixtures("built")
-def test_a_workspace_that_nobody_has_opened_for_a_month_expires(tmp_path: Path, tree: Path) -> None:
+def test_a_workspace_that_nobody_has_had_open_for_a_month_expires(tmp_path: Path, tree: Path) -> None:
     fleets = tmp_path / "fleet"
     for run, name in (("old", "a"), ("old", "b"), ("older", "c")):
-        build_workspace(FleetWorkspace(name, folder=str(tree)), str(fleets / run))
-    month = time.time() - 31 * 24 * 3600
+        build_workspace(FleetWorkspace(name, folder=str(tree)), str(fleets / run)).opened.close()
     for run, name in (("old", "a"), ("older", "c")):
-        os.utime(fleets / run / "work" / name / "built", (month, month))
-    build_workspace(FleetWorkspace("d", folder=str(tree)), str(fleets / "new"))
+        let_time_pass(fleets, run, name)
+    build_workspace(FleetWorkspace("d", folder=str(tree)), str(fleets / "new")).opened.close()
     assert sorted(str(path.relative_to(fleets)) for path in fleets.glob("*/work/*")) == ["new/work/d", "old/work/b"]
     assert not (fleets / "older").exists()
+
+
+def test_a_workspace_does_not_expire_while_its_session_is_open(
+    tree: Path, built: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleets = tmp_path / "fleet"
+    monkeypatch.setattr("handrail.fleet.worker.find_base", lambda: str(fleets))
+    workspace = FleetWorkspace("a", folder=str(tree))
+    one, cost = open_session(workspace, "old", FULL)
+    assert cost.built == built or (built, cost.built) == ("copy", "reflink")
+    other, _ = open_session(workspace, "old", FULL)
+    with one, other:
+        file = let_time_pass(fleets, "old", "a")
+        other.close()
+        assert time.time() - file.stat().st_mtime < MONTH / 2  # the time of the last close
+        let_time_pass(fleets, "old", "a")
+        remove_unused(str(fleets))
+        assert one.call("Read", {"file_path": "src/a.txt"}).ok
+        assert file.exists()
+    let_time_pass(fleets, "old", "a")
+    remove_unused(str(fleets))
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("built")
+def test_a_workspace_that_is_opened_after_a_month_is_not_removed_by_that(tmp_path: Path, tree: Path) -> None:
+    base = tmp_path / "fleet" / "old"
+    workspace = FleetWorkspace("a", folder=str(tree))
+    build_workspace(workspace, str(base)).opened.close()
+    let_time_pass(tmp_path / "fleet", "old", "a")
+    place = build_workspace(workspace, str(base))
+    place.opened.close()
+    assert place.built == "reopened"
+    assert (base / "work" / "a" / "built").exists()
+
+
+def test_nothing_is_removed_while_a_workspace_is_built(
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleets = tmp_path / "fleet"
+    build_workspace(FleetWorkspace("a", folder=str(tree)), str(fleets / "old")).opened.close()
+    file = let_time_pass(fleets, "old", "a")
+
+    def fail(*_: object) -> str:
+        remove_unused(str(fleets))
+        assert file.exists()
+        raise OSError(0, "the end of the build")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("handrail.fleet.workspaces._prepare_source", fail)
+        with pytest.raises(OSError, match="the end of the build"):
+            build_workspace(FleetWorkspace("b", folder=str(tree)), str(fleets / "new"))
+    assert file.exists()
+    remove_unused(str(fleets))
+    assert not file.exists()
 
 
 def test_a_workspace_in_which_somebody_works_does_not_expire(tmp_path: Path, tree: Path) -> None:
     require_drafts()
     place = build_workspace(FleetWorkspace("a", folder=str(tree)), str(tmp_path / "fleet" / "old"))
+    place.opened.close()
     if not place.draft:
         pytest.skip("workspaces are copies here")
-    built = tmp_path / "fleet" / "old" / "work" / "a" / "built"
-    os.utime(built, (0, 0))
+    file = let_time_pass(tmp_path / "fleet", "old", "a")
     with contextlib.closing(DraftStore.open(place.state, place.path).open_named(place.draft, shared=True)):
         remove_unused(str(tmp_path / "fleet"))
-        assert built.exists()
+        assert file.exists()
     remove_unused(str(tmp_path / "fleet"))
-    assert not built.exists()
+    assert not file.exists()

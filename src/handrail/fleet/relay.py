@@ -26,7 +26,7 @@ class ServerActor:
     """A server beside the files; its methods are called over Ray."""
 
     def __init__(self, workspace: dict[str, Any], run: str, mode: str) -> None:
-        words, _ = list_server_words(FleetWorkspace(**workspace), run, mode)
+        words, self._place = list_server_words(FleetWorkspace(**workspace), run, mode)
         self._server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
 
     def read(self) -> Iterator[bytes]:
@@ -47,6 +47,7 @@ class ServerActor:
             self._server.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._server.kill()
+        self._place.opened.close()
 
 
 def main(given: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from handrail.fleet.workspaces import BuiltWorkspace, FleetWorkspace, build_work
 from handrail.frozen import frozen
 from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
-from handrail.pipeline.remote_session import connect
+from handrail.pipeline.remote_session import RemoteSession
 from handrail.policy.modes import DEFAULT_MODE
 
 _MOST_CHARS = 4000
@@ -59,8 +60,22 @@ def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -
     """A session in a workspace, with the cost of building it. Whoever opens it again repeats no finished call."""
     words, place = list_server_words(workspace, run, options.get("mode") or DEFAULT_MODE)
     options = {**options, "name": f"{run}/{workspace.name}/{place.attempt}"}
-    session = connect(words, **options)
+    session = _WorkspaceSession(words, options, place)
     return session, FleetResult(workspace.name, built=place.built, build_seconds=place.seconds)
+
+
+class _WorkspaceSession(RemoteSession):
+    """A session in a workspace, which does not expire before it is closed."""
+
+    def __init__(self, words: Sequence[str], options: ConnectOptions, place: BuiltWorkspace) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(place.opened)
+            super().__init__(words, options)
+            self._opened = stack.pop_all()
+
+    def close(self) -> None:
+        super().close()
+        self._opened.close()
 
 
 def work_in(workspace: FleetWorkspace, work: Work, run: str, options: ConnectOptions) -> FleetResult:

@@ -33,7 +33,7 @@ _GIT_SECONDS = 3600
 _TRIAL_SECONDS = 120
 _DRAFT = "workspace"
 _UNUSED_SECONDS = 30 * 24 * 3600
-"""A workspace that was opened that long ago expires."""
+"""A workspace that was last opened or closed that long ago expires."""
 Built = Literal["reopened", "draft", "reflink", "copy"]
 
 
@@ -85,6 +85,8 @@ class BuiltWorkspace:
     """How often it was built."""
     built: Built
     seconds: float
+    opened: contextlib.ExitStack = field(compare=False)
+    """Close it when nobody works in the workspace any more: until then it does not expire."""
 
 
 def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
@@ -93,12 +95,21 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
     A workspace that was not built to its end, or is to be rebuilt after a restart, is built anew.
     """
     started = time.monotonic()
-    remove_unused(os.path.dirname(base))
+    fleets = os.path.dirname(base)
+    os.makedirs(fleets, mode=0o700, exist_ok=True)
+    with _locked(os.path.join(fleets, "lock"), fcntl.LOCK_SH):
+        place = _open_workspace(workspace, base, started)
+    remove_unused(fleets)
+    return place
+
+
+def _open_workspace(workspace: FleetWorkspace, base: str, started: float) -> BuiltWorkspace:
     folder = os.path.join(base, "work", workspace.name)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path, state, built_file = (os.path.join(folder, name) for name in ("files", "state", "built"))
     with _locked(os.path.join(folder, "lock")):
         attempt, kind, place = _read_built(built_file)
+        built: Built = "reopened"
         if not attempt or workspace.after_restart == "rebuild":
             for one in (path, state):
                 with contextlib.suppress(FileNotFoundError):
@@ -110,42 +121,47 @@ def build_workspace(workspace: FleetWorkspace, base: str) -> BuiltWorkspace:
                 DraftStore.open(state, source).create(_DRAFT).close()
             else:
                 kind, place = "reflink" if _copy_tree(source, path) else "copy", path
-            attempt += 1
+            attempt, built = attempt + 1, kind
             _write_text(built_file, f"{attempt} {kind} {place}")
-        else:
-            os.utime(built_file)
-            return _describe(place, state, attempt, kind, "reopened", started)
-    return _describe(place, state, attempt, kind, kind, started)
+        draft = _DRAFT if kind == "draft" else ""
+        opened = _mark_open(built_file)
+    return BuiltWorkspace(place, state, draft, attempt, built, time.monotonic() - started, opened)
+
+
+def _mark_open(built_file: str) -> contextlib.ExitStack:
+    """Keep a workspace from expiring until the result is closed; notes the time of both."""
+    with contextlib.ExitStack() as opened:
+        fd = os.open(built_file, os.O_RDONLY | os.O_CLOEXEC)
+        opened.callback(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        os.utime(fd)
+        opened.callback(os.utime, fd)
+        return opened.pop_all()
 
 
 def remove_unused(fleets: str) -> None:
-    """Remove the workspaces that nobody has opened for a month, and the sources of fleets that have none left."""
-    for built_file in glob.glob(os.path.join(glob.escape(fleets), "*", "work", "*", "built")):
-        folder = os.path.dirname(built_file)
-        with contextlib.suppress(OSError), _locked(os.path.join(folder, "lock"), wait=False):
-            if time.time() - os.stat(built_file).st_mtime > _UNUSED_SECONDS and not _is_in_use(folder):
-                remove_tree(folder)
-                os.rmdir(os.path.dirname(folder))
-                remove_tree(os.path.dirname(os.path.dirname(folder)))
+    """Remove the workspaces that nobody has had open for a month, and the sources of fleets that have none left.
+
+    While a workspace is being built, nothing is removed.
+    """
+    with contextlib.suppress(OSError), _locked(os.path.join(fleets, "lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+        for built_file in glob.glob(os.path.join(glob.escape(fleets), "*", "work", "*", "built")):
+            with contextlib.suppress(OSError):
+                if time.time() - os.stat(built_file).st_mtime > _UNUSED_SECONDS:
+                    _remove_workspace(built_file)
 
 
-def _is_in_use(folder: str) -> bool:
-    """Whether somebody works in the draft that a workspace is."""
-    _, kind, place = _read_built(os.path.join(folder, "built"))
-    if kind != "draft":
-        return False
-    try:
-        DraftStore.open(os.path.join(folder, "state"), place).open_named(_DRAFT).close()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def _describe(path: str, state: str, attempt: int, kind: Built, built: Built, started: float) -> BuiltWorkspace:
-    draft = _DRAFT if kind == "draft" else ""
-    return BuiltWorkspace(path, state, draft, attempt, built, time.monotonic() - started)
+def _remove_workspace(built_file: str) -> None:
+    """Remove a workspace, and its fleet with the last one; raises `BlockingIOError` if somebody works in it."""
+    folder = os.path.dirname(built_file)
+    with _locked(built_file, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        _, kind, place = _read_built(built_file)
+        if kind == "draft":  # a shell in it has no session
+            with contextlib.suppress(FileNotFoundError):
+                DraftStore.open(os.path.join(folder, "state"), place).open_named(_DRAFT).close()
+        remove_tree(folder)
+        os.rmdir(os.path.dirname(folder))
+        remove_tree(os.path.dirname(os.path.dirname(folder)))
 
 
 def _try_drafts(source: str) -> bool:
@@ -249,11 +265,11 @@ _FICLONE = 0x40049409
 
 
 @contextlib.contextmanager
-def _locked(path: str, *, wait: bool = True) -> Iterator[None]:
-    """Keep others off; raises `BlockingIOError` if somebody has the lock, and this one is not to ``wait``."""
+def _locked(path: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Keep others off; raises `BlockingIOError` if somebody has the lock, and ``how`` says not to wait."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(fd, how)
         yield
     finally:
         os.close(fd)

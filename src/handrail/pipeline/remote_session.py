@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from handrail import dialects
 from handrail.drafts.changes import FileSummary
@@ -103,7 +103,7 @@ class RemoteSession:
         self.origin = Origin(str(greeting["session"]), self.dialect.name, home)
         self.server_version = str(greeting["version"])
 
-    def __enter__(self) -> RemoteSession:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
