@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,12 @@ from tests.sizes import pick
 
 LINES = "".join(f"line {number}\n" for number in range(1, 11))
 NAMES = ("a.txt", "b.txt")
+
+
+@pytest.fixture(autouse=True)
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed merge leaves behind goes with the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def make(folder: Path, theirs: str) -> DraftDirectory:
