@@ -223,7 +223,7 @@ INTERFACES = {
     "call LS": (["-m", "handrail", "call", "LS", '{"path": "."}', "--mode", "read-only"], ""),
     "mcp": (["-m", "handrail", "mcp", "serve", ".", "--mode", "read-only"], MESSAGES),
     "doctor": (["-m", "handrail", "doctor"], ""),
-    "draft": (["-m", "handrail", "draft", "new", "trial"], ""),
+    "draft": (["-m", "handrail", "draft", "start", "trial"], ""),
     "call Bash": (["-m", "handrail", "call", "Bash", '{"command": "ls"}', "--mode", "read-only"], ""),
 }
 

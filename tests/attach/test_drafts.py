@@ -24,7 +24,7 @@ def attach(project: Project, name: str) -> AbstractContextManager[Client]:
 def project(agent: Agent) -> Project:
     (agent.project / "a.txt").write_text("one\n", encoding="utf-8")
     opened = Project(agent.project, agent.state)
-    opened.handrail("draft", "new", _NAME)
+    opened.handrail("draft", "start", _NAME)
     return opened
 
 

@@ -35,7 +35,7 @@ def draft(project: Path, *words: str) -> str:
 
 def test_several_drafts_of_one_project_are_compared_and_one_is_kept(project: Path) -> None:
     before = describe(str(project), times=True)
-    assert draft(project, "new", "way", "--count", "2") == "way-1\nway-2\n"
+    assert draft(project, "start", "way", "--count", "2") == "way-1\nway-2\n"
     draft(project, "run", "way-1", "--", "sh", "-c", "echo two >> a.txt; rm -r src; mkdir new; echo q > new/q")
     call = ["call", "Write", "--draft", "way-2", "file_path=b.txt", "content=hello"]
     assert handrail(*call, cwd=project).returncode == 0
@@ -56,8 +56,13 @@ def test_several_drafts_of_one_project_are_compared_and_one_is_kept(project: Pat
     assert describe(str(project), times=True) == before
 
 
+def test_the_earlier_word_for_start_works(project: Path) -> None:
+    assert draft(project, "new", "way", "--count", "2") == "way-1\nway-2\n"
+    assert b"new NAME" not in handrail("draft", "--help", cwd=project).stdout
+
+
 def test_nobody_works_in_a_draft_that_is_being_kept(project: Path) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     with contextlib.closing(DraftStore.open(state_directory(), str(project)).open_named("way")):
         assert b"end it first" in handrail("call", "LS", "--draft", "way", cwd=project).stderr
     assert handrail("call", "LS", "--draft", "way", cwd=project).returncode == 0
@@ -79,7 +84,7 @@ def test_a_session_in_a_draft_that_does_not_exist_creates_it(project: Path) -> N
 
 
 def test_a_command_of_a_session_renames_a_directory_of_a_draft(project: Path) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     command = """python3 -c "import os; os.rename('src', 'renamed')" """
     done = handrail("call", "Bash", "--draft", "way", f"command={command}", cwd=project)
     assert done.returncode == 0, done.stdout
@@ -92,7 +97,7 @@ def test_a_command_of_a_session_renames_a_directory_of_a_draft(project: Path) ->
 
 def test_some_paths_are_kept_and_the_others_stay_in_the_draft(project: Path) -> None:
     before = describe(str(project), times=True)
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     draft(
         project, "run", "way", "--", "sh", "-c", "echo two >> a.txt; rm -r src; mkdir new; echo q > new/q; touch new/r"
     )
@@ -113,7 +118,7 @@ def test_a_database_is_kept_as_a_whole_or_not_at_all(project: Path) -> None:
         "db.execute('create table t (n)'); db.execute('insert into t values (7)'); db.commit(); "
         "open('other', 'w'); os._exit(0)"
     )
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     draft(project, "run", "way", "--", "python3", "-c", code)
     assert handrail("draft", "keep", "way", "d.db", cwd=project).returncode == 2
     draft(project, "keep", "way", "d.db", "d.db-wal", "d.db-shm")
@@ -123,7 +128,7 @@ def test_a_database_is_kept_as_a_whole_or_not_at_all(project: Path) -> None:
 
 
 def test_a_file_that_changed_in_the_workspace_too_is_a_conflict_and_the_draft_stays(project: Path) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     draft(project, "run", "way", "--", "sh", "-c", "echo two >> a.txt; echo new > b.txt")
     (project / "a.txt").write_text("foreign\n", encoding="utf-8")
     for words in (["keep", "way"], ["keep", "way", "a.txt"]):
@@ -136,7 +141,7 @@ def test_a_file_that_changed_in_the_workspace_too_is_a_conflict_and_the_draft_st
 
 
 def test_a_draft_belongs_to_one_process_at_a_time(project: Path) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     inner = handrail("draft", "run", "way", "--", "sh", "-c", "ls -A ..; exit 7", cwd=project)
     assert inner.returncode == 7
     code = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'handrail.cli', 'draft', 'list']))"
@@ -148,8 +153,8 @@ def test_a_draft_belongs_to_one_process_at_a_time(project: Path) -> None:
     "words",
     [
         ("new",),
-        ("new", "../x"),
-        ("new", "a", "--count", "0"),
+        ("start", "../x"),
+        ("start", "a", "--count", "0"),
         ("keep", "missing"),
         ("list", "name"),
         ("drop", "missing"),
@@ -162,7 +167,7 @@ def test_wrong_usage_is_reported(project: Path, words: tuple[str, ...]) -> None:
 
 
 def test_a_draft_that_cannot_be_read_is_not_one_without_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
 
     def fail(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "closed")

@@ -35,7 +35,7 @@ def draft(project: Path, *words: str, code: int = 0) -> str:
 
 
 def change(project: Path, command: str) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     draft(project, "run", "way", "--", "sh", "-c", command)
 
 

@@ -35,7 +35,7 @@ def run(project: Path, name: str, command: str) -> None:
 
 
 def test_the_list_names_paths_and_the_last_program(project: Path) -> None:
-    draft(project, "new", "way", "--count", "2")
+    draft(project, "start", "way", "--count", "2")
     run(project, "way-1", "echo x >> a.txt; touch 1 2 3 4 5")
     assert draft(project, "list") == (
         "way-1  5 created, 1 changed by sh: 1, 2, 3, 4, 5 and 1 more\nway-2  no changes\n"
@@ -47,7 +47,7 @@ def test_the_list_names_paths_and_the_last_program(project: Path) -> None:
 
 
 def test_two_drafts_are_compared(project: Path) -> None:
-    draft(project, "new", "way", "--count", "2")
+    draft(project, "start", "way", "--count", "2")
     run(project, "way-1", "sed -i 's/^line 2$/first/' a.txt; rm same.txt; echo same > new; echo 1 > only")
     run(project, "way-2", "sed -i 's/^line 2$/second/' a.txt; echo same > new")
     diff = draft(project, "diff", "way-1", "way-2")
@@ -61,7 +61,7 @@ def test_two_drafts_are_compared(project: Path) -> None:
 
 
 def test_a_draft_is_brought_up_to_date_or_stays_as_it_is(project: Path) -> None:
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     run(project, "way", "sed -i 's/^line 2$/ours/' a.txt same.txt")
     (project / "a.txt").write_text(LINES.replace("line 9\n", "theirs\n"), encoding="utf-8")
     assert draft(project, "rebase", "way") == "a.txt: merged\n"
@@ -103,7 +103,7 @@ def test_a_branch_has_the_changes_of_a_draft_and_nothing_else(
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\n\tname = A\n\temail = a@b.c\n", encoding="utf-8")
     monkeypatch.setenv("HOME", str(home))
-    draft(project, "new", "early")
+    draft(project, "start", "early")
     run(project, "early", "touch x")
     assert "not a git repository" in draft(project, "to-branch", "early", code=1)
     draft(project, "drop", "early")
@@ -115,7 +115,7 @@ def test_a_branch_has_the_changes_of_a_draft_and_nothing_else(
     git(project, "commit", "-qm", "first")
     (tmp_path / "filter-ran").unlink(missing_ok=True)
     (project / "uncommitted.txt").write_text("mine\n", encoding="utf-8")
-    draft(project, "new", "way")
+    draft(project, "start", "way")
     run(
         project,
         "way",

@@ -61,7 +61,7 @@ def test_another_project_is_not_counted(project: Path, tmp_path: Path) -> None:
 def test_many_sessions_and_drafts_stay_within_twenty_lines(project: Path) -> None:
     for number in range(10):
         call(project, "Write", f"file_path={number}.txt", "content=one")
-    created = handrail("draft", "new", "try", "--count", "7", cwd=project)
+    created = handrail("draft", "start", "try", "--count", "7", cwd=project)
     completed = handrail(cwd=project)
     text = completed.stdout.decode("utf-8")
     assert "and 2 earlier turns" in text and text.count("\n") <= 20

@@ -330,7 +330,7 @@ def test_an_agent_lives_in_a_draft_with_its_hooks(attached: Callable[[Agent], At
     scene = attached(agent)
     (scene.project / "a.txt").write_bytes(b"one\n")
     before = scene.read()
-    scene.handrail("draft", "new", "b")
+    scene.handrail("draft", "start", "b")
     inside = ["draft", "run", "b", "--"]
     scene.program = [_HANDRAIL, *inside, *scene.program]
     scene.run(agent.bash("echo two >> a.txt"))

@@ -149,7 +149,7 @@ def test_what_a_killed_session_leaves_in_a_draft_is_ended(project: Path, tmp_pat
     """Nothing may change the layers of a draft that is being kept."""
     mark = tmp_path / "pid"
     words = ["draft", "run", "way", "--", "sh", "-c", f"sleep 600 & echo $! > {mark}; exit 3"]
-    assert handrail("draft", "new", "way", cwd=project).returncode == 0
+    assert handrail("draft", "start", "way", cwd=project).returncode == 0
     assert handrail(*words, cwd=project).returncode == 3
     assert handrail("draft", "keep", "way", cwd=project).returncode == 0
     with contextlib.suppress(FileNotFoundError):

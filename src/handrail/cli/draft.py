@@ -26,7 +26,7 @@ _ABOUT = """\
 Named drafts: copy-on-write views of the workspace that stay until you keep or drop them. Several agents can try several
 ways on one project, each in its own draft; you compare them and keep one.
 
-  new NAME [--count N]     create a draft, or N of them: NAME-1, NAME-2 and so on
+  start NAME [--count N]   create a draft, or N of them: NAME-1, NAME-2 and so on
   list                     the drafts of this workspace: what was changed in each, and who worked there
   diff NAME [OTHER]        the changes of a draft as a diff, or how another draft differs from it
   run NAME -- COMMAND      run a program that sees the draft instead of the workspace
@@ -43,7 +43,7 @@ takes it back."""
 
 _EXAMPLES = """\
 examples:
-  handrail draft new try --count 3
+  handrail draft start try --count 3
   handrail run "make the tests faster" --draft try-1
   handrail draft run try-2 -- make test
   handrail draft diff try-1
@@ -70,7 +70,13 @@ class _DraftParser(CommandParser):
 
 def parser() -> argparse.ArgumentParser:
     parser = _DraftParser("draft", _ABOUT, _EXAMPLES)
-    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help=", ".join(_ACTIONS))
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        type=lambda word: "start" if word == "new" else word,  # the earlier name
+        choices=sorted(_ACTIONS),
+        help=", ".join(_ACTIONS),
+    )
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
     parser.add_argument(
         "paths", metavar="PATH", nargs="*", default=[], help="keep, resolve: only these paths; diff: the other draft"
@@ -82,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
         ("tool", "merge lines that overlap in git's merge.tool"),
     ):
         parser.add_argument(f"--{side}", dest="sides", action="append_const", const=side, help=f"resolve: {what}")
-    parser.add_argument("--count", metavar="N", type=int, help="new: how many")
+    parser.add_argument("--count", metavar="N", type=int, help="start: how many")
     parser.add_argument("--json", action="store_true", help="list and diff: print JSON")
     add_workspace(parser, roots=False)
     return parser
@@ -95,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     for given, allowed, what in (
         (options.paths, ("keep", "resolve", "diff", "to-branch"), "paths"),
         (options.command, ("run",), "a command after --"),
-        (options.count is not None, ("new",), "--count"),
+        (options.count is not None, ("start",), "--count"),
         (options.sides, ("resolve",), "a side"),
     ):
         if given and options.what not in allowed:
@@ -464,7 +470,7 @@ def _drop(options: argparse.Namespace) -> int:
 
 
 _ACTIONS = {
-    "new": _create,
+    "start": _create,
     "list": _list,
     "diff": _show,
     "run": _run,
