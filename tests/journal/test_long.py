@@ -7,9 +7,9 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from handrail.journal import Origin, Record, postgres_reader, queries, undo
 from handrail.journal.log_lines import get_logs_path
 from handrail.journal.logs import Numbers
 from handrail.journal.queries import JournalReader
-from handrail.journal.records import BEGIN, END, Queries
+from handrail.journal.records import BEGIN, END
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_selection import iterate_changes
 from handrail.model import Call, Result
@@ -171,26 +171,11 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
     fill(journal.path, 2000, tmp_path, files=False)
     pages: list[int] = []
 
-    class Cursor(sqlite3.Cursor):
-        def fetchall(self) -> list[Any]:
-            actual = super().fetchall()
-            pages.append(len(actual))
-            return actual
-
     class Paged(JournalReader):
-        def __init__(self, path: str) -> None:
-            super().__init__(path)
-            self.db = cast("Queries", Counted(self._index.connection))
-
-    class Counted:
-        def __init__(self, db: sqlite3.Connection) -> None:
-            self.db = db
-
-        def execute(self, *words: Any) -> sqlite3.Cursor:
-            return self.db.cursor(Cursor).execute(*words)
-
-        def close(self) -> None:
-            self.db.close()
+        def query(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+            rows = super().query(query, values)
+            pages.append(len(rows))
+            return rows
 
     monkeypatch.setattr(postgres_reader, "JournalReader", Paged)
     assert log.run(options(log.parser(), journal, "--all", "--limit", "0", "--json")) == 0

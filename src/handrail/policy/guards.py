@@ -491,18 +491,29 @@ class IgnoreFiles:
 
     def _find_chain(self, directory: str, has_own: bool = True) -> tuple[_Chain, str]:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
-        if known := self._chains.get(directory):
-            return known
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
-            return _NO_CHAIN
-        chain, why = _NO_CHAIN if directory == root else self._find_chain(os.path.dirname(directory))
-        why = why or self._make_relative(chain, directory)
-        if has_own and not why:
-            chain = self._add_own(directory, chain)
+            return (), ""
+        top = root.rstrip("/")
+        names = [name for name in directory[len(root) :].split("/") if name]
         if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._chains = {}
-        self._chains[directory] = chain, why
+        chains = self._chains
+        way = "/".join([top, *names])
+        below: list[str] = []
+        while way != top and way not in chains:
+            way, _, name = way.rpartition("/")
+            below.append(name)
+        chain, why = chains.get(way) or ((), "")
+        if way not in chains:  # the root
+            chain = self._add_own(way or "/", ()) if has_own or below else ()
+            chains[way] = chain, why
+        while below:
+            way = f"{way}/{below.pop()}"
+            why = why or self._make_relative(chain, way)
+            if not why and (has_own or below):
+                chain = self._add_own(way, chain)
+            chains[way] = chain, why
         return chain, why
 
     def _add_own(self, directory: str, chain: _Chain) -> _Chain:

@@ -129,6 +129,8 @@ UNATTENDED: dict[str, str] = {
     "PIP_NO_INPUT": "1",
     # `git status` leaves the index alone, so that it never stands in the way of another git.
     "GIT_OPTIONAL_LOCKS": "0",
+    # A draft is a mount of its own, and the repository may begin above the workspace.
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     # No colours and no cursor games. CI is left alone: it changes what programs do, not only how they talk.
     "TERM": "dumb",
     "NO_COLOR": "1",
