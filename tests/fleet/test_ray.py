@@ -21,6 +21,7 @@ from handrail import AnySession, Fleet, FleetWorkspace
 from handrail_demo.scripted_server import Line, ScriptedServer, Seen
 from tests.command import handrail
 from tests.docs.pages import blocks_of
+from tests.drafts.machine import require_drafts
 from tests.fleet.kill_test import STEPS, check_ledgers, check_records, make_steps, make_tree, read_ledgers, run_beside
 
 pytestmark = pytest.mark.skipif(not os.environ.get("HANDRAIL_FLEET"), reason="needs Ray: `make test-fleet` installs it")
@@ -145,6 +146,29 @@ def test_a_session_on_a_cluster_works_where_the_files_are(fleet: Fleet, tree: st
             assert "1" in session.call("Read", {"file_path": "a.txt"}).text
             session.undo()
             assert "one" in session.call("Read", {"file_path": "a.txt"}).text
+
+
+@pytest.mark.slow
+def test_a_draft_on_a_cluster_is_kept_where_the_files_are(fleet: Fleet, tree: str) -> None:
+    require_drafts()
+    workspaces = [FleetWorkspace(f"d{number}", folder=tree) for number in range(4)]
+    assert {one.value for one in fleet.map(leave_own_file, workspaces)} == {"ok"}
+    for workspace in workspaces[:-1]:
+        with fleet.draft(workspace) as draft:
+            assert [one.path for one in draft.keep()] == [f"{workspace.name}.txt"]
+    with fleet.draft(workspaces[-1]) as draft:
+        draft.drop()
+    kept = [f"d{number}.txt" for number in range(3)]  # both nodes are on this machine, and share the copy
+    assert [(one.value, one.built) for one in fleet.map(list_own_files, workspaces)] == [(kept, "draft")] * 4
+    assert os.listdir(tree) == ["a.txt"]
+
+
+def leave_own_file(session: AnySession, workspace: FleetWorkspace) -> str:
+    return session.call("Write", {"file_path": f"{workspace.name}.txt", "content": "x\n"}).status
+
+
+def list_own_files(session: AnySession, _: FleetWorkspace) -> list[str]:
+    return session.call("Bash", {"command": "ls d*.txt"}).text.split()
 
 
 def leave_a_file(session: AnySession, _: FleetWorkspace) -> str:

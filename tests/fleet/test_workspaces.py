@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from handrail import AnySession, FleetWorkspace
+from handrail.drafts.keep import DraftConflict
 from handrail.drafts.store import DraftStore
-from handrail.fleet.worker import open_session, work_in
+from handrail.fleet.worker import open_beside, open_draft, open_session, work_in
 from handrail.fleet.workspaces import build_workspace, remove_unused
 from handrail.pipeline.options import ConnectOptions
 from tests.drafts.machine import require_drafts
@@ -158,6 +159,67 @@ def test_a_worker_that_starts_over_repeats_no_edit(tree: Path, built: str) -> No
     assert first.value == "ran\none more"
     again = work_in(workspace, work, "run-1", FULL)
     assert (again.value, again.built) == (first.value, "reopened")
+
+
+def replace_line(session: AnySession, workspace: FleetWorkspace) -> str:
+    """Each workspace replaces the line of the file with its name, and all of them the line of src/a.txt."""
+    lines = f"sed -i s/{workspace.name}/{workspace.name.upper()}/ list.txt; echo {workspace.name} > src/a.txt"
+    return session.call("Bash", {"command": lines if workspace.data.get("all") else lines.split(";")[0]}).status
+
+
+def test_drafts_of_a_fleet_are_kept_resolved_and_dropped(tree: Path) -> None:
+    require_drafts()
+    (tree / "list.txt").write_text("w1\n-\n-\nw2\n-\n-\nw3\n")
+    one, two, three, last = (FleetWorkspace(f"w{n}", folder=str(tree), data={"all": n > 1}) for n in range(1, 5))
+    results = [work_in(workspace, replace_line, "run", FULL) for workspace in (one, two, three)]
+    assert [one.value for one in results] == ["ok"] * 3
+    if results[0].built != "draft":
+        pytest.skip("workspaces are copies here")
+
+    def read_all(session: AnySession, _: FleetWorkspace) -> str:
+        return session.call("Bash", {"command": f"cat list.txt src/a.txt  # {time.time_ns()}"}).text
+
+    for workspace, conflicts in ((one, False), (two, False), (three, True)):
+        with open_draft(open_beside(workspace, "run", FULL)) as draft:
+            assert "list.txt" in [change.path for change in draft.changes()]
+            if conflicts:
+                with pytest.raises(DraftConflict):
+                    draft.keep()
+                assert draft.resolve("ours", "src/a.txt") == []
+            draft.keep()
+    merged = "W1\n-\n-\nW2\n-\n-\nW3\nw3"
+    assert work_in(last, read_all, "run", FULL).value == merged
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+    again = work_in(one, read_all, "run", FULL)  # after its keep it starts anew
+    assert (again.value, again.built) == (merged, "draft")
+    assert work_in(two, change, "run", FULL).value == "ok"
+    with open_draft(open_beside(two, "run", FULL)) as draft:
+        assert [change.path for change in draft.changes()] == ["src/a.txt"]
+        draft.drop()
+    assert work_in(two, read_all, "run", FULL).value == merged
+
+
+def test_nobody_keeps_a_draft_of_a_fleet_in_which_somebody_works(tree: Path) -> None:
+    require_drafts()
+    workspace = FleetWorkspace("w", folder=str(tree), after_restart="rebuild")
+    session, cost = open_session(workspace, "run", FULL)
+    if cost.built != "draft":
+        pytest.skip("workspaces are copies here")
+    with session:
+        assert change(session, workspace) == "ok"
+        with (
+            open_draft(open_beside(workspace, "run", FULL)) as draft,
+            pytest.raises(OSError, match="another process works in this draft"),
+        ):
+            draft.keep()
+    with open_draft(open_beside(workspace, "run", FULL)) as draft:
+        assert [one.path for one in draft.keep()] == ["src/a.txt"]
+
+
+def test_a_copy_is_no_draft(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handrail.fleet.workspaces._try_drafts", lambda _: False)
+    with pytest.raises(OSError, match="a copy, not a draft"):
+        open_beside(FleetWorkspace("w", folder=str(tree)), "run", FULL)
 
 
 def test_a_workspace_that_cannot_be_built_is_a_result() -> None:

@@ -7,17 +7,19 @@ import secrets
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
 from handrail.errors.extras import needs
 from handrail.fleet.progress import ProgressBar
-from handrail.fleet.worker import FleetResult, Work, open_session, work_in
+from handrail.fleet.worker import FleetResult, Work, open_beside, open_draft, open_session, work_in
 from handrail.fleet.workspaces import FleetWorkspace
 from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
 from handrail.pipeline.remote_session import connect
+from handrail.pipeline.session_draft import SessionDraft
 from handrail.policy.modes import DEFAULT_MODE, Mode
 
 _MOST_CHARS = 4000
@@ -126,6 +128,21 @@ class Fleet:
         """
         if self._is_local:
             return open_session(workspace, self.run, self._options)[0]
+        return self._connect(workspace, beside=False)
+
+    def draft(self, workspace: FleetWorkspace) -> AbstractContextManager[SessionDraft[AnySession]]:
+        """The draft that a workspace of `map` is: `changes`, `diff`, `keep`, `resolve` and `drop`, beside the files.
+
+        `keep` merges into the copy of the source that the workspaces of its machine share. Once it was kept or dropped,
+        the workspace starts anew from that copy. Raises `OSError` or `ConnectionLost` where workspaces are copies, and
+        each method `OSError` while somebody works in the draft.
+        """
+        if self._is_local:
+            return open_draft(open_beside(workspace, self.run, self._options))
+        return open_draft(self._connect(workspace, beside=True))
+
+    def _connect(self, workspace: FleetWorkspace, *, beside: bool) -> AnySession:
+        """A session on the machine with the files of a workspace: in it, or beside the draft that it is."""
         self._place(workspace.name, ())
         given = {
             "address": self._address,
@@ -133,6 +150,7 @@ class Fleet:
             "run": self.run,
             "mode": self._options["mode"],
             "workspace": asdict(workspace),
+            "beside": beside,
         }
         words = [sys.executable, "-P", "-m", "handrail.fleet.relay", json.dumps(given)]
         return connect(words, **self._options)

@@ -25,8 +25,8 @@ _END_SECONDS = 10.0
 class ServerActor:
     """A server beside the files; its methods are called over Ray."""
 
-    def __init__(self, workspace: dict[str, Any], run: str, mode: str) -> None:
-        words, self._place = list_server_words(FleetWorkspace(**workspace), run, mode)
+    def __init__(self, workspace: dict[str, Any], run: str, mode: str, beside: bool) -> None:
+        words, self._place = list_server_words(FleetWorkspace(**workspace), run, mode, beside=beside)
         self._server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
 
     def read(self) -> Iterator[bytes]:
@@ -59,7 +59,7 @@ def main(given: dict[str, Any]) -> None:
     place = strategies.NodeAffinitySchedulingStrategy(given["node"], soft=True)
     # One thread reads all the time; the other one writes.
     kind = ray.remote(num_cpus=0, max_concurrency=2)(ServerActor).options(scheduling_strategy=place)
-    actor = kind.remote(given["workspace"], given["run"], given["mode"])
+    actor = kind.remote(given["workspace"], given["run"], given["mode"], given["beside"])
     output = actor.read.options(num_returns="streaming").remote()
 
     def pass_output() -> None:

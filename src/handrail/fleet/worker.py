@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from handrail.drafts.store import NoDraft
 from handrail.errors import ToolError
 from handrail.files.locks import state_directory
-from handrail.fleet.workspaces import BuiltWorkspace, FleetWorkspace, build_workspace
+from handrail.fleet.workspaces import DRAFT, BuiltWorkspace, FleetWorkspace, build_workspace
 from handrail.frozen import frozen
 from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
 from handrail.pipeline.remote_session import RemoteSession
+from handrail.pipeline.session_draft import SessionDraft
 from handrail.policy.modes import DEFAULT_MODE
 
 _MOST_CHARS = 4000
@@ -47,12 +50,22 @@ def find_base() -> str:
     return os.path.join(state_directory(None), "fleet")
 
 
-def list_server_words(workspace: FleetWorkspace, run: str, mode: str) -> tuple[list[str], BuiltWorkspace]:
-    """Build a workspace, or find it; returns the command of its server, and the cost. Raises `OSError`."""
+def list_server_words(
+    workspace: FleetWorkspace, run: str, mode: str, *, beside: bool = False
+) -> tuple[list[str], BuiltWorkspace]:
+    """Build a workspace, or find it; returns the command of its server, and the cost. Raises `OSError`.
+
+    ``beside``: a server on the prepared copy of which the workspace is a draft; raises `NoDraft` if it is none.
+    """
+    if beside:
+        workspace = replace(workspace, after_restart="reopen")
     place = build_workspace(workspace, os.path.join(find_base(), run))
     words = [sys.executable, "-P", "-m", "handrail", "serve", "--stdio", "--mode", mode]
     if place.draft:
-        words = ["env", f"HANDRAIL_STATE={place.state}", *words, "--draft", place.draft]
+        words = ["env", f"HANDRAIL_STATE={place.state}", *words, *([] if beside else ["--draft", place.draft])]
+    elif beside:
+        place.opened.close()
+        raise NoDraft(errno.ENOTSUP, "this workspace is a copy, not a draft", workspace.name)
     return [*words, "--", place.path], place
 
 
@@ -62,6 +75,19 @@ def open_session(workspace: FleetWorkspace, run: str, options: ConnectOptions) -
     options = {**options, "name": f"{run}/{workspace.name}/{place.attempt}"}
     session = _WorkspaceSession(words, options, place)
     return session, FleetResult(workspace.name, built=place.built, build_seconds=place.seconds)
+
+
+def open_beside(workspace: FleetWorkspace, run: str, options: ConnectOptions) -> AnySession:
+    """A session on the prepared copy of which a workspace is a draft."""
+    words, place = list_server_words(workspace, run, options.get("mode") or DEFAULT_MODE, beside=True)
+    return _WorkspaceSession(words, options, place)
+
+
+@contextmanager
+def open_draft(session: AnySession) -> Iterator[SessionDraft[AnySession]]:
+    """The draft that a workspace is, by the session beside it, which is closed at the end."""
+    with session, session.draft(DRAFT) as draft:
+        yield draft
 
 
 class _WorkspaceSession(RemoteSession):

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GIT_SECONDS = 3600
 _TRIAL_SECONDS = 120
-_DRAFT = "workspace"
+DRAFT = "workspace"
 _UNUSED_SECONDS = 30 * 24 * 3600
 """A workspace that was last opened or closed that long ago expires."""
 Built = Literal["reopened", "draft", "reflink", "copy"]
@@ -109,8 +109,8 @@ def _open_workspace(workspace: FleetWorkspace, base: str, started: float) -> Bui
     path, state, built_file = (os.path.join(folder, name) for name in ("files", "state", "built"))
     with _locked(os.path.join(folder, "lock")):
         attempt, kind, place = _read_built(built_file)
-        built: Built = "reopened"
-        if not attempt or workspace.after_restart == "rebuild":
+        is_new = not attempt or workspace.after_restart == "rebuild"
+        if is_new:
             for one in (path, state):
                 with contextlib.suppress(FileNotFoundError):
                     remove_tree(one)
@@ -118,12 +118,16 @@ def _open_workspace(workspace: FleetWorkspace, base: str, started: float) -> Bui
             source = _prepare_source(workspace, base)
             if not config_file.load(os.environ).settings.state and _try_drafts(source):  # a draft needs its own
                 kind, place = "draft", source
-                DraftStore.open(state, source).create(_DRAFT).close()
             else:
                 kind, place = "reflink" if _copy_tree(source, path) else "copy", path
-            attempt, built = attempt + 1, kind
+        if kind == "draft":  # once it was kept or dropped, the workspace is a new one
+            with contextlib.suppress(FileExistsError):
+                DraftStore.open(state, place).create(DRAFT).close()
+                is_new = True
+        if is_new:
+            attempt += 1
             _write_text(built_file, f"{attempt} {kind} {place}")
-        draft = _DRAFT if kind == "draft" else ""
+        draft, built = DRAFT if kind == "draft" else "", kind if is_new else "reopened"
         opened = _mark_open(built_file)
     return BuiltWorkspace(place, state, draft, attempt, built, time.monotonic() - started, opened)
 
@@ -158,7 +162,7 @@ def _remove_workspace(built_file: str) -> None:
         _, kind, place = _read_built(built_file)
         if kind == "draft":  # a shell in it has no session
             with contextlib.suppress(FileNotFoundError):
-                DraftStore.open(os.path.join(folder, "state"), place).open_named(_DRAFT).close()
+                DraftStore.open(os.path.join(folder, "state"), place).open_named(DRAFT).close()
         remove_tree(folder)
         os.rmdir(os.path.dirname(folder))
         remove_tree(os.path.dirname(os.path.dirname(folder)))
@@ -173,7 +177,7 @@ def _try_drafts(source: str) -> bool:
             return file.read() == "yes"
         words = [sys.executable, "-P", "-m", "handrail", "draft"]
         end = ["-w", source]
-        steps = [["new", "trial", *end], ["run", "trial", *end, "--", "true"], ["drop", "trial", *end]]
+        steps = [["start", "trial", *end], ["run", "trial", *end, "--", "true"], ["drop", "trial", *end]]
         works = all(
             subprocess.run(  # noqa: S603 - our own command
                 [*words, *step],
