@@ -213,6 +213,7 @@ def test_s1_27_what_the_tools_promise_holds_whatever_a_model_asks(claw: Session,
     assert _edit(claw, "../escaped.txt", "a", "b").status == "denied"
     assert _edit(claw, "a.go", "a()", "b()").status == "error"
     assert _edit(claw, "a.go", "c()", "b()").status == "error"
-    assert claw.call("bash", {"command": "rm -rf ."}).status == "denied"
+    assert claw.call("bash", {"command": "rm -rf .."}).status == "denied"
+    assert claw.call("bash", {"command": "rm -rf ~"}).status == "denied"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert not (tmp_path.parent / "escaped.txt").exists()

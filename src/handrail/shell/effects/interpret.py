@@ -7,7 +7,6 @@ is taken for one that may write files or run commands.
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -352,8 +351,6 @@ def find_harm(run: Command, base: str, args: Sequence[Arg]) -> str:
         return "it kills every process"
     if base.startswith("mkfs."):
         return "it creates a file system"
-    if base in ("rm", "rmdir") and any(posixpath.normpath(text) == "." for text in texts):
-        return "it deletes the directory that the work is in"
     fed = [item.target.fixed or "" for item in run.redirections if item.feeds]
     if base in _DATABASES and any(map(_DROPS.search, [*texts, *fed])):
         return "it deletes data from a database"
