@@ -13,10 +13,12 @@ import pytest
 import handrail
 from handrail import (
     Answer,
+    AnySession,
     AsyncSession,
     DraftConflict,
     Question,
     Session,
+    SessionDraft,
     ToolError,
     ToolOutput,
     UnknownCall,
@@ -174,12 +176,16 @@ def test_async_sessions_work_over_a_connection(connect: Connect, tmp_path: Path)
     assert asyncio.run(read()) == ["1\tone"] * 8
 
 
-def test_a_draft_of_a_remote_workspace(connect: Connect, tmp_path: Path) -> None:
-    session = connect()
+def open_draft(session: AnySession) -> SessionDraft[AnySession]:
     try:
-        draft = session.draft()
+        return session.draft()
     except OSError as error:
         pytest.skip(f"no drafts on this machine: {error}")
+
+
+def test_a_draft_of_a_remote_workspace(connect: Connect, tmp_path: Path) -> None:
+    session = connect()
+    draft = open_draft(session)
     with draft:
         assert draft.session.call("Write", {"file_path": "new.txt", "content": "x\n"}).ok
         assert not (tmp_path / "new.txt").exists()
@@ -199,10 +205,7 @@ def test_conflicts_in_a_draft_of_a_remote_workspace_are_resolved(
 ) -> None:
     (tmp_path / "a.txt").write_text("base\n")
     session = connect()
-    try:
-        draft = session.draft()
-    except OSError as error:
-        pytest.skip(f"no drafts on this machine: {error}")
+    draft = open_draft(session)
     with draft:
         assert draft.session.call("Bash", {"command": "echo draft > a.txt"}).ok
         draft.close()

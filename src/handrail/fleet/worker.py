@@ -55,7 +55,7 @@ def list_server_words(
 ) -> tuple[list[str], BuiltWorkspace]:
     """Build a workspace, or find it; returns the command of its server, and the cost. Raises `OSError`.
 
-    ``beside``: a server on the prepared copy of which the workspace is a draft; raises `NoDraft` if it is none.
+    ``beside``: serve the prepared copy under the draft instead; raises `NoDraft` if the workspace is a copy itself.
     """
     if beside:
         workspace = replace(workspace, after_restart="reopen")

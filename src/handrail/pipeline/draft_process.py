@@ -39,12 +39,12 @@ def open_draft(store: DraftStore, name: str) -> OpenDraft:
     Raises `OSError`, `BlockingIOError` if somebody keeps or merges it, and `ValueError` for a wrong name.
     """
     check_name(name)
-    while True:
-        with contextlib.suppress(FileNotFoundError):
-            return store.open_named(name, shared=True)
-        store.look_at_owners()
-        with contextlib.suppress(FileExistsError):  # another process was faster
-            store.create(name).close()
+    with contextlib.suppress(FileNotFoundError):
+        return store.open_named(name, shared=True)
+    store.look_at_owners()
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        store.create(name).close()
+    return store.open_named(name, shared=True)
 
 
 class DraftProcess:

@@ -51,7 +51,7 @@ def main(state: str, required: str, starts: list[str]) -> "NoReturn":
 
 
 def get_directory(state: str) -> str:
-    """The directory of the helper. Agents in a named draft have one of their own: it has to see what they see."""
+    """The directory of the helper. A named draft has its own helper, which sees the same files as the agents in it."""
     draft = os.environ.get("HANDRAIL_DRAFT", "")
     return os.path.join(state, "attach", *([draft] if draft.isalnum() else []))
 

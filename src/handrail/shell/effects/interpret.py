@@ -1,7 +1,7 @@
 """Judge one command by the tables of programs: whether it only looks, uses the network, or destroys.
 
-The arguments of sed, awk, jq and find are languages of their own. Only what is understood passes: a program that is not
-is taken for one that may write files or run commands.
+The arguments of sed, awk, jq and find are languages of their own. Only programs that we understand pass: any other
+counts as one that may write files or run commands.
 """
 
 from __future__ import annotations

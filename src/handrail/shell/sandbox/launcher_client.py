@@ -348,7 +348,7 @@ _BY_STEP: dict[tuple[str, int], tuple[str, str]] = {
     **dict.fromkeys(
         ((step, errno.EINVAL) for step in _USER_NAMESPACE),
         (
-            "the kernel has no user namespaces, or this process stands in a chroot",
+            "the kernel has no user namespaces, or this process runs in a chroot",
             "a kernel with CONFIG_USER_NS, and a start outside of the chroot",
         ),
     ),
