@@ -7,13 +7,14 @@ rewritten since, each setting is found by its keys and removed where it is now.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from handrail.files.configuration import BadConfiguration, ConfigurationFile
 from handrail.frozen import frozen
-from handrail.mcp.install import json_file, toml_file, yaml_file
+from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.records import Records, undo_text
 from handrail.text.document import Splice
 
@@ -37,25 +38,37 @@ Settings = Callable[[str], Sequence[Setting]]
 
 
 def _format_of(path: str) -> Any:
-    if path.endswith(".toml"):
-        return toml_file
-    return yaml_file if path.endswith((".yaml", ".yml")) else json_file
+    return toml_file if path.endswith(".toml") else json_file
 
 
 def read_data(path: str, text: str) -> dict[str, Any]:
     """The contents of a file as data."""
-    if path.endswith((".toml", ".yaml", ".yml")):
-        return dict(_format_of(path).parse(text))
+    if path.endswith(".toml"):
+        return dict(toml_file.parse(text))
     root = json_file.parse(text)
     return dict(root.value) if root else {}
 
 
 def print_settings(path: str, settings: Sequence[Setting]) -> str:
     """A file that holds these settings and nothing else."""
+    if path.endswith(".yaml"):
+        return _print_yaml(settings)
     text = ""
     for setting in settings:
         text = _apply(text, _make_splices(path, text, setting, setting.add))
     return text
+
+
+def _print_yaml(settings: Sequence[Setting]) -> str:
+    """The settings as blocks of YAML; their values are written as JSON, which YAML includes."""
+    lines, above = [], []
+    for setting in settings:
+        for depth, key in enumerate(setting.keys[:-1]):
+            if above[: depth + 1] != [*setting.keys[: depth + 1]]:
+                lines.append(f"{'  ' * depth}{key}:")
+        above = list(setting.keys)
+        lines.append(f"{'  ' * (len(above) - 1)}{above[-1]}: {json.dumps(setting.value)}")
+    return "\n".join(lines) + "\n"
 
 
 @frozen

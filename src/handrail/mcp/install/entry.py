@@ -125,6 +125,11 @@ class ServerEntry:
     """The address of the HTTP server; empty for a server that the client starts."""
     token: str = ""
 
+    @property
+    def _by_hand(self) -> bool:
+        """Whether a person has to change the file: Handrail edits JSON and TOML only."""
+        return self.path.endswith(".yaml")
+
     def _find_layout(self, text: str) -> Setting:
         """The place of the entry and its contents."""
         keys, entry = self.client.keys, self.client.entry
@@ -186,6 +191,8 @@ class ServerEntry:
         return InstallReport(out, aside)
 
     def install(self) -> InstallReport:
+        if self._by_hand:
+            return self.show()
         entry_file, *others = self._list_files()
         for other in others:
             try:
@@ -225,6 +232,8 @@ class ServerEntry:
         return hints
 
     def remove(self) -> InstallReport:
+        if self._by_hand:
+            return InstallReport("", f"remove {'.'.join([*self.client.keys, NAME])} from {escape(self.path)} yourself")
         entry_file, *others = self._list_files()
         was_there, gone = entry_file.remove()
         where = escape(self.path)
