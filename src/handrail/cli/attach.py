@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from handrail.approval.tty import Tty
+from handrail.cli.attached_clients import attach, list_attachable, list_installed
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Stop
 
@@ -33,8 +35,6 @@ def parser(command: str = "attach") -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.cli.attached_clients import attach, list_attachable, list_installed
-
     installed = list_installed()
     if options.agent:
         attach(options.agent, installed.get(options.agent), required=options.required)
@@ -50,8 +50,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _confirm(question: str) -> bool:
-    from handrail.approval.tty import Tty
-
     tty = Tty.open()
     if tty is None:
         raise Stop("there is no terminal to ask on; name the agent")

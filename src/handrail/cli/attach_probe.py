@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import find_state
 from handrail.frozen import frozen
+from handrail.journal import JournalFailed
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path, has_journal
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -98,10 +101,6 @@ def _use_shell(how: Mapping[str, Any]) -> Script:
 
 
 def _read_journal(project: str, wraps: bool) -> ProbeResult:
-    from handrail.journal import JournalFailed
-    from handrail.journal.queries import JournalReader
-    from handrail.journal.store import get_default_path, has_journal
-
     unused = ProbeResult(False, "its command ran without Handrail: this version does not use the hooks")
     path = get_default_path(find_state())
     if not has_journal(path):

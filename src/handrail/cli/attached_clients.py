@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from handrail.attach import launcher
+from handrail.attach.contracts import CONTRACTS
 from handrail.cli import attach_skill
 from handrail.cli.attach_probe import probe
 from handrail.cli.common import find_state
@@ -47,8 +48,6 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
 
     ``required``: whether the tools of attached agents fail when the helper cannot be reached.
     """
-    from handrail.attach.contracts import CONTRACTS
-
     client = _find_client(name)
     launcher.write(find_state(), required=required)
     files = _list_files(name, client)

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 from handrail.cli.common import (
     MOST_INPUT,
@@ -18,6 +19,8 @@ from handrail.cli.common import (
     open_session,
 )
 from handrail.cli.output import UsageError, as_document, escape_for_terminal, on_terminal, show_diff, warn, write
+from handrail.errors import ToolError
+from handrail.model import as_json
 from handrail.text.display import escape
 from handrail.text.json_values import name_kind, parse_json
 
@@ -88,8 +91,6 @@ def run(options: argparse.Namespace) -> int:
             _read_first(session, options.tool, arguments)
         result = session.call(options.tool, arguments)
     if options.json:
-        from handrail.model import as_json
-
         write(as_document(as_json(result)))
     else:
         text = escape_for_terminal(result.full_text) if on_terminal(sys.stdout) else result.full_text
@@ -114,8 +115,6 @@ def _read_exit_code(result: Result) -> int:
 def _require_tool(dialect: Dialect, tool: str) -> None:
     if tool in dialect.entries:
         return
-    from difflib import get_close_matches
-
     folded = {name.casefold(): name for name in dialect.entries}
     near = get_close_matches(tool.casefold(), folded, n=1)
     hint = f"did you mean {folded[near[0]]}?" if near else f"the tools are {', '.join(dialect.entries)}"
@@ -172,8 +171,6 @@ _SAMPLE = '{"file_path": "README.md"}'
 
 def _read_first(session: AnySession, tool: str, arguments: Mapping[str, object]) -> None:
     """Read the file that the call names first. If that fails, the call itself will say why."""
-    from handrail.errors import ToolError
-
     try:
         accesses = session.prepare(tool, arguments).accesses
     except ToolError:

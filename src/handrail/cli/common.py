@@ -5,10 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from glob import glob
 
+import handrail
+from handrail import dialects
+from handrail.approval.ask_attached import Approvers
+from handrail.approval.terminal import TerminalAsker
+from handrail.approval.tty import Tty
+from handrail.cli.help import measure_help, wrap_help
 from handrail.cli.output import Stop, UsageError, write
+from handrail.cli.remote import connect
+from handrail.errors import ToolError
+from handrail.files.locks import state_directory
+from handrail.pipeline.session import Session
+from handrail.policy.files import PolicyError
+from handrail.policy.modes import DEFAULT_MODE, MODES
+from handrail.settings import config_file as config
 from handrail.text.display import escape
+from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -18,7 +34,6 @@ if TYPE_CHECKING:
     from handrail.model import Approve
     from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.events import OnEvent
-    from handrail.pipeline.session import Session
     from handrail.settings import Settings
     from handrail.settings.config_file import Config
 
@@ -38,8 +53,6 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        from handrail.cli.help import measure_help, wrap_help
-
         self.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=measure_help())
         self.description, self.epilog = wrap_help(self.description or ""), wrap_help(self.epilog or "")
         for action in self._actions:
@@ -66,8 +79,6 @@ def list_values(action: argparse.Action) -> Sequence[str]:
 
 
 def list_modes() -> Sequence[str]:
-    from handrail.policy.modes import MODES
-
     return MODES
 
 
@@ -76,10 +87,6 @@ def list_dialects() -> Sequence[str]:
 
     Those made for one document say `unlisted`; they stay available by name.
     """
-    from glob import glob
-
-    import handrail
-
     names = []
     for path in glob(os.path.join(os.path.dirname(handrail.__file__), "dialects", "*", "tools.toml")):
         with open(path, encoding="utf-8") as file:
@@ -137,8 +144,6 @@ def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> Non
 
 
 def open_dialect(name: str) -> Dialect:
-    from handrail import dialects
-
     try:
         return dialects.load(name)
     except dialects.DialectError as error:
@@ -148,8 +153,6 @@ def open_dialect(name: str) -> Dialect:
 
 
 def open_config() -> Config:
-    from handrail.settings import config_file as config
-
     try:
         return config.load(os.environ)
     except config.ConfigError as error:
@@ -158,8 +161,6 @@ def open_config() -> Config:
 
 def find_state() -> str:
     """The state directory of the user's configuration: sessions keep trust, drafts and conversations there."""
-    from handrail.files.locks import state_directory
-
     return state_directory(open_config().settings.state)
 
 
@@ -172,8 +173,6 @@ def open_session(
     """A session as the options and the user's configuration ask for it, here or on another machine."""
     if not getattr(options, "at", ""):
         return open_local_session(options, approve, on_event=on_event)
-    from handrail.cli.remote import connect
-
     asked = approve or _ask_attached(options.workspace, open_config().settings)
     return connect(options, options.dialect, list_offered(options), asked, on_event)
 
@@ -191,8 +190,6 @@ def open_local_session(
     on_event: OnEvent | None = None,
 ) -> Session:
     """A session on this machine; with ``draft`` there must be drafts."""
-    from dataclasses import replace
-
     config = open_config()
     settings = config.settings
     if draft:
@@ -207,11 +204,6 @@ def open_local_session(
     ):
         for place in places:
             require_directory(option, place)
-
-    from handrail.errors import ToolError
-    from handrail.pipeline.session import Session
-    from handrail.policy.files import PolicyError
-    from handrail.workspace import Root
 
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
@@ -236,26 +228,18 @@ def open_local_session(
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """The option that says how much may be done without asking."""
-    from handrail.policy.modes import DEFAULT_MODE, MODES
-
     about = f"the approval mode: what is allowed without asking (default: {DEFAULT_MODE})"
     parser.add_argument("--mode", choices=MODES, default=DEFAULT_MODE, help=about)
 
 
 def find_person() -> Approve | None:
     """Somebody who can be asked: the person at the terminal, if there is one."""
-    from handrail.approval.terminal import TerminalAsker
-    from handrail.approval.tty import Tty
-
     tty = Tty.open()
     return TerminalAsker(tty) if tty else None
 
 
 def _ask_attached(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
-    from handrail.approval.ask_attached import Approvers
-    from handrail.files.locks import state_directory
-
     return Approvers(state_directory(settings.state), workspace)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Literal, NamedTuple
 
+from handrail.cli import COMMANDS
 from handrail.cli.common import CommandParser, list_values
 from handrail.cli.output import write
 
@@ -65,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
 
 def describe_commands() -> list[CompletedCommand]:
     """Describe all commands and their options, from their parsers."""
-    from handrail.cli import COMMANDS
-
     described: dict[str, CompletedCommand] = {}
     for name, (module, about) in COMMANDS.items():
         own: argparse.ArgumentParser = import_module(f"handrail.cli.{module}").parser()

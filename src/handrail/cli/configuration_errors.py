@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from handrail import dialects
 from handrail.errors import ToolError
 from handrail.files.configuration import BadConfiguration
 from handrail.text.display import escape
@@ -20,6 +21,4 @@ def explain_failures(path: str, failure: type[Exception]) -> Iterator[None]:
     except OSError as error:
         raise failure(f"{escape(error.filename or path)}: {error.strerror}") from None
     except ToolError as error:
-        from handrail import dialects
-
         raise failure(dialects.load("native").render_error(error)) from None

@@ -6,21 +6,37 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.drafts import IN_DRAFT
+from handrail.drafts.changes import ChangeReader, count_changes, describe_failure, diff_drafts
+from handrail.drafts.compare import compare
+from handrail.drafts.keep import DraftConflict
+from handrail.drafts.split import choose, is_below
+from handrail.drafts.store import DraftStore, check_name
+from handrail.drafts.three_way import saving_bases
+from handrail.drafts.view import enter_view
+from handrail.errors import JournalFailed
+from handrail.model import Call
+from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
+from handrail.pipeline.draft_process import open_draft
+from handrail.pipeline.merging import resolve_conflicts
+from handrail.shell.git.branches import NoBranch, make_branch
+from handrail.shell.runner.run import find_shell
+from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from handrail.drafts.store import DraftStore, OpenDraft
-    from handrail.pipeline.draft_changes import DraftChanges
+    from handrail.drafts.store import OpenDraft
 
 _ABOUT = """\
 Named drafts: copy-on-write views of the workspace that stay until you keep or drop them. Several agents can try several
@@ -112,8 +128,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _open_store(workspace: str) -> DraftStore:
-    from handrail.drafts.store import DraftStore
-
     try:
         return DraftStore.open(find_state(), workspace)
     except OSError as error:
@@ -136,8 +150,6 @@ def _open_draft(store: DraftStore, name: str, *, shared: bool = False) -> OpenDr
 @contextlib.contextmanager
 def _opened(options: argparse.Namespace, failure: str, name: str = "") -> Iterator[OpenDraft]:
     """A draft for this process alone: the one that is named, or another. ``failure``: what an `OSError` means here."""
-    from handrail.drafts.changes import describe_failure
-
     with contextlib.closing(_open_draft(_open_store(options.workspace), name or options.name)) as draft:
         try:
             yield draft
@@ -146,8 +158,6 @@ def _opened(options: argparse.Namespace, failure: str, name: str = "") -> Iterat
 
 
 def _create(options: argparse.Namespace) -> int:
-    from handrail.drafts.store import check_name
-
     try:
         check_name(options.name)
     except ValueError as error:
@@ -171,9 +181,6 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from handrail.drafts.changes import ChangeReader, count_changes, describe_failure
-    from handrail.drafts.compare import compare
-
     rows: list[dict[str, object]] = []
     for draft in _open_store(options.workspace).list_named():
         age = max(0, time.time_ns() - draft.info.start) // 1_000_000_000
@@ -207,10 +214,6 @@ def _list_some(before: str, texts: object) -> str:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from handrail.pipeline.draft_changes import DraftChanges
-
     if options.paths:
         return _compare(options)
     with _opened(options, "the changes cannot be read") as draft:
@@ -230,9 +233,6 @@ def _print_diff(diff: str) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """How another draft differs from this one."""
-    from handrail.drafts.changes import diff_drafts
-    from handrail.text.diff import format_unified
-
     if len(options.paths) != 1 or options.paths[0] == options.name or options.json:
         raise UsageError("give two different drafts to compare, without --json")
     failure, parts = "the drafts cannot be read", []
@@ -247,9 +247,6 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _rebase(options: argparse.Namespace) -> int:
     """Merge what has changed in the workspace into the draft."""
-    from handrail.drafts.keep import DraftConflict
-    from handrail.pipeline.draft_changes import DraftChanges, describe_conflicts
-
     with _opened(options, "nothing was merged") as draft:
         try:
             _, merged = DraftChanges.observe(draft).merge()
@@ -268,8 +265,6 @@ def _rebase(options: argparse.Namespace) -> int:
 
 
 def _shell(options: argparse.Namespace) -> int:
-    from handrail.shell.runner.run import find_shell
-
     _create_missing(_open_store(options.workspace), options.name)
     return run_in_draft(options.name, options.workspace, [os.environ.get("SHELL") or find_shell()])
 
@@ -282,8 +277,6 @@ def _run(options: argparse.Namespace) -> int:
 
 def _create_missing(store: DraftStore, name: str) -> None:
     """Create the draft of a name if there is none, as `Session(draft=...)` does, and say so."""
-    from handrail.pipeline.draft_process import open_draft
-
     names = [draft.info.name for draft in store.list_named()]
     if name in names:
         return
@@ -309,11 +302,6 @@ def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
 
 def run_in_draft(name: str, workspace: str, command: Sequence[str], worker: str = "") -> int:
     """Run a program in a named draft; returns its exit code. ``worker``: its name for people."""
-    import subprocess
-
-    from handrail.drafts.three_way import saving_bases
-    from handrail.drafts.view import enter_view
-
     draft = _open_draft(_open_store(workspace), name, shared=True)
     where = os.path.realpath(workspace)
     inside = os.path.realpath(os.getcwd())
@@ -344,8 +332,6 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], worker: str 
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from handrail.pipeline.draft_changes import DraftChanges
-
     with _opened(options, "nothing was kept") as draft:
         changes = DraftChanges.observe(draft)
         if not (changes.changes or changes.comparison.conflicts):
@@ -359,8 +345,6 @@ def _keep(options: argparse.Namespace) -> int:
 
 def _keep_part(options: argparse.Namespace, changes: DraftChanges) -> None:
     """Keep the changes of some paths; the others stay in the draft."""
-    from handrail.drafts.split import choose, is_below
-
     store = _open_store(options.workspace)
     tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
     chosen = choose(changes.changes, partial(is_below, tops))
@@ -374,11 +358,6 @@ def _keep_part(options: argparse.Namespace, changes: DraftChanges) -> None:
 
 
 def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:
-    from handrail.drafts.keep import DraftConflict
-    from handrail.errors import JournalFailed
-    from handrail.model import Call
-    from handrail.pipeline.draft_changes import DRAFT, describe_conflicts, keep_and_record
-
     options.dialect, options.root, options.read_root = "native", [], []
     with open_session(options) as session:
         try:
@@ -409,10 +388,6 @@ def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None
 
 def _resolve(options: argparse.Namespace) -> int:
     """Resolve conflicts of a draft with the workspace, for all paths or some."""
-    from handrail.drafts.keep import DraftConflict
-    from handrail.pipeline.draft_changes import describe_conflicts
-    from handrail.pipeline.merging import resolve_conflicts
-
     if len(options.sides or ()) != 1:
         raise UsageError("choose one of --ours, --theirs, --merge and --tool")
     with _opened(options, "nothing was resolved") as draft:
@@ -436,10 +411,6 @@ def _resolve(options: argparse.Namespace) -> int:
 
 def _commit(options: argparse.Namespace) -> int:
     """Commit the changes of a draft to a new git branch. The draft stays."""
-    from handrail.drafts.changes import ChangeReader
-    from handrail.drafts.compare import compare
-    from handrail.shell.git.branches import NoBranch, make_branch
-
     if len(options.paths) > 1:
         raise UsageError("give one name of a branch")
     branch = options.paths[0] if options.paths else options.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from textwrap import wrap
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -128,8 +129,6 @@ def _wrap_line(line: str, width: int) -> list[str]:
     column = _find_column(line)
     if len(line) <= width or line.startswith("usage:") or column < 0:  # an example is there to be copied
         return [line]
-    from textwrap import wrap
-
     if not column:
         return wrap(line, width, break_long_words=False, break_on_hyphens=False)
     first, second = line[:column].rstrip(), line[column:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -36,8 +37,6 @@ def warn(text: str) -> None:
 def as_document(value: object) -> str:
     """JSON for the reader at hand: indented on a terminal, on one line in a pipe."""
     if on_terminal(sys.stdout):
-        import json
-
         return escape_for_terminal(replace_surrogates(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
     return as_line(value) + "\n"
 

@@ -5,9 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
+from handrail.cli.log import choose_journal
 from handrail.cli.output import Stop, UsageError
+from handrail.cli.web import open_site
+from handrail.files.locks import state_directory
+from handrail.mcp.stdio.channel import take_over_stdio
+from handrail.pipeline.kept_answers import KeptAnswers
+from handrail.pipeline.remote_server import RemoteServer
+from handrail.pipeline.remote_values import read, read_restriction
+from handrail.pipeline.session import Session
+from handrail.remote.frames import FramePipe
+from handrail.web.pages import make_app
+from handrail.web.remote_pages import PageAnswerer
+from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -16,7 +29,6 @@ if TYPE_CHECKING:
 
     from handrail.model import Answer, Question
     from handrail.pipeline.remote_server import Pages
-    from handrail.pipeline.session import Session
 
 _ABOUT = """\
 Serve the tools of a workspace to one client over stdin and stdout: `handrail.connect(URL)` and `handrail --at URL`
@@ -52,12 +64,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    from handrail.files.locks import state_directory
-    from handrail.mcp.stdio.channel import take_over_stdio
-    from handrail.pipeline.kept_answers import KeptAnswers
-    from handrail.pipeline.remote_server import RemoteServer
-    from handrail.remote.frames import FramePipe
-
     places = [("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)]
     for option, place in places:
         require_directory(option, place)
@@ -75,16 +81,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
-    from handrail.cli.log import choose_journal
-    from handrail.cli.web import open_site
-
     try:
         site = stack.enter_context(open_site(choose_journal(argparse.Namespace(journal=None, shared=False))))
     except (Stop, UsageError) as error:
         raise ValueError(str(error)) from None
-    from handrail.web.pages import make_app
-    from handrail.web.remote_pages import PageAnswerer
-
     return PageAnswerer(make_app(site), site.closing)
 
 
@@ -92,12 +92,6 @@ def _open_session(
     options: argparse.Namespace, message: Mapping[str, Any], ask: Callable[[Question], Answer] | None
 ) -> Session:
     """The session of a client; raises `ValueError`, `PolicyError` or `OSError`, which the client reports."""
-    from dataclasses import replace
-
-    from handrail.pipeline.remote_values import read, read_restriction
-    from handrail.pipeline.session import Session
-    from handrail.workspace import Root
-
     config = open_config()
     settings = config.settings
     if message.get("matching"):

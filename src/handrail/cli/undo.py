@@ -10,6 +10,7 @@ from dataclasses import asdict
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.log import add_journal, choose_journal, describe_journal_error, is_shared, open_reader
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.cli.remote import connect
 from handrail.errors import ConnectionLost, ToolError
 from handrail.journal import JournalFailed
 from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
@@ -92,8 +93,6 @@ def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoRepor
     roots += [Root(place, writable=False) for place in options.read_root]
     try:
         if hasattr(options, "at"):  # on another machine
-            from handrail.cli.remote import connect
-
             with connect(options, "native", (), None, None) as session:
                 return session.undo(any_session=True, dry_run=options.dry_run, **which)
         with open_undo(choose_journal(options), options.workspace, roots, config.settings) as (journal, context):

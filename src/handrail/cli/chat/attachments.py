@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from handrail.errors import ToolError
+from handrail.errors.extras import MissingExtra
+from handrail.media import HEAD, detect_kind
 
 _NAMED = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _MOST_PICTURES = 10
@@ -34,12 +39,6 @@ def load_pictures(text: str, workspace: str) -> Sequence[Mapping[str, Any]]:
 
 def _load_picture(path: str, workspace: str) -> Mapping[str, Any] | None:
     """A picture inside the workspace; None for anything else, or if pictures are not installed."""
-    import base64
-
-    from handrail.errors import ToolError
-    from handrail.errors.extras import MissingExtra
-    from handrail.media import HEAD, detect_kind
-
     real, root = os.path.realpath(path), os.path.realpath(workspace)
     if not real.startswith(root + os.sep):
         return None

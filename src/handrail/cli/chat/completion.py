@@ -11,6 +11,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from handrail.cli.output import escape_for_terminal
+from handrail.errors import ToolError
+from handrail.pipeline.session import Session
+from handrail.search.receipt import Budget
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -81,10 +84,6 @@ class Files:
 
 
 def _walk_files(session: AnySession) -> Iterator[str]:
-    from handrail.errors import ToolError
-    from handrail.pipeline.session import Session
-    from handrail.search.receipt import Budget
-
     if not isinstance(session, Session):  # its files are on another machine
         return
     try:

@@ -61,7 +61,8 @@ def print_settings(path: str, settings: Sequence[Setting]) -> str:
 
 def _print_yaml(settings: Sequence[Setting]) -> str:
     """The settings as blocks of YAML; their values are written as JSON, which YAML includes."""
-    lines, above = [], []
+    lines: list[str] = []
+    above: list[str] = []
     for setting in settings:
         for depth, key in enumerate(setting.keys[:-1]):
             if above[: depth + 1] != [*setting.keys[: depth + 1]]:
