@@ -124,20 +124,6 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
     assert [sorted(one) for one in find_cycles(import_graph())] == []
 
 
-def test_there_are_few_top_level_units_on_few_levels() -> None:
-    below: dict[str, set[str]] = {}
-    for name, imports in import_graph().items():
-        unit = name.split(".")[1]
-        below.setdefault(unit, set()).update({other.split(".")[1] for other in imports} - {unit})
-
-    @cache
-    def count_levels(unit: str) -> int:
-        return 1 + max(map(count_levels, below[unit]), default=0)
-
-    assert len(below.keys() - {"exports"}) <= 33, sorted(below)  # exports is the old name of integrations
-    assert max(map(count_levels, below)) <= 13, {unit: count_levels(unit) for unit in below}
-
-
 def test_a_circle_of_imports_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
     assert find_cycles(graph) == {frozenset("abc")}

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping, JsonObject
 
 FileAction = Literal["read", "write", "delete"]
 Action = Literal["read", "write", "delete", "run", "network", "call"]
@@ -27,7 +28,7 @@ class Call:
     """One tool call as it came in, in the dialect's own names."""
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JsonMapping
     id: str = ""
 
 
@@ -216,7 +217,7 @@ class FileDiff:
         return self.description or (self.header + "".join(self.hunks) if self.hunks else "")
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> FileDiff:
+    def from_json(cls, value: JsonMapping) -> FileDiff:
         """Build an object from the dict of `dataclasses.asdict`; raises `ValueError` for anything else."""
         before, after = (None if value[name] is None else _read_text(value[name]) for name in ("before", "after"))
         hunks = tuple(map(_read_text, value["hunks"]))
@@ -250,7 +251,7 @@ class Question:
         """The diff, or the command."""
         return "".join(file.diff for file in self.files) or self.summary
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """The question as plain JSON values."""
         return {
             "call": {"tool": self.call.tool, "arguments": dict(self.call.arguments), "id": self.call.id},
@@ -297,7 +298,7 @@ class Answer:
     """By path, the numbers (from 0) of the hunks that are wanted; a path that is missing is wanted whole."""
     contents: Mapping[str, str] | None = None
     """By path, the text that the person wrote in the place of the proposed one."""
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonMapping | None = None
     """The call as the person has rewritten it, in the dialect's names; it is prepared and judged anew."""
 
     def __post_init__(self) -> None:
@@ -311,7 +312,7 @@ class Answer:
         """Whether this is a yes to everything that was shown, and to nothing else."""
         return self.yes and self.hunks is None and self.contents is None and self.arguments is None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """The answer as plain JSON values."""
         return asdict(self)
 
@@ -359,8 +360,8 @@ class Result:
     tool: str
     status: Status
     text: str
-    blocks: tuple[Mapping[str, Any], ...] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
+    blocks: tuple[JsonMapping, ...] = ()
+    data: JsonMapping = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     error: Failure | None = None
     accesses: tuple[Access, ...] = ()
@@ -381,7 +382,7 @@ class Result:
         return self.status in ("ok", "partial")
 
 
-def as_json(result: Result) -> dict[str, Any]:
+def as_json(result: Result) -> JsonObject:
     """A result as plain JSON values: the contract of `handrail batch` and `handrail call --json`."""
     error = result.error
     return {
@@ -399,7 +400,7 @@ def as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _read_plain_fields(kind: type, value: Mapping[str, object]) -> dict[str, Any]:
+def _read_plain_fields(kind: type, value: Mapping[str, object]) -> JsonObject:
     """The fields of a dataclass that are texts, words of a list or truth values; raises `TypeError` for others."""
     return {name: read(value[name]) for name, read in _find_plain_readers(kind)}
 
@@ -429,10 +430,10 @@ def access_as_json(access: Access) -> dict[str, object]:
     return {"action": access.action, **value, **mentions}
 
 
-def read_access(value: Mapping[str, Any]) -> Access:
+def read_access(value: JsonMapping) -> Access:
     """Parse the output of `access_as_json`; raises `KeyError` or `TypeError` for anything else."""
     kind: Any = _KINDS[_read_text(value["action"])]
-    more: dict[str, Any] = {}
+    more: JsonObject = {}
     if kind is CommandAccess:
         more["mentions"] = tuple(_read_mention(*one) for one in value["mentions"])
     return cast("Access", kind(**_read_plain_fields(kind, value), **more))
@@ -442,7 +443,7 @@ def _read_mention(path: object, kind: object) -> Mention:
     return Mention(_read_text(path), cast("MentionKind", _read_word(get_args(MentionKind), kind)))
 
 
-def _read_object(value: object) -> dict[str, Any]:
+def _read_object(value: object) -> JsonObject:
     if not isinstance(value, dict):
         raise TypeError("an object is expected")
     return value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
-from typing import Any, Literal
+from typing import Literal
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 
 Role = Literal["user", "assistant", "tools"]
 
@@ -29,7 +30,7 @@ class ToolResult:
     name: str
     text: str
     ok: bool = True
-    blocks: Sequence[Mapping[str, Any]] = ()
+    blocks: Sequence[Mapping[str, object]] = ()
     """Images: `base64` and `mime_type`."""
     pruned: bool = False
 
@@ -42,9 +43,9 @@ class Turn:
     text: str = ""
     calls: Sequence[ToolCall] = ()
     results: Sequence[ToolResult] = ()
-    raw: Mapping[str, Any] | None = None
+    raw: JsonMapping | None = None
     """The reply in the form of its API: {"api": ..., "content": [...]}."""
-    blocks: Sequence[Mapping[str, Any]] = ()
+    blocks: Sequence[Mapping[str, object]] = ()
     """Images of a user message: `base64` and `mime_type`."""
 
 
@@ -73,7 +74,7 @@ _STORED_KEYS = {"calls": "uses", "results": "given", "call": "use"}
 """Fields whose keys in stored conversations and JSON events are older than their names."""
 
 
-def as_json(turn: Turn) -> dict[str, Any]:
+def as_json(turn: Turn) -> dict[str, object]:
     """Return a turn as JSON values, in the format of stored conversations."""
     return _with_stored_keys(asdict(turn))
 
@@ -82,7 +83,7 @@ def _with_stored_keys(fields: Mapping[str, object]) -> dict[str, object]:
     return {_STORED_KEYS.get(name, name): value for name, value in fields.items()}
 
 
-def from_json(value: Mapping[str, Any]) -> Turn:
+def from_json(value: JsonMapping) -> Turn:
     """Read a turn that `as_json` wrote; raises `ValueError`, `TypeError` or `KeyError` for anything else."""
     calls = [ToolCall(**one) for one in value.get("uses", ())]
     results = [ToolResult(**one) for one in value.get("given", ())]

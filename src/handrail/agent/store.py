@@ -13,10 +13,10 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from handrail.agent.messages import Turn, as_json, from_json
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 
 _MOST_BYTES = 512 << 20
 
@@ -79,7 +79,7 @@ class StoredConversation:
         """Write down the approval mode, so that `--continue` keeps it."""
         self._write({"mode": mode})
 
-    def _write(self, value: dict[str, Any]) -> None:
+    def _write(self, value: dict[str, object]) -> None:
         raw = json.dumps(value, ensure_ascii=True).encode("ascii") + b"\n"
         while raw:
             raw = raw[os.write(self._fd, raw) :]
@@ -159,7 +159,7 @@ def _cut(path: str) -> None:
         file.truncate(whole)
 
 
-def _describe(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
+def _describe(id: str, about: JsonObject, turns: Sequence[Turn]) -> Kept:
     first = next((turn.text for turn in turns if turn.role == "user"), "")
     return Kept(
         id,
@@ -175,7 +175,7 @@ def _describe(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
 
 def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
     turns: list[Turn] = []
-    about: dict[str, Any] = {}
+    about: dict[str, object] = {}
     try:
         if os.path.getsize(path) > _MOST_BYTES:
             raise NoConversation(f"{path} is too large to read")

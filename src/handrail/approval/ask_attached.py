@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.approval import json_socket
 from handrail.approval.json_socket import VERSION, Disconnected
@@ -193,7 +193,7 @@ def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
     return attached
 
 
-def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
+def _wants_workspace(hello: dict[str, object], workspace: str) -> bool:
     if hello.get("handrail") != VERSION:
         return False
     attached = hello.get("workspace")

@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from handrail.approval.answer_tokens import AnswerTokens, OpenQuestion
 from handrail.approval.ask_attached import Approvers, BackgroundQuestion
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 from handrail.model import Answer, FileDiff, Question
 from handrail.text.display import escape
 
@@ -52,7 +52,7 @@ class InputRequired(Unanswered):
         self.key = key
         self.token = token
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         """The `InputRequiredResult` of the protocol."""
         requests = {self.key: {"method": METHOD, "params": self.form}}
         return {"resultType": "input_required", "inputRequests": requests, "requestState": self.token}
@@ -83,11 +83,11 @@ class Elicitation:
     """Whether the client can ask anybody."""
     repeats_calls: bool
     """Whether the client answers by repeating the call."""
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     """Of the request, as they came."""
     owner: tuple[str, ...]
     """Whose call it is: an answer to somebody else's does not count."""
-    send: Callable[[Mapping[str, Any], threading.Event], Any]
+    send: Callable[[Mapping[str, object], threading.Event], object]
     """Shows the form and waits for the client's `ElicitResult`; raises `Withdrawn`, also when the event is set while it
     waits, or `CannotAsk`."""
     attached: Approvers
@@ -164,7 +164,7 @@ def _note_declined(question: Question) -> Question:
     return replace(question, verdict=replace(question.verdict, why=why))
 
 
-def make_form(question: Question, preview: str, version: str, always: bool = True) -> dict[str, Any]:
+def make_form(question: Question, preview: str, version: str, always: bool = True) -> JsonObject:
     """Build the params of `elicitation/create`: the change in one line, the reason, the preview and the choices."""
     verdict = question.verdict
     rule = f" ({escape(verdict.rule)}{f', {escape(verdict.source)}' if verdict.source else ''})" if verdict.rule else ""
@@ -189,7 +189,7 @@ def make_reason_form(version: str) -> dict[str, object]:
     return _add_form_mode({"message": message, "requestedSchema": schema}, version)
 
 
-def _add_form_mode(form: dict[str, Any], version: str) -> dict[str, object]:
+def _add_form_mode(form: dict[str, object], version: str) -> dict[str, object]:
     return form if version < _TITLED_SINCE else {"mode": "form", **form}
 
 
@@ -228,7 +228,7 @@ def _shorten_line(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def _read_fields(reply: object) -> Mapping[str, Any]:
+def _read_fields(reply: object) -> Mapping[str, object]:
     content = reply.get("content") if isinstance(reply, Mapping) else None
     return content if isinstance(content, Mapping) else {}
 
@@ -263,12 +263,12 @@ def read_reply(reply: object) -> Answer:
     return Answer(False, reason or "the answer has no choice")
 
 
-def _build_schema(allow: str, version: str) -> dict[str, Any]:
+def _build_schema(allow: str, version: str) -> dict[str, object]:
     choices = {"once": "Yes", "session": "Yes, for this session"}
     if allow:
         choices["always"] = f"Always: {' and '.join(map(escape, allow.splitlines()))}"
     choices["no"] = "No"
-    decision: dict[str, Any] = {"type": "string", "title": "Allow it?"}
+    decision: dict[str, object] = {"type": "string", "title": "Allow it?"}
     if version < _TITLED_SINCE:
         decision |= {"enum": list(choices), "enumNames": list(choices.values())}
     else:

@@ -18,8 +18,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
+from handrail.json_types import JsonObject
 from handrail.shell.runner import ancestry
 
 VERSION = 2
@@ -46,7 +46,7 @@ class JsonSocket:
         connection.setblocking(False)
         self._connection = connection
         self._begun = bytearray()
-        self._taken: deque[dict[str, Any]] = deque()
+        self._taken: deque[dict[str, object]] = deque()
         self._sending = threading.Lock()
 
     def fileno(self) -> int:
@@ -61,7 +61,7 @@ class JsonSocket:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
-    def send(self, value: dict[str, Any]) -> None:
+    def send(self, value: dict[str, object]) -> None:
         """Send a message; raises `Disconnected`, or `ValueError` if it is too long."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         if len(data) > MOST_BYTES:
@@ -75,7 +75,7 @@ class JsonSocket:
                 with _raise_disconnected(), contextlib.suppress(BlockingIOError):
                     rest = rest[self._connection.send(rest[:_BLOCK]) :]
 
-    def wait(self, seconds: float) -> dict[str, Any]:
+    def wait(self, seconds: float) -> JsonObject:
         """The next object; raises `TimeoutError` if none comes, and `Disconnected`."""
         deadline = time.monotonic() + seconds
         while not self._taken:

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal
+from typing import Literal
 
 from handrail.errors import ToolError
 from handrail.frozen import frozen
@@ -120,14 +120,14 @@ class HookEvent:
     session: str
     cwd: str
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     call: str
     """The agent's own id of the tool call; without one, a name for its tool and arguments."""
     prompt: str
     mode: str
     subagent: str
     """The subagent that it comes from; empty for the agent itself."""
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
 
     @classmethod
     def parse(cls, agent: str, raw: bytes) -> HookEvent:

@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.cli.common import find_state
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import get_default_path, has_journal
+from handrail.json_types import JsonMapping
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ProbeResult:
     fix: str = ""
 
 
-def probe(program: str | None, how: Mapping[str, Any], *, wraps: bool = True) -> ProbeResult:
+def probe(program: str | None, how: JsonMapping, *, wraps: bool = True) -> ProbeResult:
     """Run the installed agent once, or twice if its hooks need trust; ``how`` is its `probe` in `clients.toml`.
 
     ``wraps``: whether its commands are expected to run in drafts.
@@ -48,7 +48,7 @@ def probe(program: str | None, how: Mapping[str, Any], *, wraps: bool = True) ->
     return ProbeResult(False, "it runs Handrail's hooks only after you trust them", trust)
 
 
-def _run(program: str, how: Mapping[str, Any], words: list[str], wraps: bool) -> ProbeResult:
+def _run(program: str, how: JsonMapping, words: list[str], wraps: bool) -> ProbeResult:
     from handrail_demo.scripted_server import ScriptedServer
 
     with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder, ScriptedServer(_use_shell(how)) as model:
@@ -84,7 +84,7 @@ def _run(program: str, how: Mapping[str, Any], words: list[str], wraps: bool) ->
         return _read_journal(project, wraps)
 
 
-def _use_shell(how: Mapping[str, Any]) -> Script:
+def _use_shell(how: JsonMapping) -> Script:
     """A model that runs the command once, with the shell tool it is offered."""
     from handrail_demo.scripted_server import Line, Seen
 

@@ -133,7 +133,7 @@ def _fill(value: object, words: Mapping[str, str]) -> Any:
     return words.get(value, value) if isinstance(value, str) else value
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> dict[str, object]:
     with open(path, encoding="utf-8") as file:
         return read_data(path, file.read())
 

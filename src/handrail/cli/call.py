@@ -26,8 +26,6 @@ from handrail.text.json_values import name_kind, parse_json
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import Any
-
     from handrail.dialects import Dialect
     from handrail.model import Result
     from handrail.pipeline.any_session import AnySession
@@ -121,7 +119,7 @@ def _require_tool(dialect: Dialect, tool: str) -> None:
     raise UsageError(f"the dialect {escape(dialect.name)} has no tool {escape(tool)}; {hint}")
 
 
-def _parse_arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:
+def _parse_arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, object]:
     """The call's arguments, in whichever of the three ways they were given."""
     if words == ["-"]:
         return _parse_json(_read_stdin(), "stdin")

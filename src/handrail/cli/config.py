@@ -16,6 +16,7 @@ from handrail.cli.log import check_url
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.errors import ToolError
 from handrail.files.configuration import BadConfiguration, ConfigurationFile
+from handrail.json_types import JsonObject
 from handrail.settings import AgentSettings, Settings, describe_fields
 from handrail.settings.config_file import ConfigError, check, find_config, strip_none
 from handrail.settings.edit_config import set_key, unset_key
@@ -51,10 +52,10 @@ class SettingInForce(NamedTuple):
     """One setting as it is in force."""
 
     key: str
-    value: Any
+    value: object
     origin: str
     """`default`, the file with the line, or the environment variable."""
-    default: Any
+    default: object
     values: str
     """The valid values."""
     meaning: str
@@ -214,7 +215,7 @@ def show_value(value: object) -> str:
     return "(not set)" if value is None else escape(write_value(value))
 
 
-def _as_json(entry: SettingInForce) -> dict[str, Any]:
+def _as_json(entry: SettingInForce) -> JsonObject:
     return {
         "value": entry.value,
         "origin": entry.origin,

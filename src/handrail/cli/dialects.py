@@ -17,9 +17,8 @@ from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import Any
-
     from handrail.dialects import Dialect
+    from handrail.json_types import JsonObject
 
 _ABOUT = """\
 Dialects define the names, schemas and wording of the tools for a family of models.
@@ -73,7 +72,7 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def describe_dialect(dialect: Dialect) -> dict[str, Any]:
+def describe_dialect(dialect: Dialect) -> JsonObject:
     """A dialect in numbers and names."""
     weights = {name: estimate_tokens(dialect.spec(name)) for name in dialect.entries}
     return {

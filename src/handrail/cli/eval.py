@@ -15,7 +15,6 @@ from handrail.text.display import escape
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     from handrail.agent.evaluation.tasks import EvalTask
     from handrail.agent.evaluation.workers import TaskResult, TaskWorker
@@ -103,7 +102,7 @@ def _open_workers(options: argparse.Namespace) -> list[TaskWorker]:
 def _report(outcome: TaskResult, *, as_json: bool) -> None:
     work, judgement = outcome.work, outcome.judgement
     if as_json:
-        values: dict[str, Any] = {"worker": outcome.worker, "task": outcome.task, "passed": judgement.passed}
+        values: dict[str, object] = {"worker": outcome.worker, "task": outcome.task, "passed": judgement.passed}
         values |= {"turns": work.turns, "tokens": work.tokens, "wrong": list(judgement.wrong)}
         values |= {"seconds": round(outcome.seconds, 3), "why": judgement.why, "ending": work.ending}
         write(as_line(values) + "\n")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from handrail.fleet.worker import FleetResult
+    from handrail.json_types import JsonMapping, JsonObject
     from handrail.pipeline.any_session import AnySession
 
 _ABOUT = """\
@@ -105,10 +106,10 @@ def _run_tasks(fleet: Fleet, workspaces: Sequence[FleetWorkspace], options: argp
     return 0 if passed == len(workspaces) else 1
 
 
-def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, Any]:
+def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, object]:
     """Make the calls of the task of a workspace, or have a model work on its prompt; then its check."""
     task = workspace.data
-    value: dict[str, Any] = {"results": [], "passed": True, "text": None}
+    value: JsonObject = {"results": [], "passed": True, "text": None}
     if task["prompt"]:
         value |= _work_on_prompt(session, task)
     for one in task["calls"]:
@@ -123,7 +124,7 @@ def do_task(session: AnySession, workspace: FleetWorkspace) -> dict[str, Any]:
     return value
 
 
-def _work_on_prompt(session: AnySession, task: Mapping[str, Any]) -> dict[str, Any]:
+def _work_on_prompt(session: AnySession, task: JsonMapping) -> dict[str, object]:
     """Have a model work on a prompt; raises `ModelError`, which is the error of the task."""
     history = History(system_prompt(session), overhead=estimate_tools(session))
     model = open_model(task["model"], os.environ, task["api"])
@@ -132,7 +133,7 @@ def _work_on_prompt(session: AnySession, task: Mapping[str, Any]) -> dict[str, A
     return {"text": ending.text, "how": ending.how, "passed": ending.how == "done"}
 
 
-def describe(result: FleetResult) -> dict[str, Any]:
+def describe(result: FleetResult) -> JsonObject:
     """The line of output for one task."""
     value = result.value or {"results": [], "passed": False, "text": None}
     return {

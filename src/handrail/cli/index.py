@@ -12,15 +12,11 @@ from handrail.cli.common import CommandParser, add_workspace, find_state, open_l
 from handrail.cli.output import Stop, as_document, on_terminal, write
 from handrail.errors import MissingExtra, ToolError
 from handrail.errors.extras import install_packages_command
+from handrail.json_types import JsonObject
 from handrail.search.index.store import IndexStore, describe
 from handrail.search.index.use import make_base
 from handrail.search.ripgrep import can_search, find_program
 from handrail.text.display import escape
-
-TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _ABOUT = """\
 The index of a large workspace: Grep then reads only the files that can match, with the same answers.
@@ -56,7 +52,7 @@ def _open_store() -> IndexStore:
     return IndexStore.in_state(find_state())
 
 
-def _list_own(store: IndexStore, workspace: str) -> list[dict[str, Any]]:
+def _list_own(store: IndexStore, workspace: str) -> list[JsonObject]:
     """The indexes of this workspace: more than one if its rules have changed."""
     root = os.path.realpath(workspace)
     return [one for path in store.paths() if (one := describe(path)) and one["root"] == root]
@@ -74,7 +70,7 @@ def _show_status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _format_index(one: dict[str, Any]) -> str:
+def _format_index(one: JsonObject) -> str:
     age = max(0, int(time.time() - one["built"]))
     contents, size = one["bytes"] / 1e6, one["size"] / 1e6
     return f"{one['files']:,} files ({contents:,.1f} MB), index of {size:,.1f} MB, built {age:,} s ago\n"

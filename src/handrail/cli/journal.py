@@ -21,13 +21,9 @@ from handrail.journal.postgres import VERSION, PostgresDatabase
 from handrail.journal.repair import repair_logs
 from handrail.journal.shipping import LocalJournal, note_failure, ship_all
 from handrail.journal.store import get_default_path
+from handrail.json_types import JsonObject
 from handrail.settings.journal_address import JournalAddress
 from handrail.text.display import escape
-
-TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _ABOUT = """\
 The shared journal: a PostgreSQL database to which many machines send their journals, besides keeping them.
@@ -89,7 +85,7 @@ def _show_status(options: argparse.Namespace, address: JournalAddress) -> int:
     return 0
 
 
-def read_status(address: JournalAddress) -> dict[str, Any]:
+def read_status(address: JournalAddress) -> dict[str, object]:
     """How far the local journals were sent, as they know that themselves: the database is not asked."""
     journals = [_read_journal_status(path, address) for path in _list_journals()]
     failed = max(journals, key=lambda one: float(one["failed"] if one["failure"] else 0), default={})
@@ -103,7 +99,7 @@ def read_status(address: JournalAddress) -> dict[str, Any]:
     }
 
 
-def _read_journal_status(path: str, address: JournalAddress) -> dict[str, Any]:
+def _read_journal_status(path: str, address: JournalAddress) -> JsonObject:
     local = LocalJournal(path, address)
     return {"journal": path, "outstanding": local.count_outstanding(), **asdict(local.read_state())}
 
@@ -117,7 +113,7 @@ def _list_journals() -> list[str]:
     return sorted(databases | {path.removesuffix(".logs") for path in logs}, key=lambda path: (path.count("/"), path))
 
 
-def describe_status(status: dict[str, Any]) -> str:
+def describe_status(status: JsonObject) -> str:
     """The status in words."""
     sent = f"last sent at {format_time(int(status['shipped'] * 1e9))}" if status["shipped"] else "not sent yet"
     parts = [f"{escape(status['to'])}: {sent}, {status['outstanding']} entries outstanding"]

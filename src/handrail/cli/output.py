@@ -18,8 +18,6 @@ from handrail.cli.minimal import write as write
 from handrail.text.display import replace_surrogates
 from handrail.text.json_values import as_line as as_line
 
-TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-
 
 def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a person watches a terminal that can do more than print lines."""

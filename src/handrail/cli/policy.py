@@ -154,7 +154,7 @@ def _describe_default(verdict: Verdict) -> str:
     return "the mode or a built-in rule always decides"
 
 
-def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[str, Any]:
+def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[str, object]:
     return {
         "decision": verdict.decision,
         "rule": verdict.rule,

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from handrail.frozen import frozen
 
-TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
-
 _MOST_BYTES = 1 << 20
 _MOST_COMMANDS = 20
 _ORDINARY = re.compile(

@@ -24,9 +24,9 @@ from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
+    from handrail.json_types import JsonMapping
     from handrail.model import Answer, Question
     from handrail.pipeline.remote_server import Pages
 
@@ -89,7 +89,7 @@ def _open_pages(stack: ExitStack) -> Pages:
 
 
 def _open_session(
-    options: argparse.Namespace, message: Mapping[str, Any], ask: Callable[[Question], Answer] | None
+    options: argparse.Namespace, message: JsonMapping, ask: Callable[[Question], Answer] | None
 ) -> Session:
     """The session of a client; raises `ValueError`, `PolicyError` or `OSError`, which the client reports."""
     config = open_config()

@@ -19,8 +19,6 @@ from handrail.wire.openai import build_chat_tool
 
 TYPE_CHECKING = False  # type checkers know this name; importing `typing` would be slow
 if TYPE_CHECKING:
-    from typing import Any
-
     from handrail.dialects import Spec
 
 _ABOUT = """\
@@ -57,7 +55,7 @@ def _to_mcp(spec: Spec) -> dict[str, object]:
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
 
 
-_FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
+_FORMATS: dict[str, Callable[[Spec], dict[str, object]]] = {
     "json": _to_json,
     "openai": _to_openai,
     "anthropic": _to_anthropic,

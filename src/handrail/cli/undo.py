@@ -19,9 +19,8 @@ from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import Any
-
     from handrail.journal.undo import UndoReport
+    from handrail.json_types import JsonObject
 
 _ABOUT = """\
 Undo the newest change in this workspace, or a call, a turn, a file or a session: contents, modes, moves, creations and
@@ -85,7 +84,7 @@ def take_back(options: argparse.Namespace, **which: object) -> int:
     return 1 if report.conflicts or report.missing else 0
 
 
-def _undo_calls(options: argparse.Namespace, which: dict[str, Any]) -> UndoReport:
+def _undo_calls(options: argparse.Namespace, which: JsonObject) -> UndoReport:
     if is_shared(options):
         raise _explain_shared(options, which.get("call"))
     config = open_config()

@@ -26,6 +26,7 @@ from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
 from handrail.errors import BadPath, NothingToChange, ToolError, UnknownTool
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Call, Result
 from handrail.tools.tool import FUNCTION, AnyTool, Hints
 
@@ -64,15 +65,15 @@ class ToolEntry:
     """Factor for a number that the dialect gives in another unit."""
     invert: Sequence[str] = ()
     """Switches with the opposite meaning."""
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Values of the dialect -> ours, by argument: `path = { "/" = "." }`; `true` and `false` for a switch."""
-    preset: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, object] = field(default_factory=dict)
     """Defaults of the dialect for arguments of ours."""
     forgets: bool = False
     """Whether files that a call wrote must be read again before the next change."""
     data: Mapping[str, str] = field(default_factory=dict)
     """For a renderer that shows data: its names -> ours."""
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def argument_names(self) -> dict[str, str]:
@@ -81,14 +82,14 @@ class ToolEntry:
 
     def translate(
         self, arguments: Mapping[str, object], known: Collection[str], needed: Collection[str]
-    ) -> tuple[dict[str, Any], list[str]]:
+    ) -> tuple[dict[str, object], list[str]]:
         """The arguments of a call in our names, and the names that the tool does not have."""
         expanded = self._expand_objects(arguments) if self.spread else arguments
         if self.texts or self.switches:
             expanded = {**expanded, **self._coerce(expanded)}
         if self.filled or self.differ:
             self._check(expanded)
-        translated: dict[str, Any] = dict(self.preset)
+        translated: dict[str, object] = dict(self.preset)
         unknown = []
         names, items = self.rename, expanded.items()
         if self.also:
@@ -107,7 +108,7 @@ class ToolEntry:
                     translated[names.get(theirs, theirs)] = value
         return translated, unknown
 
-    def _expand_objects(self, arguments: Mapping[str, Any]) -> Mapping[str, object]:
+    def _expand_objects(self, arguments: JsonMapping) -> Mapping[str, object]:
         expanded = dict(arguments)
         for name in self.spread:
             if isinstance(expanded.get(name), Mapping):
@@ -200,7 +201,7 @@ class Spec:
 
     name: str
     description: str
-    schema: Mapping[str, Any]
+    schema: JsonMapping
     hints: Hints
 
 
@@ -215,7 +216,7 @@ class Dialect:
         self.quiet: Sequence[str] = table.get("quiet_notes", ())
         """Notes that are not repeated in the text of a result, which says the same in another way."""
         self.data_names: Mapping[str, str] = table.get("data", {})
-        self.shared_limits: Mapping[str, Any] = table.get("limits", {})
+        self.shared_limits: Mapping[str, object] = table.get("limits", {})
         """Limits of every tool that has such a limit."""
         self.codes: Mapping[str, str] = table.get("codes", {})
         """Our error codes -> those of the dialect."""
@@ -238,7 +239,7 @@ class Dialect:
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
         self._own: Mapping[str, AnyTool] = {}
         """Tools of the host's own, by id."""
-        self._limits: dict[str, Any] = {}
+        self._limits: dict[str, object] = {}
         self._specs: dict[str, Spec] = {}
         self._called = {called: entry for entry in self.entries.values() for called in entry.called}
         names = [*self.entries, *(called for entry in self.entries.values() for called in entry.called)]
@@ -384,7 +385,7 @@ class Dialect:
                 raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
         return Spec(entry.name, words, schema, tool.hints)
 
-    def plain_specs(self) -> list[dict[str, Any]]:
+    def plain_specs(self) -> list[JsonObject]:
         """Every tool as plain JSON values, as `specs.json` holds them."""
         return [
             {
@@ -398,16 +399,16 @@ class Dialect:
             for name, entry in self.entries.items()
         ]
 
-    def _build_schema(self, entry: ToolEntry, tool: AnyTool) -> Mapping[str, Any]:
+    def _build_schema(self, entry: ToolEntry, tool: AnyTool) -> JsonMapping:
         own = self._folder.file(entry.name, ".json")
         if own:
-            schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
+            schema: Mapping[str, object] = json.loads(own.read_text(encoding="utf-8"))
             return schema
         from handrail.dialects.schema import build_schema
 
         return build_schema(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
 
-    def translate(self, name: str, arguments: Mapping[str, object]) -> tuple[ToolEntry, dict[str, Any], list[str]]:
+    def translate(self, name: str, arguments: Mapping[str, object]) -> tuple[ToolEntry, dict[str, object], list[str]]:
         """A call in our names: the tool's entry, its arguments, and argument names that it does not have."""
         entry = self.entry(name)
         schema = self.spec(name).schema

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from handrail import dialects, tools
 from handrail.dialects import DialectError, Rules, template_facts
@@ -23,6 +22,7 @@ from handrail.dialects.folder import (
 )
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.templates import NAMED, facts_in
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.text.toml_lines import Key, find_lines
 from handrail.tools.tool import AnyTool
 
@@ -97,7 +97,7 @@ class _FolderCheck:
         if messages is not None:
             self._check_messages(messages, Reporter(self.folder / "messages.toml", places, self.problems))
 
-    def _inherit(self, own: dict[str, Any]) -> tuple[Mapping[str, Any], dict[str, Path]]:
+    def _inherit(self, own: dict[str, object]) -> tuple[Mapping[str, object], dict[str, Path]]:
         """The table with what it inherits, and the inherited adapters; none if the base has problems of its own."""
         if "extends" not in own:
             return own, {}
@@ -109,7 +109,7 @@ class _FolderCheck:
         entries = table["tools"] if isinstance(table["tools"], dict) else {}
         return table, {name: file for name, file in base.adapters.items() if "adapter" in entries.get(name, ())}
 
-    def _find_adapters(self, own: Mapping[str, Any], adapters: dict[str, Path], report: Reporter) -> None:
+    def _find_adapters(self, own: JsonMapping, adapters: dict[str, Path], report: Reporter) -> None:
         """Put the adapters that the folder names itself over the inherited ones."""
         for name, entry in own["tools"].items() if "tools" in own else ():
             if not isinstance(entry, dict) or "adapter" not in entry:
@@ -132,7 +132,7 @@ class _FolderCheck:
             with contextlib.suppress(*CANNOT_LOAD):
                 self._tools.setdefault(one, []).append(load_tool(one, adapters.get(name)))
 
-    def _read(self, name: str, *, optional: bool = False) -> tuple[dict[str, Any] | None, Mapping[Key, int]]:
+    def _read(self, name: str, *, optional: bool = False) -> tuple[JsonObject | None, Mapping[Key, int]]:
         path = self.folder / name
         if optional and not path.exists():
             return {}, {}
@@ -148,7 +148,7 @@ class _FolderCheck:
             self.problems.append(Problem(path, int(line[1]) if line else 1, f"is not valid TOML: {error}"))
         return None, {}
 
-    def _check_top(self, table: Mapping[str, Any], report: Reporter) -> None:
+    def _check_top(self, table: JsonMapping, report: Reporter) -> None:
         for key, value in table.items():
             if key not in KEYS:
                 report.add((key,), f"unknown key {key}: {suggest(key, KEYS)}")
@@ -178,7 +178,7 @@ class _FolderCheck:
                 except DialectError as error:
                     report.add((key,), str(error))
 
-    def _check_shared(self, table: Mapping[str, Any], entries: Mapping[str, Any], report: Reporter) -> None:
+    def _check_shared(self, table: JsonMapping, entries: Mapping[str, object], report: Reporter) -> None:
         """Check the lists and tables at the top that concern all tools."""
         ids = [entry.get("id") for entry in entries.values() if isinstance(entry, dict)]
         loaded = [tools.load(one) for one in ids if one in tools.list_ids()]
@@ -239,7 +239,7 @@ class _FolderCheck:
         return template_facts.of_note(rest) if tool == "notes" else {fact for fact, _ in facts_in(self._native[key])}
 
 
-def _flatten(table: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flatten(table: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flatten(value, (*above, name))

@@ -110,7 +110,7 @@ class ToolCheck:
             self._add((key,), f"the {what} cannot be loaded: {error}")
             return None
 
-    def _check_names(self, key: str, what: str, names: Mapping[str, Any], known: Collection[str]) -> None:
+    def _check_names(self, key: str, what: str, names: Mapping[str, object], known: Collection[str]) -> None:
         """Report each value of a table that is not a name of ours."""
         for theirs, inner in names.items():
             if inner not in known:
@@ -119,7 +119,7 @@ class ToolCheck:
     def _add(self, way: Key, text: str) -> None:
         self._report.add(("tools", self._name, *way), text)
 
-    def _check_limits(self, kind: type[Any], limits: Mapping[str, Any]) -> None:
+    def _check_limits(self, kind: type[Any], limits: Mapping[str, object]) -> None:
         known = {limit.name: limit.type for limit in fields(kind)}
         for name, value in limits.items():
             if name not in known:
@@ -155,10 +155,10 @@ class ToolCheck:
                 self._report.problems.append(Problem(path, line, f"{what}: {suggest(str(one), others)}"))
 
 
-_TYPE_NAMES: dict[Any, str] = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
+_TYPE_NAMES: dict[object, str] = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
 
 
-def _find_toml_type(annotation: str) -> type[Any]:
+def _find_toml_type(annotation: str) -> type[object]:
     """The type of TOML value that a field of an entry takes."""
     starts = {"Mapping": dict, "Sequence": list, "bool": bool}
     return next((kind for start, kind in starts.items() if annotation.startswith(start)), str)

@@ -13,9 +13,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent.resolve()
@@ -38,7 +39,7 @@ class DialectFolder:
     """The contents of a dialect folder, with everything that it inherits."""
 
     path: Path
-    table: Mapping[str, Any]
+    table: JsonMapping
     """`tools.toml`, merged with that of the dialects below."""
     messages: Mapping[str, str]
     """Every sentence by its key, such as `errors.not_found`."""
@@ -144,7 +145,7 @@ def find_adapter_problem(place: FolderPlace, name: object) -> str:
     return "" if (place.path / name).is_file() else f"there is no adapter {name} in the folder of the dialect"
 
 
-def merge_tables(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(base: JsonMapping, own: Mapping[str, object]) -> dict[str, object]:
     """A `tools.toml` over the one that it extends. Tools that it adds are offered, unless it has a `core` itself."""
     merged = _merge(base, {key: value for key, value in own.items() if key != "tools"})
     if "tools" in own and not isinstance(own["tools"], Mapping):
@@ -165,12 +166,12 @@ def _extends_tool(inherited: object, entry: object) -> bool:
     return bool(entry.get("id", inherited.get("id")) == inherited.get("id"))
 
 
-def _read_tools(table: Mapping[str, object]) -> Mapping[str, Any]:
+def _read_tools(table: Mapping[str, object]) -> JsonMapping:
     tools = table.get("tools", {})
     return tools if isinstance(tools, Mapping) else {}
 
 
-def _merge(base: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
+def _merge(base: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
     merged = dict(base)
     for key, value in own.items():
         inherited = merged.get(key)
@@ -187,7 +188,7 @@ def read_toml(path: Path) -> dict[str, object]:
         raise DialectError(f"{path}: {error}") from None
 
 
-def flatten(table: Mapping[str, Any], above: str = "") -> dict[str, str]:
+def flatten(table: JsonMapping, above: str = "") -> dict[str, str]:
     """Nested tables as one: `[errors] not_found` becomes `errors.not_found`."""
     flat: dict[str, str] = {}
     for name, value in table.items():

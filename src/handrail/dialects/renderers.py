@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from handrail.frozen import frozen
 from handrail.model import Call, Result
@@ -45,10 +44,10 @@ def text(result: Result, _: RenderContext) -> Result:
 def envelope(result: Result, context: RenderContext) -> Result:
     """One JSON object; absent data is left out."""
     data = _select_data(result.data, context)
-    about_call: dict[str, Any] = {"cwd": context.home, "params_input": dict(context.call.arguments)}
+    about_call: dict[str, object] = {"cwd": context.home, "params_input": dict(context.call.arguments)}
     if result.accesses and result.accesses[0].path:
         about_call["path_resolved"] = os.path.relpath(result.accesses[0].path, os.path.realpath(context.home))
-    whole: dict[str, Any] = {"status": _STATUS[result.status], "data": data, "text": result.text}
+    whole: dict[str, object] = {"status": _STATUS[result.status], "data": data, "text": result.text}
     if result.error:
         code = context.codes.get(result.error.code, "EXECUTION_ERROR")
         whole["error"] = {"code": code, "message": result.error.message}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from handrail.tools.arguments import Arguments
 
 
-def build_schema(args: type[Arguments], rename: Mapping[str, str]) -> dict[str, Any]:
+def build_schema(args: type[Arguments], rename: Mapping[str, str]) -> dict[str, object]:
     """The schema of ``args`` under the names that a dialect uses."""
     schema = args.json_schema()
     schema["properties"] = {rename.get(name, name): value for name, value in schema["properties"].items()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import ClassVar, dataclass_transform
+
+from handrail.json_types import JsonObject
 
 
 @dataclass_transform(kw_only_default=True)
@@ -17,7 +19,7 @@ class _Facts(Exception):
         self.__dict__.update(facts)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """The facts that are known, by name. Callers that know more of the failure add to them."""
         return self.__dict__
 

@@ -27,6 +27,7 @@ from typing import Any, Literal, Protocol
 
 from handrail.errors import Busy, IoError
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 
 _KEYS = 1 << 62
 _RECORD = re.compile(r"[0-9a-f]{16}")
@@ -187,7 +188,7 @@ class Locks:
             return [], []
         with open(fd, "rb") as file:
             intents = read_intents(file.read())
-        keys: Any = next((one["keys"] for one in intents if isinstance(one, dict) and "keys" in one), [])
+        keys: object = next((one["keys"] for one in intents if isinstance(one, dict) and "keys" in one), [])
         known = [one for one in keys if type(one) is int and 0 <= one < _KEYS] if isinstance(keys, list) else []
         return [one for one in intents if isinstance(one, dict) and "keys" not in one], known
 
@@ -199,7 +200,7 @@ def get_lock_key(path: str) -> int:
     return int.from_bytes(hashlib.sha256(os.fsencode(same)).digest()[:8], "big") % _KEYS
 
 
-Intent = dict[str, Any]
+Intent = JsonObject
 """The intent of a process, for recovery after it died."""
 _RANGES = "ranges"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -85,7 +85,7 @@ class Fleet:
             raise ValueError("two workspaces have the same name; give each a name of its own")
         most = concurrency or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         task = self._ray.remote(max_retries=retries)(work_in)
-        running: dict[Any, str] = {}
+        running: dict[object, str] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < most:

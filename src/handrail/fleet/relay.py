@@ -17,6 +17,7 @@ from typing import Any
 
 from handrail.fleet.worker import list_server_words
 from handrail.fleet.workspaces import FleetWorkspace
+from handrail.json_types import JsonObject
 
 _BLOCK = 1 << 16
 _END_SECONDS = 10.0
@@ -25,7 +26,7 @@ _END_SECONDS = 10.0
 class ServerActor:
     """A server beside the files; its methods are called over Ray."""
 
-    def __init__(self, workspace: dict[str, Any], run: str, mode: str, beside: bool) -> None:
+    def __init__(self, workspace: JsonObject, run: str, mode: str, beside: bool) -> None:
         words, self._place = list_server_words(FleetWorkspace(**workspace), run, mode, beside=beside)
         self._server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
 
@@ -50,7 +51,7 @@ class ServerActor:
         self._place.opened.close()
 
 
-def main(given: dict[str, Any]) -> None:
+def main(given: dict[str, object]) -> None:
     ray: Any = import_module("ray")
     strategies = import_module("ray.util.scheduling_strategies")
     source, sink = os.dup(0), os.dup(1)

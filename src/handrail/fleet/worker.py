@@ -22,7 +22,7 @@ from handrail.pipeline.session_draft import SessionDraft
 from handrail.policy.modes import DEFAULT_MODE
 
 _MOST_CHARS = 4000
-Work = Callable[[AnySession, FleetWorkspace], Any]
+Work = Callable[[AnySession, FleetWorkspace], object]
 
 
 @frozen

@@ -17,13 +17,14 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from handrail.drafts.layout import remove_tree
 from handrail.drafts.store import DraftStore
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 from handrail.programs import get_program, make_search_path
 from handrail.settings import config_file
 
@@ -52,7 +53,7 @@ class FleetWorkspace:
     after_restart: Literal["reopen", "rebuild"] = "reopen"
     """After a killed worker: go on in the same files, where finished edits are not made again, or build new ones."""
 
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: JsonMapping = field(default_factory=dict)
     """Values of yours for the function that works in it."""
 
     def __post_init__(self) -> None:

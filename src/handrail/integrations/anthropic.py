@@ -84,7 +84,7 @@ def runnable_tools(
 
     class Runnable(BetaBuiltinFunctionTool):
         def __init__(self, tool: ToolUnionParam) -> None:
-            self._tool: Any = tool
+            self._tool: object = tool
 
         def to_dict(self) -> Any:
             return self._tool
@@ -106,7 +106,7 @@ def async_runnable_tools(
 
     class AsyncRunnable(BetaAsyncBuiltinFunctionTool):
         def __init__(self, tool: ToolUnionParam) -> None:
-            self._tool: Any = tool
+            self._tool: object = tool
 
         def to_dict(self) -> Any:
             return self._tool
@@ -118,7 +118,7 @@ def async_runnable_tools(
     return [AsyncRunnable(tool) for tool in definitions or tools(session)]
 
 
-def _read_arguments(input: object) -> Mapping[str, Any] | str | None:
+def _read_arguments(input: object) -> Mapping[str, object] | str | None:
     return input if isinstance(input, Mapping | str) else None
 
 

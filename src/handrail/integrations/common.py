@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from handrail.model import Result
 from handrail.pipeline.any_session import AnySession
@@ -20,7 +20,7 @@ class RequestedCall(NamedTuple):
     """One tool call with the arguments of `Session.call`, which answers malformed JSON itself."""
 
     tool: str
-    arguments: Mapping[str, Any] | str | None
+    arguments: Mapping[str, object] | str | None
     id: str = ""
 
 

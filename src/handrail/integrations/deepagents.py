@@ -13,7 +13,7 @@ import base64
 import mimetypes
 import os
 from pathlib import Path, PurePosixPath
-from typing import Any, Unpack
+from typing import Unpack
 
 from handrail.errors import ToolError
 from handrail.errors.extras import needs
@@ -142,7 +142,7 @@ class HandrailBackend(BackendProtocol):
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        arguments: dict[str, Any] = {"pattern": pattern, "path": self._to_session_path(path or "/"), "glob": glob}
+        arguments: dict[str, object] = {"pattern": pattern, "path": self._to_session_path(path or "/"), "glob": glob}
         result = self._call("grep", **arguments, head_limit=max_count)
         if not result.ok:
             return GrepResult(error=_strip_prefix(result))

@@ -35,18 +35,18 @@ class LangChainTool(BaseTool):
 
     def _to_args_and_kwargs(
         self, tool_input: object, tool_call_id: str | None
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    ) -> tuple[tuple[Any, ...], dict[str, object]]:
         # As the model wrote them: the session checks arguments itself, and says all that is wrong with them at once.
         return (tool_input, tool_call_id or ""), {}
 
-    def _run(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
+    def _run(self, arguments: dict[str, object] | str, call_id: str) -> tuple[object, object]:
         return self._reply(sync_session(self._session).call(self.name, arguments, id=call_id))
 
-    async def _arun(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
+    async def _arun(self, arguments: dict[str, object] | str, call_id: str) -> tuple[object, object]:
         async with self._order.turn(self.name):
             return self._reply(await async_session(self._session).call(self.name, arguments, id=call_id))
 
-    def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
+    def _reply(self, result: Result) -> tuple[object, dict[str, object]]:
         """Return the text for the model, and the result for programs."""
         shown = get_images(result)
         content: Any = [{"type": "text", "text": result.full_text}, *map(dict, shown)] if shown else result.full_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from handrail.errors.extras import needs
 from handrail.integrations.common import GivenSession, async_session, sync_session
@@ -14,7 +13,7 @@ with needs("pydantic_ai"):
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 
-class HandrailToolset(AbstractToolset[Any]):
+class HandrailToolset(AbstractToolset[object]):
     """For `Agent(toolsets=[...])`. The session outlives the runs, and is closed by whoever opened it.
 
     Failures are ordinary returns: a return marked as failed reaches some models wrapped in JSON, ours as it is.
@@ -29,7 +28,7 @@ class HandrailToolset(AbstractToolset[Any]):
     def id(self) -> str | None:
         return self._id
 
-    async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
+    async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:  # noqa: ARG002
         definitions = [
             ToolDefinition(
                 name=spec.name,
@@ -48,7 +47,7 @@ class HandrailToolset(AbstractToolset[Any]):
     async def call_tool(
         self,
         name: str,
-        tool_args: dict[str, Any],
+        tool_args: dict[str, object],
         ctx: RunContext[object],
         tool: ToolsetTool[object],  # noqa: ARG002
     ) -> object:
@@ -58,7 +57,7 @@ class HandrailToolset(AbstractToolset[Any]):
         return [result.full_text, *images] if images else result.full_text
 
 
-class _Text(dict[str, Any]):
+class _Text(dict[str, object]):
     """Arguments that are not a JSON object: the session reports the error."""
 
     def __init__(self, text: str) -> None:

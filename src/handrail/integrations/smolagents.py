@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
-from typing import Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
 from handrail.integrations.common import GivenSession, sync_session
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.wire.images import get_images
 
 with needs("smolagents"):
@@ -31,7 +30,7 @@ class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
 
     def __init__(self, session: GivenSession, spec: Spec) -> None:
         self.name, self.description, self.inputs = spec.name, spec.description, inputs(spec.schema)
-        self.unseen: list[Mapping[str, Any]] = []
+        self.unseen: list[JsonMapping] = []
         """Pictures that the model has not been shown yet."""
         self._session = sync_session(session)
         super().__init__()
@@ -61,10 +60,10 @@ def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
             step.observations_images = [*(step.observations_images or []), *images] or None
 
 
-def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
+def inputs(schema: JsonMapping) -> JsonObject:
     """Convert a JSON schema for smolagents: one type each, or a list, and `nullable` for optional arguments."""
     required = schema.get("required", ())
-    converted: dict[str, Any] = {}
+    converted: JsonObject = {}
     for name, about in schema["properties"].items():
         either = [part for part in about.get("anyOf", ()) if part.get("type") != "null"]
         kinds = [part.get("type", "any") for part in either or [about]]

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from handrail import dialects
 from handrail.mcp.tool_list import FILE, find_newest_source
@@ -26,7 +25,7 @@ def build(folder: Path, *, trusted: bool) -> list[Path]:
     """
     written = []
     for name in dialects.names():
-        document: dict[str, Any] = {"dialect": name, "tools": dialects.load(name).plain_specs()}
+        document: dict[str, object] = {"dialect": name, "tools": dialects.load(name).plain_specs()}
         if not trusted:
             document["newest_source"] = find_newest_source(name)
         path = folder / name / FILE

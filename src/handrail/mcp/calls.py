@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.approval.answer_tokens import AnswerTokens
 from handrail.mcp.protocol import (
@@ -136,14 +136,14 @@ class CallService:
         finally:
             self._calls.finish(call, answer)
 
-    def _compute_result(self, call: RunningCall) -> dict[str, Any]:
+    def _compute_result(self, call: RunningCall) -> dict[str, object]:
         try:
             with self.sessions.use(call.thread) as session:
                 return self._run_call(session, call)
         except CannotOpen as error:
             return mcp.build_failed_result(str(error), "no_session")
 
-    def _run_call(self, session: AnySession, call: RunningCall) -> dict[str, Any]:
+    def _run_call(self, session: AnySession, call: RunningCall) -> dict[str, object]:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session
@@ -179,7 +179,7 @@ class CallService:
         )
         return ask(replace(question, client=self._principal or call.client.name))
 
-    def _elicit(self, call: RunningCall, form: Mapping[str, object], elsewhere: threading.Event) -> Any:
+    def _elicit(self, call: RunningCall, form: Mapping[str, object], elsewhere: threading.Event) -> object:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled or answered ``elsewhere``."""
         from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 

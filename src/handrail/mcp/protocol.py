@@ -13,7 +13,8 @@ from handrail.version import __version__
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from handrail.json_types import JsonMapping, JsonObject
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE = ("2026-07-28",)
@@ -75,7 +76,7 @@ class Message:
     __slots__ = ("answer", "error", "id", "method", "params")
 
     def __init__(
-        self, id: int | str | None, method: str, params: dict[str, Any], answer: object, error: object
+        self, id: int | str | None, method: str, params: dict[str, object], answer: object, error: object
     ) -> None:
         self.id = id
         self.method = method
@@ -136,7 +137,7 @@ def parse(line: bytes) -> Message:
     return Message(name, method, params, None, None)
 
 
-def get_meta(params: Mapping[str, object]) -> Mapping[str, Any]:
+def get_meta(params: Mapping[str, object]) -> JsonMapping:
     """Return `_meta` of a request; empty if it is not an object."""
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
@@ -177,19 +178,19 @@ def read_handshake(params: Mapping[str, object]) -> ClientInfo:
     return ClientInfo(known, capabilities, info=params.get("clientInfo"))
 
 
-def complete_result(result: dict[str, Any]) -> dict[str, Any]:
+def complete_result(result: JsonObject) -> dict[str, object]:
     """Complete a result for the envelope generation: its type and the server."""
     result.setdefault("resultType", "complete")
     result["_meta"] = {**result.get("_meta", {}), SERVER_KEY: SERVER}
     return result
 
 
-def make_result_frame(id: int | str, result: Mapping[str, object]) -> dict[str, Any]:
+def make_result_frame(id: int | str, result: Mapping[str, object]) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def make_fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": fault.code, "message": fault.message}
+def make_fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, object]:
+    error: dict[str, object] = {"code": fault.code, "message": fault.message}
     if fault.data is not None:
         error["data"] = fault.data
     return {"jsonrpc": "2.0", "id": id, "error": error}
@@ -203,13 +204,13 @@ def encode(message: Mapping[str, object]) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def replace_half_characters(message: Mapping[str, object]) -> dict[str, Any]:
+def replace_half_characters(message: Mapping[str, object]) -> dict[str, object]:
     """A message in well-formed Unicode: half a character would make the whole of it unreadable for strict readers."""
     if _HALF not in json.dumps(message):
         return dict(message)
     from handrail.text.display import replace_surrogates
 
-    clean: dict[str, Any] = json.loads(replace_surrogates(json.dumps(message, ensure_ascii=False)))
+    clean: dict[str, object] = json.loads(replace_surrogates(json.dumps(message, ensure_ascii=False)))
     return clean
 
 

@@ -12,22 +12,23 @@ from handrail.wire.mcp import FRESHNESS, build_definition
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+
+    from handrail.json_types import JsonObject
 
 
 class Offer:
     """What a server says of itself."""
 
-    def __init__(self, specs: Sequence[dict[str, Any]], root: str = "", *, structured: bool = False) -> None:
+    def __init__(self, specs: Sequence[JsonObject], root: str = "", *, structured: bool = False) -> None:
         self._tools = [build_definition(spec, structured) for spec in specs]
         self._names = [spec["name"] for spec in specs]
         self._about = protocol.describe_server(root)
 
-    def greet(self, client: ClientInfo) -> dict[str, Any]:
+    def greet(self, client: ClientInfo) -> dict[str, object]:
         """The result of `initialize`."""
         return {"protocolVersion": client.version, **self._introduce(), "serverInfo": protocol.SERVER}
 
-    def answer(self, method: str, params: Mapping[str, object], client: ClientInfo | None) -> dict[str, Any] | None:
+    def answer(self, method: str, params: Mapping[str, object], client: ClientInfo | None) -> JsonObject | None:
         """The result; None for a call that can be made. Raises `ProtocolError`."""
         if method == "ping" and not (client and client.enveloped):
             return {}
@@ -58,5 +59,5 @@ class Offer:
         if arguments is not None and not isinstance(arguments, dict):
             raise ProtocolError(protocol.INVALID_PARAMS, "arguments is not an object")
 
-    def _introduce(self) -> dict[str, Any]:
+    def _introduce(self) -> dict[str, object]:
         return {"capabilities": {"tools": {}}, "instructions": self._about}

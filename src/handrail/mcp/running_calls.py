@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
+from handrail.json_types import JsonMapping
 from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, get_meta
 from handrail.mcp.sessions import get_conversation, read_model
@@ -24,7 +24,7 @@ class PendingForm:
     def __init__(self, id: str) -> None:
         self.id = id
         self.settled = threading.Event()
-        self.answer: Any = None
+        self.answer: object = None
         self.refused = False
         """Whether the client could not ask anybody."""
 
@@ -37,7 +37,7 @@ class RunningCall:
     """One call of a client's."""
 
     def __init__(
-        self, id: int | str, params: Mapping[str, Any], client: ClientInfo, send: Send, connection: str = ""
+        self, id: int | str, params: JsonMapping, client: ClientInfo, send: Send, connection: str = ""
     ) -> None:
         """``connection``: whose id it is, on a server with several clients."""
         meta = get_meta(params)
@@ -47,7 +47,7 @@ class RunningCall:
         self.params = params
         self.client = client
         self.tool: str = params["name"]
-        self.arguments: Mapping[str, Any] = drop_client_arguments(params.get("arguments"))
+        self.arguments: Mapping[str, object] = drop_client_arguments(params.get("arguments"))
         token = meta.get("progressToken")
         self.token: int | str | None = token if type(token) in (int, str) else None
         self.thread = get_conversation(meta)
@@ -73,7 +73,7 @@ class RunningCall:
         self.withdrawn = True
         self.stop()
 
-    def report(self, progress: CallProgress) -> dict[str, Any]:
+    def report(self, progress: CallProgress) -> dict[str, object]:
         params = {"progressToken": self.token, "progress": progress.seconds, "message": progress.describe()}
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 

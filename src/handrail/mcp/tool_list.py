@@ -13,7 +13,8 @@ import os
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+
+    from handrail.json_types import JsonObject
 
 
 FILE = "specs.json"
@@ -27,7 +28,7 @@ class NoSuchOffer(ValueError):
     """The requested dialect or tool does not exist; the text lists the existing ones."""
 
 
-def list_specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
+def list_specs(dialect: str, requested: Sequence[str] = ()) -> list[JsonObject]:
     """The tools of a dialect that a client is offered: its core, or those that are ``requested``; `all` means all."""
     known = read_built(dialect) or _load_specs(dialect)
     if not requested:
@@ -40,7 +41,7 @@ def list_specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, An
     return [spec for spec in known if spec["name"] in requested]
 
 
-def read_built(dialect: str) -> list[dict[str, Any]] | None:
+def read_built(dialect: str) -> list[JsonObject] | None:
     """The tools of a shipped dialect; None if there is no file, or it is older than its sources."""
     if os.path.basename(dialect) != dialect or not os.path.isdir(os.path.join(_DIALECTS, dialect)):
         return None
@@ -48,7 +49,7 @@ def read_built(dialect: str) -> list[dict[str, Any]] | None:
         with open(os.path.join(_DIALECTS, dialect, FILE), encoding="utf-8") as file:
             built = json.load(file)
         newest = built.get("newest_source")
-        tools: list[dict[str, Any]] = built["tools"]
+        tools: list[dict[str, object]] = built["tools"]
         return tools if newest is None or newest == find_newest_source(dialect) else None
     except (OSError, ValueError, KeyError, AttributeError):  # not built, as in a fresh checkout
         return None
@@ -65,7 +66,7 @@ def find_newest_source(dialect: str) -> int:
     return newest
 
 
-def _load_specs(dialect: str) -> list[dict[str, Any]]:
+def _load_specs(dialect: str) -> list[JsonObject]:
     from handrail import dialects
 
     try:

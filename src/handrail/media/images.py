@@ -81,13 +81,13 @@ def from_frame(frame: separate_process.WorkerFrame) -> Picture:
     return Picture(raw=frame.raw, **frame.head["picture"])
 
 
-def to_frame(shot: Picture) -> tuple[dict[str, Any], bytes]:
+def to_frame(shot: Picture) -> tuple[dict[str, object], bytes]:
     """The child process's answer for an image."""
     facts = asdict(shot)
     return facts, facts.pop("raw")
 
 
-def answers(fd: int, size: int, limits: MediaLimits) -> Iterator[tuple[dict[str, Any], bytes]]:
+def answers(fd: int, size: int, limits: MediaLimits) -> Iterator[tuple[dict[str, object], bytes]]:
     """In the child process: the one frame for an image."""
     facts, raw = to_frame(decode_image(_read_all(fd, size), limits))
     yield {"picture": facts}, raw

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from handrail.errors import NoOutline
 from handrail.media import MediaLimits, separate_process
@@ -25,7 +24,7 @@ def list_symbols_apart(text: str, name: str, start: int = 1, most: int = MOST) -
     return [Symbol(*symbol) for symbol in frames[0].head["symbols"]]
 
 
-def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[str, Any], bytes]]:
+def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[str, object], bytes]]:
     """In the child process: the one frame for an outline."""
     with os.fdopen(os.dup(fd), "rb") as source:
         text = source.read().decode("utf-8")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors.extras import needs
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 from handrail.media import BadPages, BadPdf, MediaLimits, separate_process
 from handrail.media.images import Picture, encode_image, from_frame, to_frame
 from handrail.text.display import escape
@@ -137,7 +138,7 @@ class _Descriptor(io.RawIOBase):
 
 def answers(
     fd: int, size: int, first: int, last: int | None, limits: MediaLimits, only_count: bool = False
-) -> Iterator[tuple[dict[str, Any], bytes]]:
+) -> Iterator[tuple[JsonObject, bytes]]:
     """In the child process: a frame with the number of pages, and one for each page that was asked for."""
     with needs("media"):
         import PIL.Image  # noqa: F401 - pages are drawn with both: fail before any work is done
@@ -179,12 +180,12 @@ def _open_document(fd: int, size: int) -> PdfDocument:
     return document
 
 
-def _draw(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[dict[str, Any], bytes]:
+def _draw(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[JsonObject, bytes]:
     """The frame for a page; a page that is broken does not take the others with it."""
     import pypdfium2
 
     text, left, problem = "", 0, ""
-    facts: dict[str, Any] | None = None
+    facts: JsonObject | None = None
     raw = b""
     try:
         page = document[number - 1]

@@ -17,9 +17,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from handrail.errors import IoError, MissingExtra, NoOutline, ToolError, from_os
+from handrail.json_types import JsonObject
 from handrail.media import BadImage, BadPages, BadPdf, MediaLimits
 
 _SIZES = struct.Struct(">QQ")
@@ -37,7 +38,7 @@ _ERRORS: dict[str, type[ToolError]] = {
 class WorkerFrame(NamedTuple):
     """A piece of the answer."""
 
-    head: dict[str, Any]
+    head: JsonObject
     raw: bytes
 
 
@@ -104,7 +105,7 @@ def _read_frames(output: bytes) -> Iterator[WorkerFrame]:
         yield WorkerFrame(json.loads(output[start : start + head]), output[start + head : at])
 
 
-def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:
+def say(out: BinaryIO, head: JsonObject, raw: bytes = b"") -> None:
     """In the child: send a frame."""
     text = json.dumps(head).encode("ascii")
     out.write(_SIZES.pack(len(text), len(raw)) + text + raw)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from handrail.errors import ToolError
+from handrail.json_types import JsonObject
 from handrail.media import MediaLimits
 from handrail.media.separate_process import confine, say
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
 
 
-def main(task: dict[str, Any]) -> None:
+def main(task: JsonObject) -> None:
     """Do the task on standard input and answer in frames."""
     limits = MediaLimits(**task["limits"])
     confine(limits)
@@ -27,7 +27,7 @@ def main(task: dict[str, Any]) -> None:
     os._exit(0)  # the answer is out: what a library does while it is taken down must not spoil it
 
 
-def _answer_task(task: dict[str, Any], limits: MediaLimits) -> Iterable[tuple[dict[str, Any], bytes]]:
+def _answer_task(task: JsonObject, limits: MediaLimits) -> Iterable[tuple[JsonObject, bytes]]:
     if task["name"] == "image":
         from handrail.media import images
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry, Token
+from handrail.json_types import JsonMapping
 from handrail.model import LENT, Access, Answer, Call, CommandAccess, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
@@ -285,7 +286,7 @@ class Rendered:
 
     progress: Progress
     result: Result
-    data: Mapping[str, Any]
+    data: JsonMapping
     """The tool's values for programs, before the dialect gave them its own shape."""
     traceback: str = ""
     """Of a fault in this program."""

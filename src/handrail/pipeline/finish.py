@@ -17,6 +17,7 @@ from handrail.errors.extras import needs
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
 from handrail.journal.records import PROMPT
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Access, Call, Failure, Note, Result, Status, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
@@ -33,7 +34,7 @@ from handrail.tools.notes import (
     Rewritten,
 )
 
-Blocks = tuple[Mapping[str, Any], ...]
+Blocks = tuple[JsonMapping, ...]
 
 
 class ResultRenderer:
@@ -123,7 +124,7 @@ class ResultRenderer:
             error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        more: dict[str, Any] = {"advice": advise_operator(error)}
+        more: JsonObject = {"advice": advise_operator(error)}
         if progress.left_in:
             note = self._note(ChangesLeft(why="an error stopped it", files="", draft=progress.left_in))
             text += "\n" + note.text

@@ -11,9 +11,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.errors import CallCancelled, Denied, ToolError
+from handrail.json_types import JsonObject
 from handrail.model import Access, Call, Result, as_json
 from handrail.policy.files import Event, Hook
 from handrail.policy.guards import RuleSet
@@ -71,7 +72,7 @@ class RuleHooks:
             if hook.event == event and (not hook.rules or any(rules.find(access) for access in accesses))
         ]
 
-    def _run(self, hook: Hook, value: dict[str, Any], cancel: threading.Event | None) -> OwnCommandEnd:
+    def _run(self, hook: Hook, value: JsonObject, cancel: threading.Event | None) -> OwnCommandEnd:
         return self._command_host().run_own(
             hook.command,
             self._home,

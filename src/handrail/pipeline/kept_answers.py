@@ -14,13 +14,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from handrail.errors import CallCancelled, Interrupted
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry
 from handrail.journal.records import ABSENT, make_file_rows, read_state, split_changes
+from handrail.json_types import JsonObject
 
 MOST_ANSWERS = 4096
 MOST_BYTES = 256 << 20
@@ -80,9 +80,9 @@ class KeyGuard:
         self._path, self._durable, self._recover, self._count = path, durable, recover, count
         self._again = again
         self._fd = -1
-        self._intent: dict[str, Any] = {}
+        self._intent: JsonObject = {}
 
-    def find_answer(self, wait: float = _WAIT_SECONDS) -> dict[str, Any] | ChangeMade | None:
+    def find_answer(self, wait: float = _WAIT_SECONDS) -> JsonObject | ChangeMade | None:
         """What an earlier call with this key has left: its answer, or that its change was made; None: it may run.
 
         Raises `Interrupted` if it was a command, or its effects are unknown.
@@ -94,7 +94,7 @@ class KeyGuard:
         if not intent:
             return None
         if "answer" in intent:
-            answer: dict[str, Any] = intent["answer"]
+            answer: JsonObject = intent["answer"]
             return answer
         if intent.get("command"):
             in_draft = intent.get("draft") and "files" not in intent
@@ -117,7 +117,7 @@ class KeyGuard:
     def before_command(self, in_draft: bool) -> None:
         self._write({**self._intent, "command": True, "draft": in_draft})
 
-    def keep(self, answer: dict[str, Any]) -> None:
+    def keep(self, answer: JsonObject) -> None:
         """Keep the answer of a call that had an effect, now or when it was made first; one without leaves nothing."""
         if self._intent:
             self._write({"answer": answer}, sync=False)
@@ -131,7 +131,7 @@ class KeyGuard:
             os.close(self._fd)
             self._fd = -1
 
-    def _write(self, intent: dict[str, Any], *, sync: bool = True) -> None:
+    def _write(self, intent: JsonObject, *, sync: bool = True) -> None:
         if self._fd < 0:
             try:
                 self._fd = _open_locked(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0.0)
@@ -165,7 +165,7 @@ def _open_locked(path: str, flags: int, wait: float) -> int:
         os.close(fd)  # removed meanwhile
 
 
-def _read(fd: int) -> dict[str, Any]:
+def _read(fd: int) -> JsonObject:
     """The last whole line of a file; empty if there is none."""
     raw = os.pread(fd, os.fstat(fd).st_size, 0)
     for line in reversed(raw[: raw.rfind(b"\n") + 1].split(b"\n")):

@@ -19,6 +19,7 @@ from handrail import tools
 from handrail.dialects import Dialect
 from handrail.errors import BadArguments, BadJson, NoSandbox, ReadOnlyRoot, ToolError
 from handrail.files.versions import Change
+from handrail.json_types import JsonMapping
 from handrail.model import Access, CommandAccess, FileAccess, ToolAccess, Verdict
 from handrail.pipeline.call_state import (
     Declared,
@@ -45,7 +46,7 @@ _NAME_OF_GIT = re.compile(
 )
 
 
-def read_arguments(arguments: Mapping[str, object] | str | None) -> Mapping[str, Any]:
+def read_arguments(arguments: Mapping[str, object] | str | None) -> JsonMapping:
     """Arguments as a mapping; models and command lines also send them as a string of JSON."""
     if isinstance(arguments, str):
         try:
@@ -115,7 +116,7 @@ def _place(parts: list[str]) -> str:
     return escape(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{escape(part)}" for part in parts[1:])
 
 
-def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, object]:
+def _find_schema(schema: JsonMapping, place: list[str]) -> Mapping[str, object]:
     """The part of a schema that speaks of one argument, also inside a list of objects."""
     for part in place:
         schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
@@ -127,7 +128,7 @@ def _report_missing(schema: Mapping[str, object], place: list[str], templates: D
     return templates.fill("arguments.missing", what=argument.get("description"), kind=argument.get("type", "any"))
 
 
-def _describe_problem(error: Any, schema: Mapping[str, Any], place: list[str], templates: DialectTemplates) -> str:
+def _describe_problem(error: Any, schema: JsonMapping, place: list[str], templates: DialectTemplates) -> str:
     if error["type"] == "missing":
         return _report_missing(schema, place, templates)
     if error["type"] == "extra_forbidden":

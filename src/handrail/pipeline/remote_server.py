@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from handrail.errors import Interrupted, ToolError
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Answer, Call, Failure, Note, Question, Result, access_as_json
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.call_state import CallClock, Received
@@ -41,7 +42,7 @@ SILENT_SECONDS = 60.0
 _MOST_THREADS = 64
 _END_SECONDS = 10.0
 
-OpenSession = Callable[[Mapping[str, Any], Callable[[Question], Answer] | None], "Session"]
+OpenSession = Callable[[JsonMapping, Callable[[Question], Answer] | None], "Session"]
 """Opens the session of a client, by its options; the second argument asks the client's person."""
 
 
@@ -49,7 +50,7 @@ class Pages(Protocol):
     """The pages of `handrail web`, for a browser at the client."""
 
     def answer(
-        self, message: Mapping[str, object], send: Callable[[dict[str, Any]], None], gone: threading.Event
+        self, message: Mapping[str, object], send: Callable[[JsonObject], None], gone: threading.Event
     ) -> None: ...
 
     def close(self) -> None: ...
@@ -108,7 +109,7 @@ class RemoteServer:
         finally:
             self._close()
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: JsonObject) -> None:
         do, number = message.get("do"), message.get("id", 0)
         if not isinstance(do, str) or type(number) is not int:
             self._refuse("a request has a text as `do` and a number as `id`")
@@ -129,7 +130,7 @@ class RemoteServer:
         """Answer a message that is no request, and so has no number."""
         self._pipe.send_at_once({"id": 0, "error": values.error_as_json(ValueError(why))})
 
-    def _serve(self, number: int, do: str, message: dict[str, Any]) -> dict[str, Any]:
+    def _serve(self, number: int, do: str, message: JsonObject) -> JsonObject:
         """The reply to a request; what it raises is one too."""
         if do == "call":
             return {"value": self._call(number, message)}
@@ -148,7 +149,7 @@ class RemoteServer:
         reply = done.result() if error is None else {"error": values.error_as_json(error)}
         self._send({"id": number, **reply})
 
-    def _send(self, reply: dict[str, Any]) -> None:
+    def _send(self, reply: JsonObject) -> None:
         try:
             self._pipe.send(reply)
         except PipeBroken:  # nobody waits for it any more
@@ -158,7 +159,7 @@ class RemoteServer:
 
     # Calls.
 
-    def _call(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, number: int, message: JsonObject) -> JsonObject:
         running = self._running[number]
         session = self._find_session(message.get("draft", ""))
         self._current.number, self._current.running = number, running
@@ -202,7 +203,7 @@ class RemoteServer:
     # Other requests.
 
     def _answer_page(self, number: int, message: Mapping[str, object]) -> None:
-        def send(part: dict[str, Any]) -> None:
+        def send(part: JsonObject) -> None:
             self._send({"id": number, "part": part})
 
         self.find_pages().answer(message, send, self._running[number].cancel)
@@ -231,7 +232,7 @@ class RemoteServer:
             recover=session.services.locks.sweep,
         )
 
-    def _answer(self, do: str, message: Mapping[str, Any]) -> object:
+    def _answer(self, do: str, message: JsonMapping) -> object:
         if do == "open":
             return self._open(message)
         if do not in _REQUESTS:
@@ -262,7 +263,7 @@ class RemoteServer:
             raise ValueError("the session is not open yet")
         return self._session
 
-    def find_draft(self, message: Mapping[str, Any]) -> SessionDraft[Session]:
+    def find_draft(self, message: JsonMapping) -> SessionDraft[Session]:
         """The draft that a request names."""
         return self._find_draft(message["draft"])
 
@@ -311,16 +312,16 @@ def _restrict(session: Session, message: Mapping[str, object]) -> None:
     session.restrict(values.read_restriction(message["restriction"], session.workspace.home))
 
 
-def _summarize(changes: Sequence[FileSummary]) -> list[dict[str, Any]]:
+def _summarize(changes: Sequence[FileSummary]) -> list[JsonObject]:
     return [asdict(one) for one in changes]
 
 
-def _prepare(session: Session, message: Mapping[str, Any]) -> dict[str, object]:
+def _prepare(session: Session, message: JsonMapping) -> dict[str, object]:
     judged = session.prepare(str(message["tool"]), message["arguments"])
     return {"accesses": [access_as_json(one) for one in judged.accesses], "verdict": asdict(judged.verdict)}
 
 
-def _preview(session: Session, message: Mapping[str, Any]) -> str:
+def _preview(session: Session, message: JsonMapping) -> str:
     return session.prepare(str(message["tool"]), message["arguments"]).preview()
 
 
@@ -345,8 +346,8 @@ def _report_change(session: Session, call: Call, change: ChangeMade) -> Result:
 class _Request:
     """A request that is not a call."""
 
-    run: Callable[[RemoteServer, Session, Mapping[str, Any]], Any]
-    changes: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    run: Callable[[RemoteServer, Session, JsonMapping], Any]
+    changes: Callable[[JsonMapping], bool] = lambda _: False
     """Whether a message changes files or drafts: a server in mode read-only refuses it, with a key or without."""
 
 

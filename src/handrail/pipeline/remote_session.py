@@ -27,6 +27,7 @@ from handrail.errors import ConnectionLost, RootMissing, SessionOver, ToolError
 from handrail.files.locks import state_directory
 from handrail.journal import Journal, NoJournal, Origin
 from handrail.journal.undo import UndoReport
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict, read_access
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.any_session import AnySession
@@ -172,9 +173,7 @@ class RemoteSession:
         self._report.send(ToolFinished(shown.call, result), received.on_event)
         return result
 
-    def _exchange(
-        self, connection: Connection, message: dict[str, Any], received: Received, shown: _ShownCall
-    ) -> Result:
+    def _exchange(self, connection: Connection, message: JsonObject, received: Received, shown: _ShownCall) -> Result:
         """Make one call over a connection: relay its events and questions until its result comes."""
         with closing(connection.start(message)) as request:
             for reply in _take_replies(request, received.cancel):
@@ -193,7 +192,7 @@ class RemoteSession:
         raise AssertionError("a request ends with its answer")
 
     def stream(
-        self, do: str, message: Mapping[str, object], take: Callable[[Mapping[str, Any]], None], cancel: threading.Event
+        self, do: str, message: Mapping[str, object], take: Callable[[JsonMapping], None], cancel: threading.Event
     ) -> None:
         """Make a request whose answer comes in parts. It is not repeated if the connection is lost."""
         with closing(self._link.find_live_connection().start({"do": do, **message})) as request:
@@ -332,18 +331,18 @@ class RemoteDraft(SessionDraft[AnySession]):
 class _Link:
     """The connection of a session, opened anew when it is lost."""
 
-    def __init__(self, address: str | Sequence[str], mode: Mode, options: dict[str, Any]) -> None:
+    def __init__(self, address: str | Sequence[str], mode: Mode, options: JsonObject) -> None:
         self._target = parse_address(address, mode)
         self.options = options
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._closed = False
 
-    def open(self) -> Mapping[str, Any]:
+    def open(self) -> JsonMapping:
         """Connect, and open the session there; raises `ConnectionLost` and what the server raises."""
         connection = Connection(self._target)
         try:
-            reply: Mapping[str, Any] = _request(connection, self.options)
+            reply: JsonMapping = _request(connection, self.options)
         except BaseException:
             connection.close()
             raise
@@ -405,12 +404,12 @@ class _Link:
                 self._connection.close()
 
 
-def _request(connection: Connection, message: dict[str, Any]) -> Any:
+def _request(connection: Connection, message: JsonObject) -> Any:
     with closing(connection.start(message)) as request:
         return _open_reply(request.next())
 
 
-def _take_replies(request: RemoteRequest, cancel: threading.Event | None) -> Iterator[dict[str, Any]]:
+def _take_replies(request: RemoteRequest, cancel: threading.Event | None) -> Iterator[JsonObject]:
     """The replies of a request; once ``cancel`` is set, the server is asked to stop and answers soon."""
     cancelled = False
     while True:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -35,6 +35,7 @@ from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.files.locks import Held, state_directory
 from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
+from handrail.json_types import JsonMapping
 from handrail.model import Access, Approve, Call, CommandAccess, Result
 from handrail.pipeline.call_state import (
     Approved,
@@ -532,7 +533,7 @@ def _start_in_draft(name: str, pipeline: CallPipeline) -> CallsInDraft:
         raise
 
 
-def reopen(options: Mapping[str, Any], approve: Approve | None, draft: str | None = None) -> Session:
+def reopen(options: JsonMapping, approve: Approve | None, draft: str | None = None) -> Session:
     """Open a session again, with the options that `Services.describe_options` returned."""
     given = dict(options)
     restriction = given.pop("restriction")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from handrail.errors import ConnectionLost
+from handrail.json_types import JsonObject
 from handrail.programs import make_search_path, resolve_words
 from handrail.remote.address import HELPERS, Target
 from handrail.remote.frames import FramePipe, PipeBroken
@@ -51,15 +52,15 @@ class RemoteRequest:
 
     def __init__(self, connection: Connection, number: int) -> None:
         self._connection = connection
-        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[JsonObject | None] = queue.SimpleQueue()
         self._number = number
         self._omitted = 0
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send another message of this request; raises `ConnectionLost`."""
         self._connection.send({"id": self._number, **message})
 
-    def next(self, seconds: float | None = None) -> dict[str, Any]:
+    def next(self, seconds: float | None = None) -> JsonObject:
         """The next message; raises `ConnectionLost`, and `TimeoutError` if none comes in time."""
         try:
             message = self._messages.get(timeout=seconds)
@@ -73,7 +74,7 @@ class RemoteRequest:
         """No more messages are expected."""
         self._connection.forget(self._number)
 
-    def put(self, message: dict[str, Any] | None) -> None:
+    def put(self, message: JsonObject | None) -> None:
         """Take a message from the reading thread, which never waits: of too much output the newest is left out."""
         event = message.get("event") if message else None
         if event and event.get("type") == "output":
@@ -162,7 +163,7 @@ class Connection:
         """Whether no request can be made any more."""
         return self._requests is None
 
-    def start(self, message: dict[str, Any]) -> RemoteRequest:
+    def start(self, message: JsonObject) -> RemoteRequest:
         """Send a request; its answers come to the object that is returned. Raises `ConnectionLost`."""
         request = RemoteRequest(self, next(self._numbers))
         with self._lock:
@@ -176,7 +177,7 @@ class Connection:
             raise
         return request
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         try:
             self._pipe.send(message)
         except PipeBroken as error:

@@ -13,7 +13,8 @@ import struct
 import threading
 import time
 from collections import deque
-from typing import Any
+
+from handrail.json_types import JsonObject
 
 GREETING = b"\0handrail-remote-1\n"
 """The first bytes of a server: whatever a login shell has printed before them is not part of the conversation."""
@@ -45,7 +46,7 @@ class FramePipe:
         self._numbers = 0
         self._held = bytearray()
         self._parts: dict[int, bytearray] = {}
-        self._taken: deque[dict[str, Any] | BadMessage] = deque()
+        self._taken: deque[JsonObject | BadMessage] = deque()
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
         self.last_taken = time.monotonic()
@@ -97,7 +98,7 @@ class FramePipe:
         del self._held[: at + len(end)]
         return skipped
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message; raises `PipeBroken`, or `ValueError` if it is too long or no JSON."""
         data = memoryview(json.dumps(message, separators=(",", ":")).encode("ascii"))
         if len(data) > MOST_BYTES:
@@ -112,7 +113,7 @@ class FramePipe:
             if not data:
                 return
 
-    def send_at_once(self, message: dict[str, Any]) -> None:
+    def send_at_once(self, message: JsonObject) -> None:
         """Send a small message if that needs no waiting; drop it otherwise. Raises `PipeBroken`."""
         if not self._sending.acquire(blocking=False):
             return
@@ -124,7 +125,7 @@ class FramePipe:
         finally:
             self._sending.release()
 
-    def take(self, seconds: float) -> dict[str, Any] | None:
+    def take(self, seconds: float) -> JsonObject | None:
         """The next message; None if none is complete in this time. Raises `BadMessage`, and `PipeBroken` at the end."""
         if not self._taken and self._poll.poll(max(0.0, seconds) * 1000):
             if not self._read():
@@ -183,7 +184,7 @@ class FramePipe:
                 raise PipeBroken(error.strerror or "it cannot be written") from None
 
 
-def _parse(data: bytearray) -> dict[str, Any] | BadMessage:
+def _parse(data: bytearray) -> JsonObject | BadMessage:
     try:
         message = json.loads(data)
     except (ValueError, RecursionError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from handrail.errors import CallCancelled
+from handrail.json_types import JsonObject
 
 Stop = Literal["", "time_limit", "count_limit"]
 
@@ -46,12 +47,12 @@ class Receipt:
         """Whether all that was asked for was looked at."""
         return not (self.stopped or self.unreadable or self.large)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """For sentences: only what is not zero."""
         names = ("ignored", "hidden", "binary", "large", "links", "withheld", "unreadable")
         return {name: getattr(self, name) or None for name in names}
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """For programs."""
         skipped = {name: count for name, count in self.facts().items() if count}
         uncounted = {"uncounted": self.uncounted} if self.uncounted else {}

@@ -9,8 +9,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from handrail.json_types import JsonObject
 from handrail.search.listing import MOST_NAMES, TRUSTED_FOR, Position
 from handrail.search.receipt import Receipt
 from handrail.search.tree import SearchTree, Visibility
@@ -123,6 +124,6 @@ def iterate_rows(
         result.keep(_Rows(rows, linked), walk.paths)
 
 
-def _add(here: VisitedDirectory, row: object, rows: dict[str, Any], linked: set[str]) -> None:
+def _add(here: VisitedDirectory, row: object, rows: JsonObject, linked: set[str]) -> None:
     rows[here.path] = row
     (linked.add if here.links else linked.discard)(here.path)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from handrail.json_types import JsonMapping
 from handrail.model import Access, Failure, Note, Result
 from handrail.secrets.spans import DEEPEST, replace_spans
 
@@ -113,9 +114,9 @@ class Redaction:
             return {self._change_key(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
         return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
-    def hide_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, Any]:
+    def hide_arguments(self, arguments: Mapping[str, object]) -> JsonMapping:
         """The arguments of a call as they may be shown and written down, whoever wrote a secret into them."""
-        known: Mapping[str, Any] = self.hidden(self.restore(arguments))
+        known: JsonMapping = self.hidden(self.restore(arguments))
         return known
 
     def result(self, result: Result) -> Result:

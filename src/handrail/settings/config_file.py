@@ -25,6 +25,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 from handrail.settings import AgentSettings, Settings
 from handrail.text.display import escape
 from handrail.workspace import Root
@@ -125,9 +126,7 @@ class _Checked:
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")
 
-    def _read_fields(
-        self, name: str, above: Mapping[str, object], kind: type[Settings | AgentSettings]
-    ) -> dict[str, Any]:
+    def _read_fields(self, name: str, above: Mapping[str, object], kind: type[Settings | AgentSettings]) -> JsonObject:
         """A table whose keys are the fields of a class."""
         table = above.get(name, {})
         if not isinstance(table, dict):

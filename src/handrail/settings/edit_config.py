@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any
 
+from handrail.json_types import JsonObject
 from handrail.settings.config_file import ConfigError
 from handrail.text.toml_lines import find_lines, write_value
 
@@ -51,7 +51,7 @@ def _split(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _replace(lines: list[str], first: int, entry: str, newline: str, wanted: dict[str, Any]) -> str:
+def _replace(lines: list[str], first: int, entry: str, newline: str, wanted: JsonObject) -> str:
     """Replace the entry that begins in this line: one line, or as many as it takes until the rest is as it was."""
     for last in range(first, min(len(lines), first + _MOST_LINES)):
         comment = _get_comment(lines[first : last + 1]) if entry else ""
@@ -81,13 +81,13 @@ def _get_comment(lines: list[str]) -> str:
     return ""
 
 
-def _check(text: str, wanted: dict[str, Any]) -> str:
+def _check(text: str, wanted: JsonObject) -> str:
     if _parse(text) != wanted:
         raise ConfigError("the entry is written in a form that cannot be changed from here; edit the file")
     return text
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse(text: str) -> JsonObject:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, 
 
 from handrail.errors import ToolError, ToolFailed
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 from handrail.model import Access, FileAccess, ToolAccess
 from handrail.text import lines
 from handrail.text.document import keep_endings
@@ -350,7 +351,7 @@ def _list_paths(value: Any) -> list[str]:
 
 def _make_field(marks: Sequence[object], description: str) -> Field:
     """The description and the bounds in `Annotated`: a text, a `Field` of pydantic, or bounds of annotated_types."""
-    known: dict[str, Any] = {"description": description}
+    known: JsonObject = {"description": description}
     for mark in marks:
         if isinstance(mark, str):
             known["description"] = mark
@@ -383,7 +384,7 @@ def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
     return description, documented
 
 
-def _render_value(value: object) -> tuple[str, dict[str, Any]]:
+def _render_value(value: object) -> tuple[str, JsonObject]:
     """A returned value as text for the model, and as data for programs."""
     if value is None:
         return "Done.", {}

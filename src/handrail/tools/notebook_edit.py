@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.errors.extras import needs
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import UTF8, Splice, apply_splices
@@ -165,7 +166,7 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     facts = Facts(args.notebook_path, _name(book, index), now, index, was=was if was != now else None)
     if now == was and args.new_source == _join_source(cell.get("source")):
         return _Change(facts, [])
-    new: dict[str, Any] = {
+    new: JsonObject = {
         "cell_type": now,
         "source": _build_source(args.new_source or "", isinstance(cell.get("source"), str)),
     }
@@ -186,7 +187,7 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
 
 def _insert(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     others = [cell.value.get("source") for cell in book.cells if isinstance(cell.value, dict)]
-    cell: dict[str, Any] = {"cell_type": args.cell_type, "metadata": {}}
+    cell: JsonObject = {"cell_type": args.cell_type, "metadata": {}}
     cell["source"] = _build_source(args.new_source or "", bool(others) and all(isinstance(one, str) for one in others))
     if args.cell_type == "code":
         cell |= {"execution_count": None, "outputs": []}
@@ -288,7 +289,7 @@ def _read_changed(book: Notebook, splices: Sequence[Splice], index: int, mode: s
     return {**book.value, "cells": cells}
 
 
-def _list_faults(book: Mapping[str, Any], checked: slice) -> list[str]:
+def _list_faults(book: JsonMapping, checked: slice) -> list[str]:
     """List the errors against the schema of the notebook's version, of these cells and of all that is no cell."""
     with needs("media"):  # slow to import
         from jsonschema.exceptions import best_match  # type: ignore[import-untyped]

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Access, FileAccess, FileAction, NetworkGrant, Result
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Outcome(Generic[F_co]):
     """For programs: plain JSON values."""
     notes: tuple[NoteFacts, ...] = ()
     """Why the answer is partial."""
-    blocks: tuple[Mapping[str, Any], ...] = ()
+    blocks: tuple[JsonMapping, ...] = ()
     """Shown besides the text: pictures."""
     failed: bool = False
     """Whether the dialect reports this as a failure, though the tool did its work: a command that exits with 1."""
@@ -418,7 +419,7 @@ class Tool(Generic[A, L, F]):
         facts: type[F2] | UnionType | None = None,
     ) -> Tool[A, L2, F2]:
         """The same tool with another run, limits and rendering: for the adapter of a dialect."""
-        changed: dict[str, Any] = {"limits": limits, "run": run, "render": render, "facts": facts or self.facts}
+        changed: JsonObject = {"limits": limits, "run": run, "render": render, "facts": facts or self.facts}
         return cast("Tool[A, L2, F2]", replace(self, **changed))
 
     def declare(self, args: A) -> tuple[Access, ...]:

@@ -10,7 +10,6 @@ import asyncio
 import base64
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -19,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handrail.errors import ToolError
+from handrail.json_types import JsonMapping, JsonObject
 from handrail.pipeline.remote_session import RemoteSession
 from handrail.pipeline.remote_values import RemoteFailed
 from handrail.web.plain import make_plain_page
@@ -105,7 +105,7 @@ async def _read_body(request: Request) -> bytes | None:
     return body
 
 
-def _read_part(part: Mapping[str, Any]) -> Message:
+def _read_part(part: JsonMapping) -> Message:
     if "status" in part:
         headers = [(str(name).encode("latin-1"), str(value).encode("latin-1")) for name, value in part["headers"]]
         return {"type": "http.response.start", "status": int(part["status"]), "headers": headers}
@@ -127,17 +127,13 @@ class PageAnswerer:
         """End streams."""
         self._closing.set()
 
-    def answer(
-        self, message: Mapping[str, object], send: Callable[[dict[str, Any]], None], gone: threading.Event
-    ) -> None:
+    def answer(self, message: Mapping[str, object], send: Callable[[JsonObject], None], gone: threading.Event) -> None:
         """Answer one request: ``send`` gets the parts, until ``gone`` is set. Raises `ValueError` for no request."""
         scope = _read_scope(message)
         body = base64.b64decode(str(message["body"]), validate=True)
         asyncio.run(self._run(scope, body, send, gone))
 
-    async def _run(
-        self, scope: Scope, body: bytes, take: Callable[[dict[str, Any]], None], gone: threading.Event
-    ) -> None:
+    async def _run(self, scope: Scope, body: bytes, take: Callable[[JsonObject], None], gone: threading.Event) -> None:
         bodies = [body]
 
         async def receive() -> Message:
@@ -153,7 +149,7 @@ class PageAnswerer:
         await self._app(scope, receive, send)
 
 
-def _read_scope(message: Mapping[str, Any]) -> Scope:
+def _read_scope(message: JsonMapping) -> Scope:
     path = str(message["path"])
     headers = [(str(name).encode("latin-1"), str(value).encode("latin-1")) for name, value in message["headers"]]
     return {

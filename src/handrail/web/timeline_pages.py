@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlencode
 
 import anyio
@@ -18,6 +17,7 @@ from handrail.journal.browse import CallFilter, CallPage, CallSources
 from handrail.journal.call_changes import read_undos
 from handrail.journal.queries import UNFINISHED, CallRow, JournalReader
 from handrail.journal.timeline import TimelineCall, TimelineTurn, group_turns, is_prompt
+from handrail.json_types import JsonObject
 from handrail.web.requests import DAYS, read_filter, read_number, write_filter
 from handrail.web.site import Site
 
@@ -95,7 +95,7 @@ class TimelinePages:
                 yield ": alive\n\n"
             await anyio.sleep(_PAUSE)
 
-    def _render_changed(self, wanted: CallFilter, since: int) -> tuple[list[dict[str, Any]], int]:
+    def _render_changed(self, wanted: CallFilter, since: int) -> tuple[list[JsonObject], int]:
         """The turns with calls that ended after an entry of the chain, the oldest first, and the newest entry."""
         try:
             with self._site.reader() as reader:
@@ -154,6 +154,6 @@ def _only_looked(call: TimelineCall) -> bool:
     return not acted and call.row.status in ("ok", "partial")
 
 
-def _format_event(kind: str, value: dict[str, Any], id: int | None = None) -> str:
+def _format_event(kind: str, value: JsonObject, id: int | None = None) -> str:
     head = f"id: {id}\n" if id is not None else ""
     return f"{head}event: {kind}\ndata: {json.dumps(value)}\n\n"

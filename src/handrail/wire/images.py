@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from handrail.json_types import JsonMapping
 from handrail.model import Result
 
 
-def get_images(result: Result) -> list[Mapping[str, Any]]:
+def get_images(result: Result) -> list[JsonMapping]:
     """Return the image blocks of a result, which come in addition to its text."""
     return [block for block in result.blocks if block["type"] == "image"]
 

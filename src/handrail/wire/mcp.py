@@ -12,8 +12,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
+    from handrail.json_types import JsonMapping, JsonObject
     from handrail.model import Result
 
 RESULT_KEY = "handrail/result"
@@ -41,12 +41,12 @@ ADDED = ("wait_for_previous",)
 """Arguments that some clients add to every call for their own use."""
 
 
-def drop_client_arguments(arguments: Mapping[str, object] | None) -> dict[str, Any]:
+def drop_client_arguments(arguments: Mapping[str, object] | None) -> JsonObject:
     """Drop the arguments that the client has added for itself."""
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
 
-def build_definition(spec: Mapping[str, Any], structured: bool = False) -> dict[str, Any]:
+def build_definition(spec: JsonMapping, structured: bool = False) -> JsonObject:
     """Return a tool as `tools/list` reports it; ``structured``: results will have `structuredContent`."""
     title = make_title(spec["name"])
     result = {
@@ -88,7 +88,7 @@ def make_title(name: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
+def call_result(result: Result, structured: bool = False) -> JsonObject:
     """Return a result as the result of `tools/call`."""
     facts = build_structured_content(result)
     response: dict[str, object] = {"content": build_content(result.blocks, result.text), "isError": not result.ok}
@@ -117,7 +117,7 @@ def build_structured_content(result: Result) -> dict[str, object]:
 
 def build_content(blocks: Iterable[Mapping[str, object]], text: str) -> list[dict[str, object]]:
     """Return the blocks in MCP's shape. An image always has a text beside it; there is at least one block."""
-    converted: list[dict[str, Any]] = []
+    converted: list[JsonObject] = []
     for block in blocks:
         if block["type"] == "image":
             converted.append({"type": "image", "data": block["base64"], "mimeType": block["mime_type"]})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from handrail.json_types import JsonObject
 from handrail.wire.images import make_data_url
 
 if TYPE_CHECKING:
@@ -22,13 +23,13 @@ def build_chat_image_message(call_id: str, images: Sequence[Mapping[str, object]
     return {"role": "user", "content": build_chat_content(f"Shown by {call_id}:", images)}
 
 
-def build_chat_content(text: str, images: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+def build_chat_content(text: str, images: Sequence[Mapping[str, object]]) -> list[JsonObject]:
     """Return the content of a user message with images for Chat Completions."""
     urls = [{"type": "image_url", "image_url": {"url": make_data_url(image)}} for image in images]
     return [{"type": "text", "text": text}, *urls]
 
 
-def build_response_content(text: str, images: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+def build_response_content(text: str, images: Sequence[Mapping[str, object]]) -> list[JsonObject]:
     """Return the content of a user message with images for Responses."""
     parts = [{"type": "input_image", "image_url": make_data_url(image)} for image in images]
     return [{"type": "input_text", "text": text}, *parts]

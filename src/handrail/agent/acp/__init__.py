@@ -13,7 +13,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from handrail.agent.acp.files import EditorClient, EditorSession
 from handrail.agent.acp.turn import Conversation
@@ -39,7 +39,7 @@ with needs("acp"):
 
 __all__ = ["Conversation", "Driver", "HandrailAgent", "serve"]
 
-Driver = Callable[[Conversation, Sequence[ContentBlock]], Coroutine[Any, Any, StopReason | None]]
+Driver = Callable[[Conversation, Sequence[ContentBlock]], Coroutine[object, object, StopReason | None]]
 """Runs one turn: asks a model, makes its calls, says the answer. Returns why it stopped; None: it is done."""
 
 
@@ -81,7 +81,7 @@ class HandrailAgent:
         self,
         cwd: str,
         additional_directories: list[str] | None = None,
-        mcp_servers: list[Any] | None = None,
+        mcp_servers: list[object] | None = None,
         **_: object,
     ) -> NewSessionResponse:
         for path in (cwd, *(additional_directories or ())):

@@ -16,19 +16,19 @@ from collections import deque
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from handrail.agent.evaluation.tasks import EvalTask
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 from handrail_demo.scripted_server import Line, Seen
 
-Step = Mapping[str, Any]
-Call = tuple[str, Mapping[str, Any] | str]
+Step = JsonMapping
+Call = tuple[str, Mapping[str, object] | str]
 _FILLER = "A step of the task"
 
 
 @cache
-def _read_names() -> Mapping[str, Mapping[str, Any]]:
+def _read_names() -> Mapping[str, JsonMapping]:
     with Path(__file__).with_name("actions.toml").open("rb") as file:
         return tomllib.load(file)
 
@@ -38,15 +38,15 @@ class Offered:
     """A tool as the request describes it."""
 
     name: str
-    schema: Mapping[str, Any] | None
+    schema: JsonMapping | None
     """None for a tool that takes a text."""
 
-    def build(self, action: str, values: Mapping[str, Any], folder: Path) -> Call | None:
+    def build(self, action: str, values: JsonMapping, folder: Path) -> Call | None:
         """The call with these values; None if the tool has no argument for one of them."""
         if self.schema is None:
             return self.name, str(next(iter(values.values())))
         properties = self.schema.get("properties", {})
-        arguments: dict[str, Any] = dict(_read_names()[action].get("fixed", {}).get(self.name, {}))
+        arguments: dict[str, object] = dict(_read_names()[action].get("fixed", {}).get(self.name, {}))
         for key, value in values.items():
             names = _read_names()[action][key]
             name = next((one for one in names if one in properties), None)
@@ -141,7 +141,7 @@ def _read(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def _list_offered(body: Mapping[str, Any]) -> dict[str, Offered]:
+def _list_offered(body: JsonMapping) -> dict[str, Offered]:
     """The tools of a request in any protocol."""
     offered = {}
     for tool in body.get("tools", ()):

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 
 TASKS = Path(__file__).with_name("tasks")
 _SECONDS = 60
@@ -30,7 +30,7 @@ class EvalTask:
 
     id: str
     prompt: str
-    steps: Sequence[Mapping[str, Any]]
+    steps: Sequence[JsonMapping]
     """What the scripted model does."""
     files: Mapping[str, str] = field(default_factory=dict)
     encoding: Mapping[str, str] = field(default_factory=dict)

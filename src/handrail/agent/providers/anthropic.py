@@ -11,6 +11,7 @@ from handrail.agent.providers import ModelError, Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.failures import translate_errors
 from handrail.errors.extras import MissingExtra, needs
+from handrail.json_types import JsonObject
 from handrail.wire.anthropic import build_result_content, build_tool
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class MessagesModel:
         self._environ, self._client = environ, client
 
     def reply(self, request: Request) -> Reply:
-        request_body: dict[str, Any] = {
+        request_body: JsonObject = {
             "model": self.name,
             "max_tokens": _MOST_OUTPUT,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
@@ -64,7 +65,7 @@ class MessagesModel:
 
 def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     """The reply put together here, and not by the SDK, which completes broken JSON: a cut file would be written."""
-    blocks: dict[int, dict[str, Any]] = {}
+    blocks: dict[int, dict[str, object]] = {}
     written: dict[int, str] = {}
     tokens_in, cached, tokens_out, reason = 0, 0, 0, ""
     for event in request.pieces(stream):
@@ -92,7 +93,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     return Reply(turn, Usage(tokens_in, tokens_out, cached), cut=reason == "max_tokens")
 
 
-def _grow(block: dict[str, Any], delta: object) -> None:
+def _grow(block: JsonObject, delta: object) -> None:
     """A piece of text, of thought, or the signature of a thought."""
     for name in ("text", "thinking", "signature"):
         piece = getattr(delta, name, None)
@@ -100,7 +101,7 @@ def _grow(block: dict[str, Any], delta: object) -> None:
             block[name] = (block.get(name) or "") + piece
 
 
-def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[Turn]) -> Turn:
+def _turn(blocks: list[JsonObject], written: Sequence[str], turns: Sequence[Turn]) -> Turn:
     tool_uses = [(block, text) for block, text in zip(blocks, written, strict=True) if block["type"] == "tool_use"]
     calls = with_unique_ids(
         [ToolCall(block["id"], block["name"], text or json.dumps(block["input"])) for block, text in tool_uses], turns
@@ -113,7 +114,7 @@ def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[
 
 def _build_messages(turns: Sequence[Turn]) -> list[dict[str, object]]:
     """Turns as messages that take turns; the last one is marked, so that all before it is cached."""
-    messages: list[dict[str, Any]] = []
+    messages: list[JsonObject] = []
     for turn in turns:
         role, content = ("assistant" if turn.role == "assistant" else "user"), _build_content(turn)
         if messages and messages[-1]["role"] == role:
@@ -125,7 +126,7 @@ def _build_messages(turns: Sequence[Turn]) -> list[dict[str, object]]:
     return messages
 
 
-def _build_content(turn: Turn) -> list[dict[str, Any]]:
+def _build_content(turn: Turn) -> list[JsonObject]:
     if turn.role == "tools":
         return [_build_result(result) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
@@ -139,6 +140,6 @@ def _build_content(turn: Turn) -> list[dict[str, Any]]:
     return [*text_blocks, *calls]
 
 
-def _build_result(result: ToolResult) -> dict[str, Any]:
+def _build_result(result: ToolResult) -> dict[str, object]:
     content = build_result_content(result.text, result.blocks)
     return {"type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": not result.ok}

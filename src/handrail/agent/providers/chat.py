@@ -28,7 +28,7 @@ class ChatModel:
         self._environ, self._client = environ, client
 
     def reply(self, request: Request) -> Reply:
-        messages: list[Any] = [{"role": "system", "content": request.system}]
+        messages: list[object] = [{"role": "system", "content": request.system}]
         messages += [message for turn in request.turns for message in _build_messages(turn)]
         request_body: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
         request_body["stream_options"] = {"include_usage": True}
@@ -101,7 +101,7 @@ def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
 
 def _build_messages(turn: Turn) -> list[dict[str, object]]:
     if turn.role == "tools":
-        messages: list[dict[str, Any]] = [
+        messages: list[dict[str, object]] = [
             {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}
             for result in turn.results
         ]

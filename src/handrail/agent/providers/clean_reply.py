@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from handrail.agent.messages import ToolCall, Turn
 
@@ -32,7 +31,7 @@ def api_name(call: ToolCall) -> str:
     return _FOREIGN.sub("_", call.name)[:_LONGEST_NAME] or "unknown"
 
 
-def api_arguments(call: ToolCall) -> dict[str, Any]:
+def api_arguments(call: ToolCall) -> dict[str, object]:
     """The arguments to send back to an API: always an object, even if the model wrote malformed JSON."""
     try:
         value = json.loads(call.arguments)

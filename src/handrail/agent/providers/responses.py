@@ -9,6 +9,7 @@ from handrail.agent.messages import Reply, ToolCall, Turn, Usage
 from handrail.agent.providers import ModelError, Request, cut_off_error
 from handrail.agent.providers.clean_reply import api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
+from handrail.json_types import JsonObject
 from handrail.wire.openai import build_function_output, build_response_content, build_response_tool
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _build_items(turn: Turn) -> list[dict[str, object]]:
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
     content = build_response_content(turn.text, turn.blocks) if turn.blocks else turn.text
-    messages: list[dict[str, Any]] = [{"role": turn.role, "content": content}] if content else []
+    messages: list[JsonObject] = [{"role": turn.role, "content": content}] if content else []
     calls = [
         {"type": "function_call", "call_id": call.id, "name": api_name(call), "arguments": call.arguments}
         for call in turn.calls

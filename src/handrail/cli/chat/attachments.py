@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from handrail.errors import ToolError
 from handrail.errors.extras import MissingExtra
@@ -31,13 +30,13 @@ def describe_named_files(text: str, workspace: str) -> list[str]:
     ]
 
 
-def load_pictures(text: str, workspace: str) -> Sequence[Mapping[str, Any]]:
+def load_pictures(text: str, workspace: str) -> Sequence[Mapping[str, object]]:
     """The pictures that a message names, scaled as Read does it: `base64` and `mime_type` of each."""
     pictures = (_load_picture(os.path.join(workspace, path), workspace) for path in find_paths(text, workspace))
     return [one for one in pictures if one][:_MOST_PICTURES]
 
 
-def _load_picture(path: str, workspace: str) -> Mapping[str, Any] | None:
+def _load_picture(path: str, workspace: str) -> Mapping[str, object] | None:
     """A picture inside the workspace; None for anything else, or if pictures are not installed."""
     real, root = os.path.realpath(path), os.path.realpath(workspace)
     if not real.startswith(root + os.sep):

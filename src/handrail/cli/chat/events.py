@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from handrail.agent.messages import Event, event_json
 from handrail.cli.chat.screen import PlainScreen
@@ -26,7 +25,7 @@ class JsonEvents(PlainScreen):
     def say(self, text: str, style: str = "") -> None:
         pass
 
-    def line(self, value: dict[str, Any]) -> None:
+    def line(self, value: dict[str, object]) -> None:
         with self._writing:
             heard = write(as_line(value) + "\n")
         if not heard:

@@ -71,7 +71,7 @@ class _Echo:
     """What is typed while the agent works is kept for the next prompt, and not shown in the middle of its output."""
 
     def __init__(self) -> None:
-        self._modes: list[Any] | None = None
+        self._modes: list[object] | None = None
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
@@ -355,7 +355,7 @@ def _wrap(text: str, wide: int) -> list[str]:
     return [part for line in text.split("\n") for part in textwrap.wrap(line, max(wide, 1)) or [""]]
 
 
-def _own_modes() -> list[Any] | None:
+def _own_modes() -> list[object] | None:
     """The modes of the terminal, if it is ours: one in the background must leave them alone, or it is stopped."""
     try:
         return termios.tcgetattr(0) if os.tcgetpgrp(0) == os.getpgrp() else None

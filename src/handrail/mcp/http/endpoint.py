@@ -13,7 +13,6 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -46,7 +45,7 @@ class _ClientSession:
 class Endpoint:
     """Answers the requests of one principal; an ASGI application."""
 
-    def __init__(self, specs: Sequence[dict[str, Any]], service: CallService) -> None:
+    def __init__(self, specs: Sequence[dict[str, object]], service: CallService) -> None:
         self._offer = Offer(specs, structured=service.structured)
         self._service = service
         self._sessions: dict[str, _ClientSession] = {}
@@ -210,7 +209,7 @@ def _check_routing(message: Message, headers: Headers) -> None:
             raise ProtocolError(protocol.HEADER_MISMATCH, f"the header {name} does not match the message")
 
 
-def _build_json(frame: dict[str, Any], status: int, session: str = "") -> Response:
+def _build_json(frame: dict[str, object], status: int, session: str = "") -> Response:
     return Response(protocol.encode(frame), status, _name_session(session), "application/json")
 
 

@@ -25,9 +25,9 @@ import stat
 import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 from handrail.frozen import frozen
+from handrail.json_types import JsonObject
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.modes import MODES, Mode
 from handrail.policy.paths import escape_glob
@@ -151,7 +151,7 @@ why = "it belongs to another principal"
     return (parse(table, "(principals)", "system"),)
 
 
-def _parse_principal(row: dict[str, Any], where: str) -> Principal:
+def _parse_principal(row: JsonObject, where: str) -> Principal:
     values = dict(row)
     token, hashed = values.pop("token", None), values.pop("token_sha256", None)
     allowed = {one.name: str for one in fields(Principal)} | {"tools": list}

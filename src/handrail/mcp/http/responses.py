@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from starlette.types import Send
 
+from handrail.json_types import JsonMapping
 from handrail.mcp import protocol
 
 _KEEPALIVE_SECONDS = 15.0
@@ -25,7 +25,7 @@ class CallResponse:
         self._send = send
         self._headers = headers
         self._loop = asyncio.get_running_loop()
-        self._messages: asyncio.Queue[tuple[Mapping[str, Any], Callable[[], bool] | None]] = asyncio.Queue()
+        self._messages: asyncio.Queue[tuple[Mapping[str, object], Callable[[], bool] | None]] = asyncio.Queue()
         self._streams = False
 
     def put(self, message: Mapping[str, object], still: Callable[[], bool] | None = None) -> None:
@@ -54,7 +54,7 @@ class CallResponse:
             await self._start(200, _STREAM)
         await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
-    async def _finish(self, message: Mapping[str, Any]) -> None:
+    async def _finish(self, message: JsonMapping) -> None:
         if self._streams:
             body = _make_event(message)
         else:

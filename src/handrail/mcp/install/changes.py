@@ -14,6 +14,7 @@ from typing import Any
 
 from handrail.files.configuration import BadConfiguration, ConfigurationFile
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.records import Records, undo_text
 from handrail.text.document import Splice
@@ -24,8 +25,8 @@ class Setting:
     """One value in a configuration file, or texts that are added to a list there."""
 
     keys: Sequence[str]
-    value: Any = None
-    add: Sequence[Any] = ()
+    value: object = None
+    add: Sequence[object] = ()
 
     def describe(self) -> str:
         """The setting in a few words, for a person."""
@@ -41,7 +42,7 @@ def _format_of(path: str) -> Any:
     return toml_file if path.endswith(".toml") else json_file
 
 
-def read_data(path: str, text: str) -> dict[str, Any]:
+def read_data(path: str, text: str) -> dict[str, object]:
     """The contents of a file as data."""
     if path.endswith(".toml"):
         return dict(toml_file.parse(text))
@@ -78,7 +79,7 @@ class FileSettings:
 
     path: str
     settings: Settings
-    check_entry: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = None
+    check_entry: Callable[[Mapping[str, object], Mapping[str, object] | None], None] | None = None
     """If the first setting is the entry of a server: raises `BadConfiguration` if the data holds an entry that is not
     ours; the second argument is the record of an older change."""
     part: str = ""
@@ -142,7 +143,7 @@ class FileSettings:
 
     def _make(
         self, text: str, settings: Sequence[Setting]
-    ) -> tuple[str, list[list[dict[str, Any]]], list[dict[str, Any]]]:
+    ) -> tuple[str, list[list[dict[str, object]]], list[dict[str, object]]]:
         """The new text, the splices of each step, and a record of each setting."""
         steps, done = [], []
         for setting in settings:
@@ -162,7 +163,7 @@ class FileSettings:
             text = new
         return text, steps, done
 
-    def _drop_old_words(self, text: str, known: Mapping[str, Any], settings: Sequence[Setting]) -> str:
+    def _drop_old_words(self, text: str, known: JsonMapping, settings: Sequence[Setting]) -> str:
         """The text without words that an older version added to a list and this one does not."""
         for one in known.get("settings", []):
             wanted = [word for setting in settings if list(setting.keys) == one["keys"] for word in setting.add]
@@ -173,7 +174,7 @@ class FileSettings:
                 text = _apply(text, _format_of(self.path).put(text, one["keys"], left))
         return text
 
-    def _take_back(self, text: str, known: Mapping[str, Any] | None) -> str:
+    def _take_back(self, text: str, known: JsonMapping | None) -> str:
         """The text without the settings of ours, wherever they are now."""
         listed = list(known.get("settings", [])) if known else []
         entry = self.settings(text)[:1] if self.check_entry else []

@@ -13,10 +13,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from handrail.files.configuration import BadConfiguration
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 from handrail.mcp.install import json_file
 from handrail.mcp.install.changes import FileSettings, Setting, get_value, print_settings
 from handrail.text.display import escape
@@ -44,7 +44,7 @@ class ClientKind:
     name: str
     user: Sequence[str]
     keys: Sequence[str]
-    entry: Mapping[str, Any]
+    entry: Mapping[str, object]
     project: Sequence[str] = ()
     default: str = "user"
     within: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -52,16 +52,16 @@ class ClientKind:
     user_win32: Sequence[str] = ()
     root: str = ""
     needs_root: bool = False
-    newer: Mapping[str, Any] = field(default_factory=dict)
+    newer: JsonMapping = field(default_factory=dict)
     note: Mapping[str, str] = field(default_factory=dict)
-    http: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    only: Sequence[Mapping[str, Any]] = ()
-    allow: Sequence[Mapping[str, Any]] = ()
-    allow_entry: Mapping[str, Any] = field(default_factory=dict)
-    attach: Sequence[Mapping[str, Any]] = ()
-    skill: Mapping[str, Any] = field(default_factory=dict)
-    probe: Mapping[str, Any] = field(default_factory=dict)
+    http: Mapping[str, object] = field(default_factory=dict)
+    settings: JsonMapping = field(default_factory=dict)
+    only: Sequence[JsonMapping] = ()
+    allow: Sequence[Mapping[str, object]] = ()
+    allow_entry: Mapping[str, object] = field(default_factory=dict)
+    attach: Sequence[JsonMapping] = ()
+    skill: JsonMapping = field(default_factory=dict)
+    probe: Mapping[str, object] = field(default_factory=dict)
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
         """The paths where the client may keep its file."""
@@ -80,7 +80,7 @@ class ClientKind:
             return ""
         return ClientKind(self.name, keys=(), entry={}, **self.settings).places(scope, project, environ)[0]
 
-    def list_attach_places(self, environ: Mapping[str, str]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+    def list_attach_places(self, environ: Mapping[str, str]) -> list[tuple[str, Sequence[JsonMapping]]]:
         """The files that attach the client's own tools, each with the settings in it."""
         return [(self._find_place(one, environ), one["make"]) for one in self.attach]
 
@@ -88,7 +88,7 @@ class ClientKind:
         """Where the client looks for the skill."""
         return self._find_place(self.skill, environ)
 
-    def _find_place(self, facts: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    def _find_place(self, facts: JsonMapping, environ: Mapping[str, str]) -> str:
         """The user's file that `user` and `within` of these facts name."""
         return ClientKind(self.name, facts["user"], (), {}, within=facts.get("within", {})).places("user", "", environ)[
             0
@@ -144,7 +144,7 @@ class ServerEntry:
     def _allow_in_entry(self) -> Mapping[str, object]:
         return self.client.allow_entry if self.allow else {}
 
-    def _fill(self, value: object) -> Any:
+    def _fill(self, value: object) -> object:
         if isinstance(value, dict):
             return {key: self._fill(one) for key, one in value.items()}
         if isinstance(value, str):
@@ -161,7 +161,7 @@ class ServerEntry:
         wanted = [*(self.client.only if self.only else ()), *(self.client.allow if self.allow else ())]
         return [self._make_setting(one) for one in wanted]
 
-    def _make_setting(self, described: Mapping[str, Any]) -> Setting:
+    def _make_setting(self, described: JsonMapping) -> Setting:
         add = [
             item.replace("{tool}", tool)
             for item in described.get("add", ())

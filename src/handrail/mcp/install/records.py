@@ -7,10 +7,10 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from handrail.files.locks import state_directory
 from handrail.files.versions import hash_bytes
+from handrail.json_types import JsonMapping, JsonObject
 
 
 class Records:
@@ -19,7 +19,7 @@ class Records:
     def __init__(self) -> None:
         self._path = os.path.join(state_directory(), "mcp-installs.json")
         self._fd = -1
-        self._all: dict[str, Any] = {}
+        self._all: dict[str, object] = {}
 
     def __enter__(self) -> Records:
         self._fd = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -34,7 +34,7 @@ class Records:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
-    def get(self, path: str) -> dict[str, Any] | None:
+    def get(self, path: str) -> JsonObject | None:
         record = self._all.get(path)
         return record if isinstance(record, dict) else None
 
@@ -53,7 +53,7 @@ class Records:
         os.replace(temporary, self._path)
 
 
-def undo_text(text: str, record: Mapping[str, Any]) -> str | None:
+def undo_text(text: str, record: JsonMapping) -> str | None:
     """The text as it was before an installation; None if it has changed since."""
     if hash_bytes(text.encode("utf-8")) != record.get("after"):
         return None

@@ -18,7 +18,7 @@ from handrail.text.toml_lines import write_value
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:

@@ -18,7 +18,6 @@ TYPE_CHECKING = False  # the name that type checkers know, without the cost of i
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from handrail.mcp.calls import CallService
     from handrail.model import Approve
@@ -35,7 +34,7 @@ class StdioServer:
     def __init__(
         self,
         channel: Channel,
-        specs: Sequence[dict[str, Any]],
+        specs: Sequence[dict[str, object]],
         root: str,
         opened: Callable[[Approve], AnySession],
         structured: bool = False,
@@ -94,7 +93,7 @@ class StdioServer:
             if message.method == "tools/list":
                 self._open_service()
 
-    def _answer(self, message: Message, id: int | str) -> dict[str, Any] | None:
+    def _answer(self, message: Message, id: int | str) -> dict[str, object] | None:
         """The result; None if a call has begun and will be answered when it is done."""
         method, params = message.method, message.params
         if method == "initialize":

@@ -13,11 +13,12 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from handrail import system_calls
+from handrail.json_types import JsonMapping
 from handrail.search.index.layout import make_stamp
 from handrail.search.index.read import BadIndex, IndexFile
 from handrail.search.index.structure import Structure
@@ -224,7 +225,7 @@ def _compare_unwatched(index: IndexFile, state: _State) -> _State:
     return replace(state, changed=state.changed.union(linked)) if linked else state
 
 
-def _count_links(listing: Listing, description: Mapping[str, Any]) -> Receipt:
+def _count_links(listing: Listing, description: JsonMapping) -> Receipt:
     """The receipt of a search of all files, with the links as they are now."""
     links: list[str] = description["links"]
     linked = sum(listing.is_directory("", name) for name in links)

@@ -9,8 +9,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
+from handrail.json_types import JsonObject
 from handrail.search.index.layout import (
     ALWAYS,
     BLOCK,
@@ -49,7 +50,7 @@ class IndexFile:
         magic, at, length = HEAD.unpack_from(self._map)
         if magic != MAGIC or at + length != len(self._map):
             raise BadIndex(path)
-        self.description: dict[str, Any] = json.loads(self._map[at : at + length])
+        self.description: JsonObject = json.loads(self._map[at : at + length])
         places = self.description["places"]
         self._places: dict[str, tuple[int, int]] = places
         table = self._map[slice(*places["blocks"])]

@@ -17,11 +17,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
 
 from handrail import system_calls
 from handrail.errors import IoError
 from handrail.errors.extras import missing_extra
+from handrail.json_types import JsonObject
 from handrail.search.index.layout import order_of_paths
 from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
@@ -120,7 +120,7 @@ def require_numpy() -> None:
         raise missing_extra("index", "numpy is not installed")
 
 
-def describe(path: str) -> dict[str, Any] | None:
+def describe(path: str) -> JsonObject | None:
     """What is known of an index: root, files, bytes of their contents, size, time; None if it cannot be read."""
     try:
         index = IndexFile(path)

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from handrail import system_calls
+from handrail.json_types import JsonObject
 from handrail.search.index.layout import (
     ALWAYS,
     BLOCK,
@@ -69,7 +70,7 @@ class Task(TypedDict):
     most_bytes: int
     directories: list[tuple[str, int, int]]
     rules: list[tuple[str, int, int]]
-    description: dict[str, Any]
+    description: JsonObject
 
 
 class _Scratch:

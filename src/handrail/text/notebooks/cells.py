@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from handrail.errors import BadNotebook
 from handrail.frozen import frozen
+from handrail.json_types import JsonMapping
 from handrail.text.document import Splice, minimize
 from handrail.text.json_spans import JsonItem, read_document, read_items
 from handrail.text.lines import ANY_END
@@ -34,8 +34,8 @@ class Notebook:
     """The member `cells`."""
 
     @property
-    def value(self) -> Mapping[str, Any]:
-        value: Mapping[str, Any] = self.document.value
+    def value(self) -> JsonMapping:
+        value: JsonMapping = self.document.value
         return value
 
     @property

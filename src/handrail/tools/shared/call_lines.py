@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from handrail.json_types import JsonObject
 from handrail.model import Failure, Result, as_json
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.json_values import as_line, name_kind, parse_json, write_json
@@ -32,7 +32,7 @@ class CallLine:
     """A line that asks for a call."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
     name: str
     """The id of the line, as JSON."""
 
