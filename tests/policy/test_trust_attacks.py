@@ -46,7 +46,7 @@ def judge(tmp_path: Path) -> Callable[..., str]:
         ("rm -r sub", "deny", "deny"),
         ("rm -r su*", "deny", "deny"),
         ("mv sub other", "deny", "deny"),
-        ("find sub -delete", "deny", "deny"),
+        ("find sub -delete", "allow", "ask"),
         ("rm -r deep", "ask", "ask"),
         ("rm -r s", "ask", "ask"),
         ("chmod -R 700 sub", "ask", "ask"),

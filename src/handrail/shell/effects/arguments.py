@@ -185,8 +185,13 @@ def join_path(place: str, path: str) -> str:
     return place if path == "." else posixpath.join(place, path)
 
 
-Operands = Literal["files", "texts", "none"]
-_ANY_TEXT = ("e", "regexp", "S", "G", "grep")
+Operands = Literal["files", "shown", "texts", "none"]
+"""`shown`: files or revisions of git; without one it shows the whole directory."""
+Role = Literal["", "write", "delete", "copy"]
+_ANY_TEXT = ("e", "regexp", "S", "G", "grep", "size", "perm")
+_FIND_WORDS = ("(", ")", "!", ",")
+_STAGE = re.compile(r"^:[0-3]:")
+_REMOTE = re.compile(r"[^/]*:.*", re.DOTALL)
 """Options whose value is a text to look for in every program that has them."""
 
 
@@ -221,6 +226,12 @@ class Program:
     """It has no option at all that writes or runs something, so that a name with a dash in front is harmless."""
     words: str = ""
     """A pattern for all its arguments, one a line, with which it only looks: for programs without usual options."""
+    program: str = ""
+    """A pattern for those first operands, or for the values of `instead`, with which it only prints."""
+    one_dash: bool = False
+    """Its long options begin with one dash, as those of find."""
+    role: Role = ""
+    """What it does to the files that its operands name, if it changes them; a copy changes the last one."""
     shows: Visibility = "contents"
     """How much it shows of files that it only reads."""
     why: str = ""
@@ -273,7 +284,7 @@ def parse_options(row: Program, args: Sequence[Arg]) -> ParsedOptions:
         elif text == "--":
             out.operands.extend(args[at:])
             break
-        elif text.startswith("--"):
+        elif text.startswith("--") or (row.one_dash and text[:1] == "-"):
             at = _parse_long_option(row, out, text, args, at)
         elif text.startswith("-") and text != "-":
             if row.numbers and text[1:].isdigit():
@@ -289,7 +300,7 @@ def _make_fixed(text: str) -> Arg:
 
 
 def _parse_long_option(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
-    name, sign, value = text[2:].partition("=")
+    name, sign, value = text.lstrip("-").partition("=")
     kind = row.names.get(name)
     if kind is None or (sign and kind not in "=?"):
         out.unknown = out.unknown or text
@@ -342,9 +353,10 @@ def goes_below(row: Program, parsed: ParsedOptions) -> bool:
 def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that only looks by its row alone."""
     parsed = parse_options(row, args)
-    operands = parsed.operands
-    texts = 0 if parsed.has(*row.instead_names) else row.texts
-    named = operands[texts:] if row.operands == "files" else []
+    operands = [arg for arg in parsed.operands if not (row.one_dash and arg.text in _FIND_WORDS)]
+    instead = [value for name, value in parsed.options if name in row.instead_names]
+    texts = 0 if instead else row.texts
+    named = operands[texts:] if row.operands in ("files", "shown") else []
     by_option = [value for name, value in parsed.options if name in row.read_names and value is not None]
     if parsed.unknown:
         return Ruling(why=f"unknown option {parsed.unknown} of {base}")
@@ -359,9 +371,45 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
         return Ruling(why=doubt, doubt=doubt)
     if len(operands) > (row.most if row.operands != "none" else 0):
         return Ruling(why=f"{base} is not known to take so many arguments")
-    deep = goes_below(row, parsed)
-    files = [effect for arg in named for effect in arg.files("read", below=deep) if effect.path != "-" or effect.glob]
+    files = _find_files(row, named, goes_below(row, parsed))
     files += [effect for value in by_option for effect in value.files("read")]
+    for program in (instead or operands[:texts]) if row.program else ():
+        if program is None or program.text is None or not re.fullmatch(row.program, program.text, re.DOTALL):
+            doubt = f"the program of {base} may write files or run commands"
+            return Ruling(why=doubt, doubt=doubt, files=tuple(files))
+    return Ruling("read_only", files=tuple(files))
+
+
+def _find_files(row: Program, named: Sequence[Arg], deep: bool) -> list[FileEffect]:
+    """The files that operands name; `revision:path` of git names a path, and any other word may be one."""
+    if row.operands == "shown":
+        paths = [_STAGE.sub(":", arg.text or "").partition(":")[2] for arg in named]
+        stored = [FileEffect("read", path) for path in paths if path]
+        words = [effect for arg in named for effect in arg.files("read", below=True)]
+        return [*stored, *words] or [FileEffect("read", ".", below=True)]
+    files = [effect for arg in named for effect in arg.files("read", below=deep) if effect.path != "-" or effect.glob]
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
-    return Ruling("read_only", files=tuple(files))
+    return files
+
+
+def judge_writer(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
+    """Judge a program that changes the files its operands name. An option that is not in its row changes nothing."""
+    parsed = parse_options(row, args)
+    deep = base == "mv" or goes_below(row, parsed)
+    operands = parsed.operands[0 if parsed.has(*row.instead_names) else row.texts :]
+    doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
+    into = [value for name, value in parsed.options if name in ("t", "target-directory") and value]
+    if row.role != "copy":
+        action: FileAction = "delete" if row.role == "delete" else "write"
+        files = [file for arg in operands for file in arg.files(action, below=deep)]
+        return Ruling(why=f"{base} writes", doubt=doubt, files=tuple(files))
+    sources = operands if into else operands[:-1]
+    # By which name a file can be read afterwards is up to whoever moves or links it: so it is a read, too.
+    shown = () if base == "ln" and parsed.has("s", "symbolic") else sources
+    files = [file for arg in shown for file in arg.files("read", below=deep)]
+    files += [file for arg in sources if base == "mv" for file in arg.files("delete", below=True)]
+    files += [file for arg in into or operands[-1:] for file in arg.files("write", below=deep)]
+    if base in ("rsync", "scp"):
+        files = [file for file in files if not _REMOTE.fullmatch(file.path)]
+    return Ruling(why=f"{base} writes", doubt=doubt, files=tuple(files))

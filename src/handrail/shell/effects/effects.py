@@ -53,6 +53,7 @@ from handrail.shell.effects.interpret import (
     find_visibility,
     fork_bomb,
     is_socket,
+    judge_git,
     judge_network,
     judge_program,
 )
@@ -63,7 +64,7 @@ from handrail.shell.effects.wrapper_rules import (
     runs_input,
     runs_words,
 )
-from handrail.shell.git.verbs import GitRun, find_unsteadiness, find_verb, follow_directory_option, judge_git
+from handrail.shell.git.verbs import GitRun, find_unsteadiness, find_verb, follow_directory_option
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
 from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
 from handrail.shell.parser.wrappers import RUNS_A_FILE
@@ -272,7 +273,7 @@ class _Judge:
             ruling = replace(ruling, files=tuple(files))
         ruling = self._with_files(ruling, places)
         destructive = refused or (find_harm(run, base, args) if base else "") or self._runs_download(run)
-        undoable = base == "git" and ruling.tier != "read_only" and discards_files(args)
+        undoable = ruling.tier != "read_only" and discards_files(base or "", args)
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         alone = isolate_command(run, text, self.script)

@@ -1,7 +1,6 @@
 """Judge one command by the tables of programs: whether it only looks, uses the network, or destroys.
 
-The arguments of sed, awk, jq and find are languages of their own. Only programs that we understand pass: any other
-counts as one that may write files or run commands.
+Only programs in the table of read-only programs pass: any other counts as one that may write files or run commands.
 """
 
 from __future__ import annotations
@@ -9,24 +8,21 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from handrail.shell.effects.arguments import (
-    COMPUTED_NAMES,
     READ_ONLY,
     Arg,
-    FileEffect,
     Program,
     Ruling,
-    Value,
     Visibility,
     judge_by_row,
-    parse_options,
+    judge_writer,
 )
 from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
-from handrail.shell.git.verbs import find_verb, git_goes_out, shows_untracked
+from handrail.shell.git.verbs import find_verb, git_goes_out, list_changed_by_git
 from handrail.shell.parser.script import Command
 
 PRIVATE_NAME = r"(?i:.*(?:key|token|secret|passw|credential|auth|cookie|session|private).*)"
@@ -39,239 +35,21 @@ QUIET_DEVICES = r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/[0-9]+)|/pro
 """Files that swallow what is written to them, or pass it on."""
 
 
-def _load_read_only() -> dict[str, Program]:
-    """The programs that only read, by name."""
+def _load_programs() -> tuple[dict[str, Program], dict[str, Program]]:
+    """The programs that only read, and those that change the files they name, by name; verbs of git as `git log`."""
     with open(os.path.join(os.path.dirname(__file__), "read_only.toml"), "rb") as file:
-        rows = tomllib.load(file)["program"]
-    return {name: Program(**row) for row in rows for name in row.pop("names").split()}
+        tables = tomllib.load(file)
+    verbs = [(f"git {verb.replace('_', ' ')}", row) for row in tables["program"] for verb in row.pop("git", "").split()]
+    looking = [(name, row) for row in tables["program"] for name in row.pop("names", "").split()]
+    writers = [(name.replace("_", " "), row) for row in tables["writer"] for name in row.pop("names").split()]
+    return {name: Program(**row) for name, row in (*looking, *verbs)}, {name: Program(**row) for name, row in writers}
 
 
-LOOKING = _load_read_only()
+LOOKING, WRITERS = _load_programs()
 
 
-_DEEP = re.compile(r"-[A-Za-z]*[rRa]|--(?:recursive|archive)")
-_SYMBOLIC = re.compile(r"-[A-Za-z]*s|--symbolic")
-_TARGET = re.compile(r"(?:-[A-Za-z]*t|--target-directory)(?:=|$)?")
-_GLUED_TARGET = re.compile(r"(?:-[A-Za-z]*?t|--target-directory=)(.+)", re.DOTALL)
-_REMOTE = re.compile(r"[^/]*:.*", re.DOTALL)
-
-
-class _Writer(NamedTuple):
-    """How a program uses its operands, and the letters of its options with a value."""
-
-    role: Literal["write", "delete", "copy", "mode"]
-    takes: str = ""
-
-
-_COPIES = _Writer("copy", "gmoST")
-WRITERS = {
-    **dict.fromkeys(("cp", "mv", "ln", "install"), _COPIES),
-    "rsync": _Writer("copy", "eBfM"),
-    "scp": _Writer("copy", "cDFiJloPSX"),
-    **dict.fromkeys(("rm", "rmdir", "unlink"), _Writer("delete")),
-    "mkdir": _Writer("write", "m"),
-    "touch": _Writer("write", "drt"),
-    "tee": _Writer("write"),
-    "truncate": _Writer("write", "rs"),
-    **dict.fromkeys(("chmod", "chown", "chgrp"), _Writer("mode")),
-}
-
-
-def judge_writer(base: str, args: Sequence[Arg]) -> Ruling:
-    """Judge a program of `WRITERS`: the files that its operands name."""
-    writer = WRITERS[base]
-    deep = base == "mv" or _has(args, _DEEP)
-    operands = _list_operands(args, writer)
-    if writer.role == "copy":
-        # An option may name the target in front: then each operand may be changed.
-        targets = operands if writer is _COPIES and _has(args, _TARGET) else operands[-1:]
-        sources = () if base == "ln" and _has(args, _SYMBOLIC) else operands if len(targets) > 1 else operands[:-1]
-        # By which name a file can be read afterwards is up to whoever moves or links it: so it is a read, too.
-        files = [file for arg in sources for file in arg.files("read", below=deep)]
-        files += [file for arg in sources if base == "mv" for file in arg.files("delete", below=True)]
-        files += [file for arg in targets for file in arg.files("write", below=deep)]
-        if base in ("rsync", "scp"):
-            files = [file for file in files if not _REMOTE.fullmatch(file.path)]
-    else:
-        named = operands[1:] if writer.role == "mode" else operands
-        files = [f for arg in named for f in arg.files("delete" if writer.role == "delete" else "write", below=deep)]
-    doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
-    return Ruling("ordinary", f"{base} writes", doubt, tuple(files))
-
-
-def _has(args: Sequence[Arg], option: re.Pattern[str]) -> bool:
-    return any(option.match(arg.text or "") for arg in args)
-
-
-def _list_operands(args: Sequence[Arg], writer: _Writer) -> list[Arg]:
-    """The operands; the directory of `-t DIRECTORY` counts as one."""
-    operands: list[Arg] = []
-    rest = iter(args)
-    for arg in rest:
-        text = arg.text
-        if text == "--":
-            operands += rest
-        elif text is None or not text.startswith("-") or text == "-":
-            operands.append(arg)
-        elif writer is _COPIES and (glued := _GLUED_TARGET.fullmatch(text)):
-            operands.append(Arg(glued[1], (Value(glued[1]),)))
-        elif not text.startswith("--") and text[-1] in writer.takes:
-            next(rest, None)
-    return operands
-
-
-_FIND_TESTS = frozenset(
-    (
-        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type",
-        "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-newer", "-anewer",
-        "-cnewer", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum",
-        "-samefile", "-printf", "-regextype", "-used", "-fstype", "-lname", "-ilname",
-    )
-)  # fmt: skip
-_FIND_ALONE = frozenset(
-    (
-        "-print", "-print0", "-ls", "-prune", "-quit", "-empty", "-depth", "-d", "-not", "-a", "-and", "-o",
-        "-or", "!", "(", ")", ",", "-true", "-false", "-executable", "-readable", "-writable",
-        "-mount", "-xdev", "-daystart", "-noleaf", "-nouser", "-nogroup", "-ignore_readdir_race", "-warn",
-        "-nowarn", "-H", "-P",
-    )
-)  # fmt: skip
-_JQ = Program(
-    "acCeghjMnrRsS",
-    "",
-    "null-input raw-input slurp compact-output raw-output join-output ascii-output sort-keys color-output "
-    "monochrome-output tab indent= exit-status stream seq version",
-    texts=1,
-    closed=False,
-)
-_SED = Program(
-    "nErsuz",
-    "el",
-    "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
-    texts=1,
-    instead="e expression",
-    closed=False,
-)
-_AWK = Program("", "Fv", "field-separator= assign= posix traditional re-interval csv", texts=1, closed=False)
-# A delimiter inside of brackets ends the pattern for some seds and not for others, so it matches nothing here.
-_SED_PATTERN = r"(?:\\[^\n]|\[\^?+\]?+(?:\[:[a-z]+:\]|(?!MARK)[^]\[\\\n])*+\]|(?!MARK)[^\\\[\n])*+"
-_SED_ADDRESS = rf"(?:[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+|/{_SED_PATTERN.replace('MARK', '/')}/[IM]*)"
-_SED_COMMAND = (
-    r"(?:[pPdDnNgGhHxlz=]|[qQ][ \t]*[0-9]*|[btT:][ \t]*[A-Za-z0-9_]*|[sy](?P<mark>[^]\[\\\s;A-Za-z0-9])"
-    rf"{_SED_PATTERN.replace('MARK', '(?P=mark)')}(?P=mark)(?:\\[^\n]|(?!(?P=mark))[^\\\n])*+(?P=mark)[gpiI0-9]*)"
-)
-_IN_PLACE = re.compile(r"-[nErsuz]*i|--in-place=?")
-_SED_PROGRAM = re.compile(
-    rf"(?:[ \t\n;}}]*+(?:{_SED_ADDRESS}(?:[ \t]*,[ \t]*{_SED_ADDRESS})?[ \t!]*)?"
-    rf"(?:\{{|{_SED_COMMAND}[ \t]*(?=[;}}\n]|$)))*+[ \t\n;}}]*"
-)
-_AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|load|include|printf?[ \t]*\\)")
-_AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
-
-
-def _judge_language(base: str, row: Program, prints: Callable[[str], bool], args: Sequence[Arg]) -> Ruling:
-    """Judge a program whose first operand, or the value of some options, is a program in a language of its own."""
-    parsed = parse_options(row, args)
-    programs = [value for name, value in parsed.options if name in row.instead_names] or parsed.operands[:1]
-    ruling = judge_by_row(base, row, args)
-    texts = [program.text if program else None for program in programs]
-    if ruling.tier == "read_only" and not all(text is not None and prints(text) for text in texts):
-        why = f"the program of {base} may write files or run commands"
-        return Ruling(why=why, doubt=why, files=ruling.files)
-    return ruling
-
-
-def _judge_sed(args: Sequence[Arg]) -> Ruling:
-    """Judge sed: with `-i` it writes the files that it reads, and copies beside them if a suffix is given."""
-    in_place = [arg for arg in args if _IN_PLACE.match(arg.text or "")]
-    # On macOS `-i` takes a separate word; an empty one can be nothing else.
-    rest = [arg for arg in args if arg not in in_place and not (in_place and arg.text == "")]
-    ruling = _judge_language("sed", _SED, sed_only_prints, rest)
-    if not in_place:
-        return ruling
-    files = [replace(file, action="write") for file in ruling.files]
-    suffix = _IN_PLACE.sub("", in_place[0].text or "", count=1)
-    if suffix and not re.search(r"[*/]", suffix):
-        files += [replace(file, path=file.path + suffix) for file in files]
-    return Ruling("ordinary", ruling.why or "sed -i writes", ruling.doubt, tuple(files))
-
-
-def find_starts(args: Sequence[Arg]) -> list[Arg]:
-    """The directories that find begins with."""
-    out: list[Arg] = []
-    for arg in args:
-        text = arg.text if arg.text is not None else arg.source
-        if text in ("-H", "-L", "-P"):
-            continue
-        if text[:1] in ("-", "(", "!"):
-            break
-        out.append(arg)
-    return out
-
-
-def _judge_find(args: Sequence[Arg]) -> Ruling:
-    """Judge find: it only looks with tests that are known, and neither runs a command nor deletes anything."""
-    starts = find_starts(args)
-    files = [file for arg in starts for file in arg.files("read", below=True)]
-    files = files if starts else [FileEffect("read", ".", below=True)]
-    follows = "find follows links, which may lead anywhere"
-    doubt = follows if any(arg.text in ("-L", "-follow") for arg in args) else ""
-    doubt = COMPUTED_NAMES if any(arg.values is None for arg in starts) else doubt
-    if doubt:
-        return Ruling(why=doubt, doubt=doubt)
-    rest = iter(args[len(starts) :])
-    for arg in rest:
-        text = arg.text or ""
-        if text in _FIND_TESTS or re.fullmatch(r"-newer[aBcmt]{2}", text):
-            value = next(rest, None)
-            if value is not None and value.values is None and value.loose:
-                return Ruling(why="an argument of find is computed", files=tuple(files))
-        elif text == "-delete":
-            gone = [file for arg in starts for file in arg.files("delete", below=True)]
-            gone = gone if starts else [FileEffect("delete", ".", below=True)]
-            return Ruling(why="find deletes what it finds", files=(*files, *gone))
-        elif text not in _FIND_ALONE:
-            return Ruling(why=f"find with {arg.source} may do more than look", files=tuple(files))
-    return Ruling("read_only", files=tuple(files))
-
-
-def sed_only_prints(program: str) -> bool:
-    """Whether every command of a sed program is one that only edits and prints what passes through."""
-    return bool(_SED_PROGRAM.fullmatch(program))
-
-
-def awk_only_prints(program: str) -> bool:
-    """Whether an awk program neither runs anything nor writes or reads files of its own choice."""
-    if _AWK_ODD.search(program):
-        return False
-    _, printing, after = program.partition("print")
-    if not printing or not re.search(r"[>|]", after):
-        return True
-    # Strings are certain only where no slash can begin a regular expression.
-    if "/" in program:
-        return False
-    plain = _AWK_STRING.sub("", program)
-    after = plain.partition("print")[2].replace("||", "")
-    return '"' not in plain and not re.search(r"[>|]", after)
-
-
-def jq_only_prints(program: str) -> bool:
-    """Whether a jq program leaves the environment and other files alone; it can never write."""
-    return not _JQ_ODD.search(program)
-
-
-LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
-    **dict.fromkeys(("sed", "gsed"), _judge_sed),
-    **dict.fromkeys(("awk", "gawk", "mawk"), lambda args: _judge_language("awk", _AWK, awk_only_prints, args)),
-    "jq": lambda args: _judge_language("jq", _JQ, jq_only_prints, args),
-    "find": _judge_find,
-}
-"""Programs that are judged by code."""
-
-
+_IN_PLACE = re.compile(r"-[nErsuz]*i|--in-place")
 _TESTS = ("test", "[", "[[")
-_NAMES_ONLY = ("find", "cd")
 _DATABASES = ("psql", "mysql", "mariadb", "sqlite3", "cockroach", "clickhouse-client", "mongosh", "mongo", "sqlcmd")
 _DROPS = re.compile(
     r"\b(?:drop\s+(?:database|schema|table|user|role|owned)|truncate\s+(?:table\s+)?\w|dropdatabase)"
@@ -298,19 +76,39 @@ def judge_program(base: str, args: Sequence[Arg]) -> Ruling:
         return _judge_printed(args)
     if base in _TESTS:
         return READ_ONLY
-    if base in LANGUAGES:
-        return LANGUAGES[base](args)
-    if base in WRITERS:
-        return judge_writer(base, args)
+    in_place = base in ("sed", "gsed") and any(_IN_PLACE.match(arg.text or "") for arg in args)
+    if row := WRITERS.get("sed -i" if in_place else base):
+        return judge_writer(base, row, args)
     row = LOOKING.get(base)
-    if row is None:
-        return Ruling(why="unknown command")
+    return judge_looking(base, row, args) if row else Ruling(why="unknown command")
+
+
+def judge_looking(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
+    """Judge a program that only reads by its options, or by all its words where it has no usual options."""
     if not row.words:
         return judge_by_row(base, row, args)
     texts = [arg.text for arg in args]
     fixed = "\n".join(text for text in texts if text is not None)
     looks = None not in texts and fixed.count("\n") == max(len(texts) - 1, 0) and re.fullmatch(row.words, fixed)
     return READ_ONLY if looks else Ruling(why=row.why)
+
+
+def judge_git(args: Sequence[Arg]) -> Ruling:
+    """Judge a git command. What else it changes is known when it has ended."""
+    verb, at, odd = find_verb(args)
+    if verb is None:
+        return Ruling(doubt="what git is to do is computed")
+    if not verb:
+        alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
+        return READ_ONLY if alone else Ruling(why="git without a verb")
+    name, rest = f"git {verb}", args[at:]
+    if rest and (longer := f"{name} {rest[0].text}") in LOOKING:
+        name, rest = longer, rest[1:]
+    if name not in LOOKING or odd:
+        doubt = f"git with {odd} works elsewhere or with other settings" if odd and name in LOOKING else ""
+        return Ruling(why=f"{odd or name} may change something", doubt=doubt, files=list_changed_by_git(verb, rest))
+    ruling = judge_looking(name, LOOKING[name], rest)
+    return ruling if ruling.tier == "read_only" else replace(ruling, files=list_changed_by_git(verb, rest))
 
 
 def _judge_printed(args: Sequence[Arg]) -> Ruling:
@@ -327,12 +125,14 @@ def _judge_printed(args: Sequence[Arg]) -> Ruling:
 
 def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
     """How much a command shows of the files that it reads."""
-    if base == "git":
-        return "contents" if shows_untracked(args) else "names"
+    if base == "git":  # of two paths, git shows what is outside of the repository as well
+        words = [arg.text or arg.source for arg in args]
+        two = "diff" in words and sum(not word.startswith("-") for word in words) > 2
+        return "contents" if two or "--no-index" in words or "--untracked" in words else "names"
     if base == "rg":
         return "contents" if any(arg.text is None or _OPENS_HIDDEN.match(arg.text) for arg in args) else "unhidden"
     row = LOOKING.get(base or "")
-    return "names" if base in _NAMES_ONLY or (row is not None and row.shows == "names") else "contents"
+    return "names" if base == "cd" or (row is not None and row.shows == "names") else "contents"
 
 
 # -- what destroys
@@ -366,11 +166,14 @@ _DISCARDS = re.compile(
 _GIVES_UP = re.compile(r"--(?:ab|sk|disc|for(?!mat)).*|-[A-Za-z]*[Df][A-Za-z]*")
 
 
-def discards_files(args: Sequence[Arg]) -> bool:
-    """Whether a git command may discard files or commits, which an undo of its draft restores."""
+def discards_files(base: str, args: Sequence[Arg]) -> bool:
+    """Whether a command may discard files or commits, which an undo of its draft restores."""
+    words = [arg.text or arg.source for arg in args]
+    if base != "git":
+        return base == "find" and "-delete" in words
     verb, at, _ = find_verb(args)
-    words = [arg.text or arg.source for arg in args[at:]]
-    return bool(_DISCARDS.fullmatch(" ".join([verb or "", *words]))) or any(map(_GIVES_UP.fullmatch, words))
+    computed = verb in ("reset", "stash", "clean") and any(arg.values is None for arg in args[at:])
+    return computed or bool(_DISCARDS.fullmatch(" ".join(words[at - 1 :]))) or any(map(_GIVES_UP.fullmatch, words[at:]))
 
 
 def fork_bomb(source: str) -> bool:
