@@ -42,15 +42,15 @@ def judge(tmp_path: Path) -> Callable[..., str]:
     ("command", "full", "ask"),
     [
         # What is in a directory that goes is judged with it, and the strictest rule holds.
-        ("rm -r build", "allow", "ask"),
-        ("rm -r sub", "deny", "deny"),
-        ("rm -r su*", "deny", "deny"),
-        ("mv sub other", "deny", "deny"),
+        ("rm -r build", "ask", "ask"),
+        ("rm -r sub", "ask", "ask"),
+        ("rm -r su*", "ask", "ask"),
+        ("mv sub other", "ask", "ask"),
         ("find sub -delete", "allow", "ask"),
         ("rm -r deep", "ask", "ask"),
         ("rm -r s", "ask", "ask"),
         ("chmod -R 700 sub", "ask", "ask"),
-        ("chmod -R 700 build", "allow", "ask"),
+        ("chmod -R 700 build", "ask", "ask"),
         # Whoever moves a secret, or gives it a second name, could read it by that.
         ("mv .npmrc plain.txt", "deny", "deny"),
         ("ln .npmrc plain.txt", "deny", "deny"),

@@ -48,7 +48,7 @@ from handrail.policy.rules import (
     parse_access,
     take_stricter,
 )
-from handrail.policy.shell_patterns import expand, list_inside
+from handrail.policy.shell_patterns import expand
 from handrail.text.display import escape
 from handrail.workspace import Root
 
@@ -157,14 +157,22 @@ def judge_file(basis: Basis, access: FileAccess) -> Verdict:
         return verdict
     if access.glob:
         verdict = take_stricter(verdict, _judge_matches(basis, access))
-    if access.action != "read" and access.below and not access.deferred:
-        verdict = take_stricter(verdict, _judge_inside(basis, access))
+    if access.action != "read" and access.below and not access.deferred and (access.glob or os.path.isdir(access.path)):
+        verdict = take_stricter(verdict, _judge_whole(basis, access))
     if access.action == "read" and not basis.machine.masked():
         if access.below and access.sees != "names":
             verdict = take_stricter(verdict, _judge_below(basis, access))
         if goes_through_process(access.target, glob=access.glob):
             verdict = take_stricter(verdict, judge_process_path(access.target))
     return verdict
+
+
+def _judge_whole(basis: Basis, access: FileAccess) -> Verdict | None:
+    """Judge a change of a directory with all that is in it: a rule may be about a part of it."""
+    rules = (*basis.rules.deny.all, *basis.rules.ask.all)
+    rule = next((rule for rule in rules if access.action in rule.actions and rule.paths), None)
+    why = f"{escape(access.target)} would be changed with what is in it, which a rule may be about"
+    return Verdict("ask", rule.text, why, rule.source) if rule else None
 
 
 def judge_change(basis: Basis, access: FileAccess) -> Verdict:
@@ -250,28 +258,6 @@ def _judge_below(basis: Basis, access: FileAccess) -> Verdict | None:
         return None
     why = why if inner else "is too large to be searched for secrets"
     return Verdict("ask", "hidden files", f"{escape(access.target)} {why}")
-
-
-def _judge_inside(basis: Basis, access: FileAccess) -> Verdict | None:
-    """Judge what goes with a directory. A change of one may leave most of it alone: only rules of files count then."""
-    rules, is_deletion = basis.rules, access.action == "delete"
-    worst: Verdict | None = None
-    if not (is_deletion or rules.deny.all or rules.ask.all):
-        return None
-    paths, whole = list_inside(expand(access.target, basis.sight.roots)[0] if access.glob else [access.path])
-    for path in paths:
-        one = FileAccess(access.action, basis.sight.shorten_path(path), path)
-        if is_deletion:
-            worst = take_stricter(find_refusal(basis, one) or ALLOWED, worst)
-        elif rule := rules.deny.find(one) or rules.ask.find(one):
-            why = f"{escape(access.target)} would be changed with what is in it, and {escape(one.target)} is not to be"
-            return Verdict("ask", rule.text, why, rule.source)
-        if worst and worst.decision == "deny":
-            return worst
-    if whole or not is_deletion:
-        return worst
-    why = f"{escape(access.target)} contains too many files to look at each"
-    return take_stricter(Verdict("ask", "hidden files", why), worst)
 
 
 def judge_place(basis: Basis, access: FileAccess) -> Verdict:

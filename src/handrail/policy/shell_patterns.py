@@ -1,6 +1,6 @@
-"""List what a command reaches without naming it: matches of shell patterns, as bash expands them, and contents.
+"""List what a command reaches without naming it: matches of shell patterns, as bash expands them.
 
-Each file that `cat *` matches, or that goes with a directory, is judged by its own name.
+Each file that `cat *` matches is judged by its own name.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import fnmatch
 import os
 import re
 from collections.abc import Sequence
-
-from handrail.policy.paths import FOREIGN
 
 MOST_ENTRIES = 50_000
 """Entries that are looked at for one pattern; with more a person is asked."""
@@ -42,18 +40,6 @@ def expand(target: str, roots: Sequence[str], most: int = MOST_ENTRIES) -> tuple
             deeper += sorted(os.path.join(place, name) for name in matching)
         paths = deeper
     return [path for path in paths if os.path.lexists(path)], True
-
-
-def list_inside(tops: Sequence[str], most: int = MOST_ENTRIES) -> tuple[list[str], bool]:
-    """The paths below directories, without what is in those of packages, and whether these are all."""
-    paths: list[str] = []
-    for top in (top for top in tops if os.path.basename(top) not in FOREIGN):
-        for here, folders, files in os.walk(top):
-            paths += (os.path.join(here, name) for name in (*folders, *files))
-            if len(paths) > most:
-                return paths[:most], False
-            folders[:] = [name for name in folders if name not in FOREIGN]
-    return paths, True
 
 
 def _make_matcher(part: str) -> re.Pattern[str]:

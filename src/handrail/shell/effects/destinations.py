@@ -13,7 +13,7 @@ from functools import partial
 from itertools import pairwise
 
 from handrail.frozen import frozen
-from handrail.shell.effects.arguments import Arg, Value
+from handrail.shell.effects.arguments import Arg, ParsedOptions, Program, parse_options
 from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_url
 from handrail.shell.git.verbs import find_verb
 from handrail.shell.parser.script import Command
@@ -91,44 +91,24 @@ def find_destination(base: str, args: Sequence[Arg]) -> Destination:
 # -- downloads
 
 
-@frozen
-class _Plain:
-    """Options of a program that name no further host."""
-
-    letters: str
-    alone: str
-    with_value: str
-
-
-_CURL = _Plain(
+_CURL = Program(
     "sSfiIvOkgG46",
-    "--silent --show-error --fail --head --remote-name --compressed --include --verbose --ipv4 --ipv6 --fail-with-body "
-    "--no-progress-meter",
-    "-o -H -X -d -m -w -A --output --header --request --data --data-raw --json --max-time --connect-timeout --retry "
-    "--write-out --user-agent",
+    "oHXdmwA",
+    "silent show-error fail head remote-name compressed include verbose ipv4 ipv6 fail-with-body no-progress-meter "
+    "output= header= request= data= data-raw= json= max-time= connect-timeout= retry= write-out= user-agent=",
 )
-"""Without `-L`: a redirection leads to another host."""
-_WGET = _Plain("qcvS46", "-nv --quiet --continue --max-redirect=0", "-O -P -T -t")
+"""Options with which curl contacts no further host. Without `-L`: a redirection leads to another one."""
+_WGET = Program("qcvSnv46", "OPTt", "quiet continue")
 
 
-def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
-    hosts: list[Host] = []
-    texts = [arg.text for arg in args]
-    with_value, alone = plain.with_value.split(), plain.alone.split()
-    certain = None not in texts and (base != "wget" or "--max-redirect=0" in texts)
-    rest = iter(text or "" for text in texts)
-    for text in rest:
-        if text in with_value:
-            certain = certain and next(rest, None) is not None
-        elif text[:1] == "-" and text != "-":
-            short = not text.startswith("--") and set(text[1:]) <= set(plain.letters)
-            certain = certain and (text in alone or short or text[:2] in ("-o", "-m", "-w"))
-        elif host := parse_url(text) or parse_bare(text):
-            hosts.append(host)
-        else:
-            certain = False
-    if certain:
-        return Destination(_remove_duplicates(hosts), certain=bool(hosts), by_http=bool(hosts))
+def _download(row: Program, args: Sequence[Arg]) -> Destination:
+    """The host of a plain download. wget follows redirections unless it is told not to."""
+    words = args if row is _CURL else [arg for arg in args if arg.text != "--max-redirect=0"]
+    parsed = parse_options(row, words)
+    known = not parsed.unknown and all(arg.text is not None for arg in args)
+    hosts = [parse_url(arg.text or "") or parse_bare(arg.text or "") for arg in parsed.operands] if known else []
+    if hosts and None not in hosts and (row is _CURL or len(words) < len(args)):
+        return Destination(_remove_duplicates([host for host in hosts if host]), certain=True, by_http=True)
     return Destination(_find_hosts(args), by_http=True)
 
 
@@ -159,59 +139,36 @@ def _parse_local_prefix(arg: Arg) -> Host | None:
 
 # -- ssh, scp and rsync
 
-_SSH_LETTERS = frozenset("46ACTtqvxnN")
+_SSH = Program("46ACTtqvxnN", "pli")
+_COPY = Program("avzrqpPCnu", "", "archive verbose progress delete dry-run")
+_REMOTE_FILE = re.compile(r"(?:[\w.-]+@)?(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?!//).*", re.DOTALL)
 
 
 def _find_ssh(args: Sequence[Arg]) -> Destination:
     """`ssh user@host command`. Options that name another host, a command or a file make it uncertain."""
-    certain, at = True, 0
-    port = 0
-    while at < len(args):
-        text = args[at].text
-        at += 1
-        if text is None:
-            return UNKNOWN
-        if text == "-p" and at < len(args):
-            value = args[at].text or ""
-            port, at = int(value) if value.isdecimal() else 0, at + 1
-        elif text in ("-l", "-i") and at < len(args):
-            at += 1
-        elif text.startswith("-"):
-            plain = set(text[1:]) <= _SSH_LETTERS
-            certain = certain and plain
-            at += 0 if plain or len(text) > 2 else 1
-        else:
-            host = parse_bare(text.rpartition("@")[2])
-            if host is None or "/" in text or host.port:
-                return UNKNOWN
-            return Destination((host._replace(port=port),), certain=certain, service="ssh")
-    return UNKNOWN
-
-
-_REMOTE_FILE = re.compile(r"(?:[\w.-]+@)?(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?!//).*", re.DOTALL)
+    first = next(iter(parse_options(_SSH, args).operands), None)
+    parsed = parse_options(_SSH, args[: args.index(first) + 1]) if first else ParsedOptions()
+    text = parsed.operands[0].text if parsed.operands else None
+    host = parse_bare(text.rpartition("@")[2]) if text else None
+    if text is None or host is None or "/" in text or host.port:
+        return UNKNOWN
+    ports = [value.text or "" for name, value in parsed.options if name == "p" and value]
+    port = int(ports[-1]) if ports and ports[-1].isdecimal() else 0
+    return Destination((host._replace(port=port),), certain=not parsed.unknown, service="ssh")
 
 
 def _find_remote_copy(args: Sequence[Arg]) -> Destination:
     """scp and rsync: `host:path`, with options that name nothing else."""
+    parsed = parse_options(_COPY, args)
     hosts: list[Host] = []
-    certain = True
-    for arg in args:
-        text = arg.text
-        if text is None:
-            certain = False
-        elif text.startswith("-"):
-            certain = (
-                certain
-                and re.fullmatch(r"-[avzrqpPCnu]+|--(?:archive|verbose|progress|delete|dry-run)", text) is not None
-            )
-        elif host := parse_url(text, "rsync ssh scp sftp"):
-            hosts.append(host)
-        elif match := _REMOTE_FILE.fullmatch(text):
-            named = parse_bare(match[1])
-            if named is None:
-                return UNKNOWN
-            hosts.append(named)
-    return Destination(_remove_duplicates(hosts), certain=certain and bool(hosts), service="ssh")
+    for text in (arg.text or "" for arg in parsed.operands):
+        match = _REMOTE_FILE.fullmatch(text)
+        host = parse_url(text, "rsync ssh scp sftp") or (parse_bare(match[1]) if match else None)
+        if match and host is None:
+            return UNKNOWN
+        hosts += [host] if host else []
+    certain = bool(hosts) and not parsed.unknown and all(arg.text is not None for arg in args)
+    return Destination(_remove_duplicates(hosts), certain=certain, service="ssh")
 
 
 # -- packages
@@ -329,9 +286,12 @@ _GH_READS = {
     "search": ("code", "commits", "issues", "prs", "repos"),
 }
 _GITHUB = Host("github.com")
-_GH_SENDS = ("-f", "-F", "--field", "--raw-field", "--input", "-X", "--method", "--hostname")
-_GH_API_FLAGS = ("--paginate", "--slurp", "-i", "--include", "--silent", "--verbose")
-_GH_API_VALUES = ("-q", "--jq", "-H", "--header", "-t", "--template", "--cache", "-p", "--preview")
+_GH_API = Program(
+    "i",
+    "qHtpXfF",
+    "paginate slurp include silent verbose jq= header= template= cache= preview= method= field= raw-field=",
+)
+_GH_FIELDS = ("f", "F", "field", "raw-field")
 _ENDPOINT = re.compile(
     r"""["']?/?(?:repos|orgs|users|user|search|notifications|rate_limit|gists|meta)\b[^\\`]*""", re.DOTALL
 )
@@ -375,40 +335,21 @@ def _leaves_gh(args: Sequence[Arg]) -> bool:
 
 def _reads_api(args: Sequence[Arg]) -> bool:
     """Whether `gh api` only gets something: no other method, and no field but those of a GraphQL query."""
-    rest = iter(args)
-    endpoint: Arg | None = None
-    fields: list[Arg] = []
-    gets = False
-    for arg in rest:
-        text = arg.text
-        name, sign, glued = (text or "").partition("=")
-        if text is None or not text.startswith("-"):
-            if endpoint is not None or (text is None and arg.loose):
-                return False
-            endpoint = arg
-        elif name in _GH_API_FLAGS:
-            continue
-        elif name not in (*_GH_API_VALUES, *_GH_SENDS):
-            return False
-        else:
-            value = Arg(glued, (Value(glued),)) if sign and name.startswith("--") else next(rest, None)
-            if value is None or (value.text is None and value.loose):
-                return False
-            if name in ("-X", "--method"):
-                if (value.text or "").upper() != "GET":
-                    return False
-                gets = True
-            elif name in ("-f", "-F", "--field", "--raw-field"):
-                fields.append(value)
-            elif name in _GH_SENDS:
-                return False
-    if endpoint is None or any(re.match(r"""["']?[^=]*=@""", field.text or field.source) for field in fields):
+    parsed = parse_options(_GH_API, args)
+    if parsed.unknown or parsed.loose or len(parsed.operands) != 1:
+        return False
+    endpoint = parsed.operands[0]
+    methods = [value.text if value else None for name, value in parsed.options if name in ("X", "method")]
+    fields = [value for name, value in parsed.options if name in _GH_FIELDS and value]
+    if any((method or "").upper() != "GET" for method in methods):
+        return False
+    if any(re.match(r"""["']?[^=]*=@""", field.text or field.source) for field in fields):
         return False
     if endpoint.text == "graphql":
         queries = [field for field in fields if re.match(r"""["']?query=""", field.text or field.source)]
         query = queries[0].text if len(queries) == 1 else None
-        return query is not None and not gets and not _MUTATES.search(query)
-    return (gets or not fields) and bool(_ENDPOINT.fullmatch(endpoint.text or endpoint.source))
+        return query is not None and not methods and not _MUTATES.search(query)
+    return bool(methods or not fields) and bool(_ENDPOINT.fullmatch(endpoint.text or endpoint.source))
 
 
 def _remove_duplicates(hosts: Sequence[Host]) -> tuple[Host, ...]:
@@ -416,8 +357,8 @@ def _remove_duplicates(hosts: Sequence[Host]) -> tuple[Host, ...]:
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[Arg]], Destination]] = {
-    "curl": partial(_download, _CURL, "curl"),
-    "wget": partial(_download, _WGET, "wget"),
+    "curl": partial(_download, _CURL),
+    "wget": partial(_download, _WGET),
     "ssh": _find_ssh,
     **dict.fromkeys(("scp", "rsync"), _find_remote_copy),
     **dict.fromkeys(("pip", "pip3", "uv"), partial(_find_packages, "pip")),
