@@ -336,8 +336,8 @@ def test_links_on_the_way_to_a_path(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").symlink_to("a")
     (tmp_path / "loop").symlink_to("loop")
-    assert trace_links(f"{top}/b/../b/x") == ({f"{top}/b": "a"}, f"{top}/a/x")
-    assert trace_links(f"{top}/loop/x")[0] == {f"{top}/loop": "loop"}
+    assert trace_links(f"{top}/b/../b/x", {}, {}) == ({f"{top}/b": "a"}, f"{top}/a/x")
+    assert trace_links(f"{top}/loop/x", {}, {})[0] == {f"{top}/loop": "loop"}
     assert drop_nested(["/a/b", "/a-b", "/a", "/a/c/d", "/b"]) == ["/a", "/a-b", "/b"]
 
 

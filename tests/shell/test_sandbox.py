@@ -285,7 +285,7 @@ def test_a_command_whose_prepared_process_is_killed_is_started_anew(
 
     def stop_first(prepared: launcher_client.Prepared, *rest: Any) -> None:
         if not killed:
-            signal.pidfd_send_signal(prepared.command, signal.SIGSTOP)
+            os.kill(prepared.pid, signal.SIGSTOP)
         current.append(prepared)
         run(prepared, *rest)
 
@@ -293,7 +293,7 @@ def test_a_command_whose_prepared_process_is_killed_is_started_anew(
         send(*rest)
         if current and not killed and rest[0] is current[0].control:
             killed.append(current[0].pid)
-            signal.pidfd_send_signal(current[0].command, signal.SIGKILL)
+            os.kill(current[0].pid, signal.SIGKILL)
 
     current: list[launcher_client.Prepared] = []
     monkeypatch.setattr(launcher_client.Prepared, "run", stop_first)

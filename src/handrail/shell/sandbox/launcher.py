@@ -4,13 +4,13 @@ It runs as a program of its own (`python -I -S launcher.py FD`) and imports almo
 megabytes and one thread, however large the program is that asks. Requests arrive on a socket. Each command gets
 
     launcher --clone(CLONE_PARENT, CLONE_NEWPID)--> init (a child of the asking program, process 1 inside)
-                                                      '--fork--> the command
+                                                      '--posix_spawn--> the command
 
 The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the kernel then ends everything
 that is left inside. It also ends when the launcher does, and the launcher ends with the program that started it, so no
 command outlives that program, however it dies. While a command works in a draft, its init has overlayfs look at the
-workspace again from time to time (`_refresh`). Init and command are prepared before there is a command to run: a start
-is then a message to a process that waits, a few system calls, and `exec`.
+workspace again from time to time (`_refresh`). The init is prepared before there is a command to run: a start is then a
+message to a process that waits, a few mounts, and `posix_spawn`, which copies no memory.
 
 Nothing here may import from the package: there is no package inside.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
+import _thread
 import ctypes
 import errno
 import fcntl
@@ -53,6 +54,7 @@ _LINKS = (
 )
 _MOST_FDS = 253
 _HIGH = 256
+_MOST_VIEWS = 4
 _MAY_MOUNT = 1 << 21
 """The capability CAP_SYS_ADMIN."""
 _REFRESH_SECONDS, _REFRESH_SHARE = 0.4, 0.02
@@ -212,7 +214,7 @@ def _pin(target: str, read_only: bool) -> None:
             raise
 
 
-def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...], home: str) -> None:
+def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...], home: str, *_: object) -> None:
     """Cover every directory at the top with an empty one, in which only the visible paths are.
 
     ``home``: where the private home directory is mounted.
@@ -319,6 +321,20 @@ def _listen(code: bytes) -> int:
     return _check(_call(_numbers["seccomp"], 1, 1 << 3 | 1 << 5, ctypes.byref(program)), "seccomp")
 
 
+def _enter_view(mounts: list[tuple[str, ...]]) -> None:
+    """Enter the view that has these mounts on top, for all commands that want it; the first one has it built."""
+    key = marshal.dumps(mounts)
+    if key not in _views:
+        if len(_views) > _MOST_VIEWS:
+            os.close(_views.pop(list(_views)[1]))
+        if _views:
+            _check(_libc.setns(next(iter(_views.values())), _NEWNS), "setns")
+            _check(_libc.unshare(_NEWNS), "unshare")
+            _mount_all(mounts)
+        _views[key] = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    _check(_libc.setns(_views[key], _NEWNS), "setns")
+
+
 # Messages
 
 
@@ -375,38 +391,29 @@ def _limit(kind: int, most: int) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-def _place_descriptors(fds: list[int], targets: list[int]) -> None:
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(_HIGH, *targets) + 1) for fd in fds]
-    for fd, target in zip(high, targets, strict=True):
-        os.dup2(fd, target, inheritable=True)
-
-
 def _find_program(name: str, env: dict[str, str]) -> list[str]:
     if "/" in name:
         return [name]
     return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
 
 
-def _become_command(request: Request, fds: list[int], report: int, overlays: int) -> None:
-    """Become the command. Raises if that fails. ``report`` gets a byte when nothing is left to do but to begin.
-
-    ``overlays``: a pipe that gets the places of the overlays that were mounted for it.
-    """
-    env: dict[str, str] = request["env"]  # type: ignore[assignment]
+def _start_command(request: Request, fds: list[int], control: socket.socket) -> int:
+    """Mount what is the command's own, give up what it does not get, and start it; returns its process number."""
     args: list[str] = request["args"]  # type: ignore[assignment]
+    env: dict[str, str] = request["env"]  # type: ignore[assignment]
     mounts: list[tuple[str, ...]] = request["mounts"]  # type: ignore[assignment]
+    targets: list[int] = request["targets"]  # type: ignore[assignment]
     _mount_all(mounts)
-    os.write(overlays, marshal.dumps([values[3] for kind, *values in mounts if kind == "Overlay"]))
-    _place_descriptors(fds, request["targets"])  # type: ignore[arg-type]
+    drafts = [
+        os.open(values[3], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for kind, *values in mounts if kind == "Overlay"
+    ]
+    if drafts:  # a thread keeps what it has, whatever another one gives up
+        _thread.start_new_thread(_refresh, (drafts,))
     try:
         os.chdir(str(request["cwd"]))
     except OSError as error:
         raise _Step(error.errno, "chdir", str(request["cwd"])) from None
     os.umask(_first_umask)
-    for number in signal.valid_signals():
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _limit(resource.RLIMIT_CORE, 0)
     if request["most_processes"]:
         _limit(resource.RLIMIT_NPROC, request["most_processes"])  # type: ignore[arg-type]
@@ -416,35 +423,25 @@ def _become_command(request: Request, fds: list[int], report: int, overlays: int
     if code:
         program = _LauncherFilterProgram(len(code) // 8, code)
         _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
-    os.write(report, b"!")
+    # Above the numbers that the command gets: none is replaced before it was copied.
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(_HIGH, *targets) + 1) for fd in fds]
+    files = [(os.POSIX_SPAWN_DUP2, fd, target) for fd, target in zip(high, targets, strict=True)]
+    ignored = [one for one in signal.valid_signals() if signal.getsignal(one) == signal.SIG_IGN]
     failed: OSError | None = None
+    _send(control, ("starting",))
     for path in _find_program(args[0], env):
-        try:
-            os.execve(path, args, env)  # noqa: S606 - what may be run was judged before
+        try:  # what may be run was judged before
+            command = os.posix_spawn(path, args, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=ignored)
         except (FileNotFoundError, NotADirectoryError) as error:
             failed = failed or error
         except OSError as error:
             failed = error
+        else:
+            os.chdir("/")
+            for fd in (*fds, *high):
+                os.close(fd)
+            return command
     raise _Step(failed.errno if failed else errno.ENOENT, "exec", args[0])
-
-
-def _wait_for_request(control: socket.socket, life: int, report: int, overlays: int) -> None:
-    """The second process of a namespace: waits for a command, and becomes it. Returns if there is none."""
-    os.setsid()
-    waiting = select.poll()
-    waiting.register(control.fileno(), select.POLLIN)
-    waiting.register(life, select.POLLIN)
-    if life in {fd for fd, _ in waiting.poll()}:
-        return
-    received = _receive(control)
-    if received is None:
-        return
-    # Above the numbers that the command gets, which would replace it.
-    report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max([_HIGH, *received[0]["targets"]]) + 1)  # type: ignore[misc]
-    try:
-        _become_command(*received, report, overlays)
-    except OSError as error:
-        os.write(report, marshal.dumps((error.strerror, error.errno, error.filename)))
 
 
 def _mount_own_proc() -> None:
@@ -470,67 +467,58 @@ def _is_writable_entry(mode: int) -> bool:
     return not stat.S_ISLNK(mode) and (stat.S_ISDIR(mode) or bool(mode & 0o222))
 
 
-def _run_init(control: socket.socket, life: int) -> int:
+def _run_init(control: socket.socket, life: int, kept: int) -> int:
     """Process 1 of a command: returns the exit code when the command has ended and may be forgotten."""
     os.setsid()
-    _check(_libc.unshare(_NEWNS), "unshare")
-    _mount_own_proc()
+    failed: OSError | None = None
+    try:
+        _check(_libc.unshare(_NEWNS), "unshare")
+        _mount_own_proc()
+        _drop_capabilities(_MAY_MOUNT | kept)
+    except OSError as error:  # said when somebody listens
+        failed = error
+    waiting = select.poll()
+    waiting.register(control.fileno(), select.POLLIN)
+    waiting.register(life, select.POLLIN)
+    if life in {fd for fd, _ in waiting.poll()}:
+        return 137
+    received = _receive(control)
+    if received is None:
+        return 127
+    if failed:
+        raise failed
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
-    status, report = os.pipe()
-    mounted, overlays = os.pipe()
-    command = os.fork()
-    if command == 0:
-        try:
-            _wait_for_request(control, life, report, overlays)
-        finally:
-            os._exit(127)
     asked: list[int] = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
     signal.set_wakeup_fd(wake)
-    os.close(report)
-    os.close(overlays)
-    _drop_capabilities(_MAY_MOUNT)
+    command = _start_command(*received, control)
     held = os.pidfd_open(command)
-    _send(control, ("prepared",), held, status)
+    _send(control, ("begun",), held)
     os.close(held)
-    started = select.poll()
-    started.register(status, 0)  # the other end closes when the command begins, and what arrives then is for us
-    while not started.poll():
-        pass
-    os.close(status)
-    drafts = _open_overlays(mounted)
-    if not drafts:
-        _drop_capabilities(0)
-    return _wait(command, control, life, woken, asked, drafts)
+    return _wait(command, control, life, woken, asked)
 
 
-def _open_overlays(mounted: int) -> list[int]:
-    """Descriptors of the overlays that were mounted for the command."""
-    raw = os.read(mounted, 1 << 16)
-    os.close(mounted)
-    paths: list[str] = marshal.loads(raw) if raw else []  # noqa: S302 - our own code wrote it, before the command began
-    return [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in paths]
-
-
-def _refresh(drafts: list[int]) -> float:
-    """Have overlays look at the workspace again; returns the seconds until the next time.
+def _refresh(drafts: list[int]) -> None:
+    """Have overlays look at the workspace again from time to time, until this process ends.
 
     Overlayfs keeps every name that it has looked up, also those that were not there, and does not notice that another
     program creates, replaces or deletes them in the layer below. To remount it drops the names that nobody uses.
     """
-    start = time.monotonic()
-    for fd in drafts:
-        path = f"/proc/self/fd/{fd}".encode()
-        _libc.mount(b"none", path, None, ctypes.c_ulong(_MS_REMOUNT | _MS_NOSUID), None)
-    return max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
-
-
-def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int], drafts: list[int]) -> int:
-    """Reap until the command has ended, and as long as the other side holds us."""
     pause = _REFRESH_SECONDS
+    while True:
+        time.sleep(pause)
+        start = time.monotonic()
+        for fd in drafts:
+            path = f"/proc/self/fd/{fd}".encode()
+            _libc.mount(b"none", path, None, ctypes.c_ulong(_MS_REMOUNT | _MS_NOSUID), None)
+        pause = max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
+
+
+def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int]) -> int:
+    """Reap until the command has ended, and as long as the other side holds us."""
     waiting = select.poll()
     for fd in (control.fileno(), life, woken):
         waiting.register(fd, select.POLLIN)
@@ -551,9 +539,7 @@ def _wait(command: int, control: socket.socket, life: int, woken: int, asked: li
                 waiting.unregister(control.fileno())
         if code >= 0 and (asked or not held):
             return code
-        ready = {fd for fd, _ in waiting.poll(pause * 1000 if drafts and code < 0 else None)}
-        if not ready:
-            pause = _refresh(drafts)
+        ready = {fd for fd, _ in waiting.poll()}
         if life in ready:
             return 137
         if woken in ready:
@@ -574,24 +560,20 @@ def _reap(command: int, code: int) -> int:
             code = code if code >= 0 else 128 - code
 
 
-def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int]) -> None:
-    """Make the processes of a command; the other end of ``control`` says later which command that is."""
+def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int], kept: int) -> None:
+    """Make the init of a command; the other end of ``control`` says later which command that is."""
     pid = _call(_numbers["clone"], _NEWPID | _CLONE_PARENT | _CHILD_ENDED, 0, 0, 0, 0)
     if pid == 0:
         code = 126
         try:
             sock.close()
             os.close(life[1])
-            code = _run_init(control, life[0])
+            code = _run_init(control, life[0], kept)
         except OSError as error:
             _send(control, ("error", error.strerror, error.errno, error.filename))
         finally:
             os._exit(code)
-    if pid < 0:
-        number = ctypes.get_errno()
-        _send(control, ("error", "clone", number, ""))
-    else:
-        _send(control, ("pid", pid))
+    _send(control, ("pid", _check(pid, "clone")))
 
 
 def main() -> int:
@@ -609,6 +591,7 @@ def main() -> int:
         if setup["network"]:
             _start_loopback()
         _build(setup["mounts"], str(setup["at"]))  # type: ignore[arg-type]
+        _enter_view([])
         list_machine_entries()
         # From here on no process of the same user can look into this one.
         _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
@@ -634,11 +617,17 @@ def main() -> int:
             return 0
         for fd in received[1]:
             control = socket.socket(fileno=fd)
-            _prepare(control, sock, life)
+            try:
+                _enter_view(received[0]["view"])  # type: ignore[arg-type]
+                _prepare(control, sock, life, int(setup["capabilities"]))  # type: ignore[call-overload]
+            except OSError as error:
+                _send(control, ("error", error.strerror, error.errno, error.filename))
             control.close()
 
 
 _numbers: dict[str, int] = {}
+_views: dict[bytes, int] = {}
+"""The mounts on top of the base view, as bytes, and a descriptor of the namespace that has them. The base is first."""
 _writable_entries: dict[str, bool] = {}
 _first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
 

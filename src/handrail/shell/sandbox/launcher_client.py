@@ -25,7 +25,6 @@ from handrail.shell.start_process import ProcessOptions, start_process
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
 _NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
-_MOST_ATTEMPTS = 3
 _START_SECONDS = 60.0
 """A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
 
@@ -42,16 +41,14 @@ class LauncherGone(OSError):
     """The launcher has ended, and every command of it."""
 
 
-class NotBegun(OSError):
-    """The process of a command has ended before the command began: somebody has killed it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """How a launcher treats one command."""
 
+    view: Sequence[CommandMount] = ()
+    """Mounts on top of the base view that many commands share. The launcher builds them once."""
     mounts: Sequence[CommandMount] = ()
-    """Mounts for this command alone, on top of the view."""
+    """Mounts for this command alone, on top of these."""
     most_processes: int | None = None
     capabilities: int = 0
     """The capabilities that the command keeps, a bit each."""
@@ -117,11 +114,14 @@ class Launcher:
         """Start a command, in the words of `subprocess.Popen`. It gets a new session."""
         return ContainedProcess(self, how, args, **options)
 
-    def take_prepared(self) -> Prepared:
-        """The processes for one command. The next ones are made meanwhile."""
+    def take_prepared(self, view: Sequence[CommandMount]) -> Prepared:
+        """The init of one command, in a view. The next one is made meanwhile."""
         with self._taking:
-            taken = self._spare or self._order()
-            self._spare = None
+            taken, self._spare = self._spare, None
+            if taken and taken.view != view:
+                taken.close()
+                taken = None
+            taken = taken or self._order(view)
             try:
                 taken.receive()
             except BaseException:
@@ -129,29 +129,27 @@ class Launcher:
                 raise
             return taken
 
-    def prepare(self) -> None:
-        """Have the processes of the next command made, without waiting for them."""
+    def prepare(self, view: Sequence[CommandMount]) -> None:
+        """Have the init of the next command made, without waiting for it."""
         with self._taking, contextlib.suppress(LauncherGone):
             if self._spare is None and not self._closed:
-                self._spare = self._order()
+                self._spare = self._order(view)
 
-    def _order(self) -> Prepared:
+    def _order(self, view: Sequence[CommandMount]) -> Prepared:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._send({}, [theirs.fileno()])
+                self._send({"view": as_data(view)}, [theirs.fileno()])
         except BaseException:
             ours.close()
             raise
-        return Prepared(ours)
+        return Prepared(ours, view)
 
     def close(self) -> None:
         """End the launcher and its commands. May be called again."""
         with self._taking:
             self._closed = True
             if self._spare is not None:
-                with contextlib.suppress(OSError):
-                    self._spare.receive()
                 self._spare.close()
                 self._spare = None
             self._socket.close()
@@ -164,24 +162,23 @@ class Launcher:
 
 
 class Prepared:
-    """The processes of a command that is not known yet: its init, and the one that becomes the command."""
+    """The init of a command that is not known yet."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, view: Sequence[CommandMount]) -> None:
         self.control = control
-        self.pid = self.command = self.status = -1
-        """The init's process number, a descriptor of the command, and a pipe that ends when it begins."""
+        self.view = view
+        self.pid = self.command = -1
+        """The init's process number, and a descriptor of the command once it has begun."""
 
     def receive(self) -> None:
-        """Wait until they are there."""
-        while self.pid < 0 or self.command < 0:  # the messages come from two processes, in any order
-            message, fds = _receive(self.control)
-            if message[0] == "pid":
-                self.pid = message[1]
-            else:
-                self.command, self.status = fds
+        """Wait until it is there."""
+        self.pid = _receive(self.control)[0][1]
 
     def run(self, args: Sequence[str], cwd: str, env: Mapping[str, str], how: Start, fds: Mapping[int, int]) -> None:
-        """Make it the command ``args`` with the descriptors ``fds`` (ours by theirs); wait until it begins."""
+        """Have it start the command ``args`` with the descriptors ``fds`` (ours by theirs); wait until that begins.
+
+        Raises `LauncherGone` only if it cannot have begun.
+        """
         message = {
             "args": list(map(os.fsdecode, args)),
             "env": dict(env),
@@ -193,27 +190,21 @@ class Prepared:
             "filter": how.filter,
         }
         _send(self.control, message, list(fds.values()))
-        report = b""
-        while piece := os.read(self.status, 8192):
-            report += piece
-        os.close(self.status)
-        self.status = -1
-        failed = report.removeprefix(b"!")
-        if failed:
-            _raise(*marshal.loads(failed))  # noqa: S302 - our own code wrote it, before the command began
-        if not report:
-            raise NotBegun(errno.ESRCH, "the process of the command was killed before the command began")
+        _receive(self.control)
+        try:
+            self.command = _receive(self.control)[1][0]
+        except LauncherGone:
+            raise OSError(errno.ESRCH, "the process of the command was killed when it began") from None
 
     def close(self) -> None:
-        """End them: what was not given away is closed, and the init is waited for."""
+        """End it without a command, and wait for that."""
+        with contextlib.suppress(OSError):
+            if self.pid < 0:
+                self.receive()
         self.control.close()
-        for fd in (self.command, self.status):
-            if fd >= 0:
-                os.close(fd)
         if self.pid > 0:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
-        self.pid = self.command = self.status = -1
 
 
 def _send(sock: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
@@ -232,7 +223,9 @@ def _receive(sock: socket.socket) -> tuple[tuple[Any, ...], list[int]]:
     waiting.register(sock, select.POLLIN)
     if not waiting.poll(_START_SECONDS * 1000):
         raise TimeoutError(f"the launcher of commands did not answer within {_START_SECONDS:.0f} seconds")
-    head, fds, flags, _ = socket.recv_fds(sock, 8, 4, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
+    head, fds, flags = b"", list[int](), 0
+    with contextlib.suppress(ConnectionResetError):  # it was killed with something unread
+        head, fds, flags, _ = socket.recv_fds(sock, 8, 4, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
     if flags & socket.MSG_CTRUNC:
         for fd in fds:
             os.close(fd)
@@ -271,26 +264,17 @@ class ContainedProcess(subprocess.Popen[bytes]):
         fds = {**{fd: fd for fd in pass_fds}, **dict(enumerate(standard))}
         try:
             place = os.path.realpath(os.fsdecode(cwd)) if cwd else os.getcwd()
-            prepared = self._begin(args, place, os.environ if env is None else env, fds)
+            prepared = self._launcher.take_prepared(self._how.view)
+            try:
+                prepared.run(args, place, os.environ if env is None else env, self._how, fds)
+            except BaseException:
+                prepared.close()
+                self._launcher.prepare(self._how.view)
+                raise
             self.pid, self.command_end, self._control = prepared.pid, prepared.command, prepared.control
             self._child_created = True
         finally:
             self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
-
-    def _begin(self, args: Any, place: str, env: Mapping[str, str], fds: Mapping[int, int]) -> Prepared:
-        """Have a prepared process become the command, and another one if that is killed before the command begins."""
-        for attempt in range(_MOST_ATTEMPTS):
-            prepared = self._launcher.take_prepared()
-            try:
-                prepared.run(args, place, env, self._how, fds)
-            except BaseException as error:
-                prepared.close()
-                self._launcher.prepare()
-                if isinstance(error, NotBegun) and attempt + 1 < _MOST_ATTEMPTS:
-                    continue
-                raise
-            return prepared
-        raise AssertionError("the last attempt returns or raises")
 
     def hold(self) -> None:
         """Keep the init, and all that the command leaves behind, after the end of the command until `release`."""
@@ -311,7 +295,7 @@ class ContainedProcess(subprocess.Popen[bytes]):
     def _handle_exitstatus(self, *status: object, **rest: object) -> None:
         super()._handle_exitstatus(*status, **rest)  # type: ignore[misc]
         self._give_back()
-        self._launcher.prepare()  # now, and not while the command needs the processors
+        self._launcher.prepare(self._how.view)  # now, and not while the command needs the processors
 
     def _give_back(self) -> None:
         if self._control:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handrail.shell.sandbox.confinement import Confinement, Protection, drop_nested, is_inside
 
 OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
+_SETTLED = 2_000_000_000
+"""Nanoseconds: what has changed within this time may change again and leave the same time."""
 _MOST_LINKS = 40
 """As many links as the kernel follows on the way to one path."""
 DRAFTS = "/.handrail-drafts"
@@ -123,6 +126,8 @@ class Narrow:
     """Links on the way to them: the path and the text of each."""
     home: str = ""
     """Where the private home directory is mounted, with the visible paths in it; empty for nowhere."""
+    identities: tuple[tuple[int, ...], ...] = ()
+    """The device and inode of each visible path: if something else stands there, it is another view."""
 
 
 Mount = Bind | Tmpfs | Symlink | Proc | Dev | Overlay | Hide | Pin
@@ -167,27 +172,55 @@ def plan_draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[
             yield Pin(path)
 
 
-def plan_narrow_view(confinement: Confinement, tmp: str, visible: Sequence[str]) -> Narrow | None:
-    """The part of a view that a command sees which may not read everything: ``visible``, and what is the command's own.
+class NarrowViews:
+    """Plans the part of a view that a command sees which may not read everything.
 
-    A visible path that is reached through links is seen by that name as well. None if all of the view is visible.
+    The last plan holds as long as the directories stay as they are in which the links on the way were looked for.
     """
-    links: dict[str, str] = {}
-    trees = [*OVERLAID, DRAFTS, tmp, *confinement.writable, *(alias for alias, _ in confinement.aliases)]
-    home = os.path.realpath(os.path.expanduser("~")) if confinement.home and HOME in visible else ""
-    for path in visible:
-        passed, real = trace_links(path)
-        links |= passed
-        trees.append(real)
-    shown = drop_nested(trees)
-    if "/" in shown:
-        return None
-    outside = {path: text for path, text in links.items() if not any(is_inside(path, tree) for tree in shown)}
-    return Narrow(tuple(shown), tuple(outside.items()), "" if any(is_inside(home, tree) for tree in shown) else home)
+
+    def __init__(self, confinement: Confinement, tmp: str) -> None:
+        self._confinement = confinement
+        self._tmp = tmp
+        self._visible: tuple[str, ...] | None = None
+        self._narrow: Narrow | None = None
+        self._looked: dict[str, tuple[int, ...]] = {}
+        """The directories, each as it was before it was looked into."""
+
+    def plan(self, visible: tuple[str, ...]) -> Narrow | None:
+        """``visible``, and what is the command's own; None if all of the view is visible.
+
+        A visible path that is reached through links is seen by that name as well.
+        """
+        if visible != self._visible or any(identify(path) != known for path, known in self._looked.items()):
+            self._visible, self._looked, begun = visible, {}, time.time_ns() - _SETTLED
+            self._narrow = self._plan_anew(visible)
+            if any(known and known[-1] > begun for known in self._looked.values()):
+                self._visible = None  # another change may leave the same time
+        narrow = self._narrow
+        return narrow and replace(narrow, identities=tuple(identify(path)[:2] for path in narrow.visible))
+
+    def _plan_anew(self, visible: Sequence[str]) -> Narrow | None:
+        confinement, links, known = self._confinement, dict[str, str](), dict[str, str]()
+        trees = [*OVERLAID, DRAFTS, self._tmp, *confinement.writable, *(alias for alias, _ in confinement.aliases)]
+        home = os.path.realpath(os.path.expanduser("~")) if confinement.home and HOME in visible else ""
+        for path in set(visible).difference(trees):
+            passed, real = trace_links(path, known, self._looked)
+            links |= passed
+            trees.append(real)
+        shown = drop_nested(trees)
+        if "/" in shown:
+            return None
+        outside = {path: text for path, text in links.items() if not any(is_inside(path, tree) for tree in shown)}
+        return Narrow(
+            tuple(shown), tuple(outside.items()), "" if any(is_inside(home, tree) for tree in shown) else home
+        )
 
 
-def trace_links(path: str) -> tuple[dict[str, str], str]:
-    """The links on the way to an absolute path, each with its text, and the real path."""
+def trace_links(path: str, known: dict[str, str], looked: dict[str, tuple[int, ...]]) -> tuple[dict[str, str], str]:
+    """The links on the way to an absolute path, each with its text, and the real path.
+
+    ``known``: the texts of links, "" for what is none. ``looked``: the directories, before they were looked into.
+    """
     links: dict[str, str] = {}
     here, names, followed = "/", path.split("/")[::-1], 0
     while names and followed <= _MOST_LINKS:
@@ -196,9 +229,14 @@ def trace_links(path: str) -> tuple[dict[str, str], str]:
             here = os.path.dirname(here) if name == ".." else here
             continue
         one = os.path.join(here, name)
-        try:
-            text = os.readlink(one)
-        except OSError:
+        if one not in known:
+            looked.setdefault(here, identify(here))
+            try:
+                known[one] = os.readlink(one)
+            except OSError:
+                known[one] = ""
+        text = known[one]
+        if not text:
             here = one
             continue
         links[one] = text
@@ -206,6 +244,15 @@ def trace_links(path: str) -> tuple[dict[str, str], str]:
         here = "/" if text.startswith("/") else here
         names += text.split("/")[::-1]
     return links, here
+
+
+def identify(path: str) -> tuple[int, ...]:
+    """The device and inode of a file or directory, and when it has changed; empty if it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def _plan_system(confinement: Confinement) -> Iterator[Mount]:

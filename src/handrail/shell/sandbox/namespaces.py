@@ -35,9 +35,9 @@ from handrail.shell.sandbox.mount_plan import (
     CommandMount,
     DraftLayers,
     Hide,
+    NarrowViews,
     plan_base_view,
     plan_draft_mounts,
-    plan_narrow_view,
     plan_protections,
 )
 from handrail.shell.sandbox.renames import name_calls
@@ -73,6 +73,7 @@ class NamespaceBoundary:
         """Whether commands can rename the directories of a draft."""
         private = PrivateDirectory()
         self.tmp = private.path
+        self._narrow = NarrowViews(confinement, self.tmp)
         with contextlib.ExitStack() as undo:
             undo.callback(private.close)
             undo.callback(self._remove_empty_aliases)
@@ -117,8 +118,10 @@ class NamespaceBoundary:
         agent = logins.agent if (self.supervises and level == "loopback") or (self._listens and level == "on") else ""
         if agent:
             given[AGENT] = agent
+        narrow = None if visible is None else self._narrow.plan((*visible, *logins.files))
         start = Start(
-            mounts=list(self._list_mounts(protection, logins, visible, draft)),
+            view=[narrow] if narrow else [],
+            mounts=list(self._list_mounts(protection, logins, draft)),
             most_processes=self.confinement.most_processes,
             capabilities=self._capabilities,
             filter=self._filter(level, bool(agent)),
@@ -182,13 +185,9 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _list_mounts(
-        self, protection: Protection, logins: Logins, visible: Sequence[str] | None, draft: DraftLayers | None
-    ) -> Iterator[CommandMount]:
-        """Mounts of one command: the visible part of the view, its draft, read-only protected files, hidden paths."""
+    def _list_mounts(self, protection: Protection, logins: Logins, draft: DraftLayers | None) -> Iterator[CommandMount]:
+        """Mounts of one command: its draft, read-only protected files, hidden paths."""
         confinement = self.confinement
-        if visible is not None and (narrow := plan_narrow_view(confinement, self.tmp, (*visible, *logins.files))):
-            yield narrow
         if draft:
             yield from plan_draft_mounts(confinement, draft)
         yield from plan_protections(confinement, protection)

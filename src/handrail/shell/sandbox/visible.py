@@ -1,7 +1,7 @@
 """The trees that a command sees if nobody was asked about it: the system, toolchains, and the project's repository.
 
 There is one list of them. The policy judges the names in a command by it (`RulePolicy.visible_trees`), and the mounts
-of a command show nothing else (`mount_plan.plan_narrow_view`). Files of the workspace have no say in it, since a
+of a command show nothing else (`mount_plan.NarrowViews`). Files of the workspace have no say in it, since a
 project may be hostile: its links are not followed, and it names a repository elsewhere only if that names it as well.
 """
 
