@@ -21,6 +21,7 @@ _PARTS = ("lib", "lib64", "libexec", "share", "include", "pkg", "versions")
 """Of these, such a directory has at least one more."""
 _MOST_LINKS = 5_000
 """Programs on the search path that are links, and are followed."""
+_MOST_STEPS = 40
 _MOST_BYTES = 64 << 10
 _MOST_INCLUDED = 50
 _SECTION = re.compile(r"^[ \t]*\[[ \t]*([\w.-]+)[^\n]*\]([^\[]*)", re.MULTILINE)
@@ -42,17 +43,20 @@ def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ
 
     named = [*_expand(listed, home, environ, is_wide), *_list_git_settings(home, environ)]
     trees = [*roots, *named, *(prefix for prefix in (sys.prefix, sys.base_prefix) if not is_wide(prefix))]
+    known = [os.path.realpath(tree) for tree in trees]
+    real_named = known[len(roots) : len(roots) + len(named)]
     followed = 0
     for entry in dict.fromkeys(environ.get("PATH", os.defpath).split(os.pathsep)):
         real = os.path.realpath(entry)
         if not entry.startswith("/") or is_wide(real) or any(is_inside(real, root) for root in roots):
             continue
-        trees += [entry, *_find_prefix(real, named, is_wide)]
-        known = [os.path.realpath(tree) for tree in trees]
+        further = [entry, *_find_prefix(real, real_named, is_wide)]
+        trees += further
+        known += map(os.path.realpath, further)
         for target in _follow_programs(real, _MOST_LINKS - followed):
             followed += 1
             if not any(is_inside(target, tree) for tree in known):
-                trees += _find_prefix(os.path.dirname(target), named, is_wide) or [target]
+                trees += _find_prefix(os.path.dirname(target), real_named, is_wide) or [target]
                 known.append(os.path.realpath(trees[-1]))
     for root in roots:
         trees += _list_repository(root)
@@ -122,22 +126,37 @@ def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], b
     Where the list names parts of that directory, these are meant, and not the rest.
     """
     prefix, name = os.path.split(programs)
-    if name not in _PROGRAMS or is_wide(prefix) or any(is_inside(os.path.realpath(one), prefix) for one in named):
+    if name not in _PROGRAMS or is_wide(prefix) or any(is_inside(one, prefix) for one in named):
         return []
     return [prefix] if any(os.path.isdir(os.path.join(prefix, part)) for part in _PARTS) else []
 
 
 def _follow_programs(directory: str, most: int) -> Iterator[str]:
     """The files that links in a directory of programs lead to."""
+    real_directories: dict[str, str] = {}
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if most <= 0:
                 return
-            if entry.is_symlink() and "/" in os.readlink(entry.path):
+            if entry.is_symlink() and "/" in (text := os.readlink(entry.path)):
                 most -= 1
-                real = os.path.realpath(entry.path)
+                real = _follow(os.path.join(directory, text), real_directories)
                 if os.path.isfile(real):
                     yield real
+
+
+def _follow(path: str, real_directories: dict[str, str]) -> str:
+    """The real path of a program. Most programs have links in the same few directories, each resolved once."""
+    for _ in range(_MOST_STEPS):
+        above, name = os.path.split(path)
+        if above not in real_directories:
+            real_directories[above] = os.path.realpath(above)
+        path = os.path.join(real_directories[above], name)
+        try:
+            path = os.path.join(real_directories[above], os.readlink(path))
+        except OSError:
+            break
+    return path
 
 
 def _list_repository(top: str) -> Iterator[str]:
