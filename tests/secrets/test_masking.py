@@ -14,6 +14,7 @@ MASK = Mask(b"salt")
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp_" + "a1B2" * 9
 OPENAI = "sk-" + "proj-" + "Zz9_" * 10
+STRIPE = "rk_" + "live_" + "Aa1" * 8
 AMAZON = "AKIA" + "ABCDEFGH12345678"
 JWT = "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0" + ".c2lnbmF0dXJl"
 KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEabc\ndef==\n-----END RSA " + "PRIVATE KEY-----"
@@ -24,6 +25,7 @@ KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEabc\ndef==\n-----END RSA " + "P
     [
         (f"git clone https://x:{GITHUB}@example.com/a.git", GITHUB),
         (f"key is {OPENAI}.", OPENAI),
+        (f"a restricted key alone: {STRIPE}", STRIPE),
         (f"aws {AMAZON} end", AMAZON),
         (f"jwt={JWT}", JWT),
         (f"cat <<E\n{KEY}\nE", "MIIEabc"),

@@ -19,34 +19,34 @@ MOST_CHARS = 1 << 16
 _TELLING = "password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|authorization|cookie"
 _NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|file|path|name)\w*)|^(?:auth|pwd)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_WORDS = ("passw", "passphrase", "secret", "token", "credential", "authorization", "cookie")
-_KEYS = ("apikey", "api_key", "api-key", "access_key", "access-key", "private_key", "private-key")
-_EVERY = (*_WORDS, *_KEYS)
+_WORDS = ("passw", "passphrase", "secret", "token", "credential", "authorization", "cookie", "key")
+_KEYS = ("api", "api_", "api-", "access_", "access-", "private_", "private-")
+"""What comes before the word "key" where that is a secret."""
 
+# What a key begins with, and what follows. A pattern that begins with fixed text is found fast.
+_KEY_SHAPES = (
+    ("gh", r"[pousr]_\w{20,}"),
+    ("github_pat_", r"\w{20,}"),
+    ("glpat-", r"[\w-]{16,}"),
+    ("AKIA", r"[0-9A-Z]{16}(?!\w)"),
+    ("ASIA", r"[0-9A-Z]{16}(?!\w)"),
+    ("AIza", r"[\w-]{30,}"),
+    ("xox", r"[abeoprs]-[\w-]{10,}"),
+    ("npm_", r"\w{30,}"),
+    ("hf_", r"\w{30,}"),
+    ("eyJ", r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),
+)
+_PEM = r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z0-9 ]+-----)?)"
 # A mark that is found fast, and the pattern that is tried only where the mark is; group 1 is what is hidden.
-_SHAPES = tuple(
-    (mark, re.compile(pattern))
-    for mark, pattern in (
-        (
-            "-----BEGIN ",
-            r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z0-9 ]+-----)?)",
-        ),
-        ("sk-", r"(?<![\w-])(sk-[\w-]{16,})"),
-        ("sk_", r"(?<![\w-])([sr]k_(?:live|test)_\w{16,})"),
-        ("gh", r"(?<!\w)(gh[pousr]_\w{20,})"),
-        ("github_pat_", r"(?<!\w)(github_pat_\w{20,})"),
-        ("glpat-", r"(?<!\w)(glpat-[\w-]{16,})"),
-        ("AKIA", r"(?<!\w)(AKIA[0-9A-Z]{16})(?!\w)"),
-        ("ASIA", r"(?<!\w)(ASIA[0-9A-Z]{16})(?!\w)"),
-        ("AIza", r"(?<!\w)(AIza[\w-]{30,})"),
-        ("xox", r"(?<!\w)(xox[abeoprs]-[\w-]{10,})"),
-        ("npm_", r"(?<!\w)(npm_\w{30,})"),
-        ("hf_", r"(?<!\w)(hf_\w{30,})"),
-        ("eyJ", r"(?<!\w)(eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"),
-        ("earer ", r"(?i:bearer) ([\w.~+/=-]{8,})"),
-        ("asic ", r"(?i:authorization: *basic) ([\w+/=]{8,})"),
-        ("://", r"://[^\s/:@\"']*:([^\s/@\"']{3,})@"),
-    )
+_SHAPES = (
+    ("-----BEGIN ", re.compile(_PEM)),
+    ("sk-", re.compile(r"(sk-(?<![\w-]sk-)[\w-]{16,})")),
+    ("k_live_", re.compile(r"(?<![\w-])([sr]k_live_\w{16,})")),
+    ("k_test_", re.compile(r"(?<![\w-])([sr]k_test_\w{16,})")),
+    *((mark, re.compile(rf"({mark}(?<!\w{mark}){rest})")) for mark, rest in _KEY_SHAPES),
+    ("earer ", re.compile(r"(?i:bearer) ([\w.~+/=-]{8,})")),
+    ("asic ", re.compile(r"(?i:authorization: *basic) ([\w+/=]{8,})")),
+    ("://", re.compile(r"://[^\s/:@\"']*:([^\s/@\"']{3,})@")),
 )
 # After a telling word: the rest of its name, and a value: quoted, or bare as in a shell or after an option.
 _VALUE = re.compile(
@@ -146,19 +146,18 @@ class Mask:
         lower = text.lower()
         if len(lower) != len(text):  # a letter whose small form is two
             lower = text
-        words = _EVERY if "key" in lower else _WORDS
-        if not any([word in lower for word in words]):  # noqa: C419 - nearly always, and this is called for all texts
-            return text
         spans: list[Span] = []
-        for word in words:
+        for word in _WORDS:
             at = lower.find(word)
             while at >= 0:
                 end = at + len(word)
-                match = _VALUE.match(text, end)
+                match = _VALUE.match(text, end) if word != "key" or lower.endswith(_KEYS, 0, at) else None
                 group = match.lastindex if match else None
                 if match and group and (group <= 2 or _is_unquoted_secret(text, at, group, match[group])):
                     spans.append(match.span(group))
                 at = lower.find(word, end)
+        if not spans:  # nearly always, and this is called for all texts
+            return text
         unmasked = (span for span in spans if not text.startswith("[masked:", span[0]))
         return replace_spans(text, unmasked, self._make_placeholder)
 
