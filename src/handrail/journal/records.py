@@ -117,7 +117,7 @@ class Token:
     seq: int
     """The number of the call in the journal; 0 if nothing was written down."""
     attempt: int = 0
-    changes: tuple[Change | BeforeImage | MovedEntry, ...] = ()
+    files: tuple[PlannedFile, ...] = ()
     warning: str = ""
     """Why the journal could not be written, where that stops nothing."""
     unkept: tuple[str, ...] = ()
@@ -126,7 +126,6 @@ class Token:
     """Whether the changes whose end was known were not made."""
     row: tuple[Any, ...] = ()
     """The columns of the beginning."""
-    files: tuple[tuple[Any, ...], ...] = ()
 
 
 @frozen
@@ -195,13 +194,14 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
 
 def _count_left_out(data: Mapping[str, object], arguments: Mapping[str, object], shown: int) -> int:
     """About how many characters an answer leaves out that one more call shows: of an output, or of a whole file."""
-    size, first, last, total = (data.get(name) for name in ("output_bytes", "first", "last", "total_lines"))
+    size = data.get("output_bytes")
     if isinstance(size, int):
         return max(0, size - shown)
+    first, last, total = data.get("first"), data.get("last"), data.get("total_lines")
+    if not (isinstance(first, int) and isinstance(last, int) and isinstance(total, int) and total > last):
+        return 0
     asked_for_part = any(isinstance(value, int) for value in arguments.values())
-    if isinstance(first, int) and isinstance(last, int) and isinstance(total, int) and not asked_for_part:
-        return max(0, total - last) * shown // max(1, last - first + 1)
-    return 0
+    return 0 if asked_for_part else (total - last) * shown // max(1, last - first + 1)
 
 
 def split_changes(changes: Sequence[Change | BeforeImage | MovedEntry]) -> list[Change | BeforeImage | MovedEntry]:
@@ -230,77 +230,76 @@ def state(entry: SubtreeEntry) -> str:
     return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
-def make_file_rows(changes: Iterable[Change | BeforeImage | MovedEntry]) -> list[tuple[Any, ...]]:
-    """Return the columns of the files of a call before they change."""
+@frozen
+class PlannedFile:
+    """A file of a call as it is recorded: what is known before the call, and what tells what became of it."""
+
+    row: tuple[Any, ...]
+    """The columns that are known before."""
+    named: str
+    """The path as people read it."""
+    raw: bytes | None
+    """What is replaced; None if that has no contents."""
+    modes: tuple[int | None, int | None] | None = None
+    """The mode if the changes are not committed, and if they are; if not known before, the disk is asked."""
+    after: PathState | None = None
+    """What will be there, whoever commits."""
+    is_observed: bool = False
+    """Whether only the disk knows what became of it."""
+
+    @property
+    def digest(self) -> str:
+        """The hash of what is replaced."""
+        return str(self.row[3]).removeprefix(LINK)
+
+    def find_after(self, committed: bool, withdrawn: bool) -> PathState:
+        """Return hash and mode of the file after the call."""
+        path, (before, mode, planned) = os.fsdecode(self.row[1]), self.row[3:6]
+        if self.after:
+            return (before, mode) if withdrawn else self.after
+        if self.is_observed:
+            return read_state(path)
+        return (planned if committed else before), (self.modes[committed] if self.modes else read_mode(path))
+
+
+def plan_files(changes: Sequence[Change | BeforeImage | MovedEntry]) -> tuple[PlannedFile, ...]:
+    """The files of a call, before they change."""
     listed: set[str] = set()
-    return [_make_file_row(place, change, listed) for place, change in enumerate(changes)]
+    return tuple(_plan_file(place, change, listed) for place, change in enumerate(split_changes(changes)))
 
 
-def _make_file_row(place: int, change: Change | BeforeImage | MovedEntry, listed: set[str]) -> tuple[Any, ...]:
+def _plan_file(place: int, change: Change | BeforeImage | MovedEntry, listed: set[str]) -> PlannedFile:
+    path = named = change.path if isinstance(change, BeforeImage | MovedEntry) else change.path.real
+    after = change.after if isinstance(change, BeforeImage | MovedEntry) else None
+    modes: tuple[int | None, int | None] | None = None
+    source = planned = raw = mode = None
+    before, is_new, is_observed = ABSENT, True, after is None
     if isinstance(change, MovedEntry):
-        what, mode = state(change.entry), change.entry.mode
-        source = os.fsencode(change.moved_from) if change.moved_from else None
-        new_directories = _to_json(_list_missing(change.path, listed) if change.top else [])
-        planned = change.after[0] if change.after else ABSENT
-        states = (what, mode, planned) if change.goes else (ABSENT, None, what)
-        return (place, os.fsencode(change.path), 0, *states, source, new_directories)
-    if isinstance(change, BeforeImage):
-        before = ABSENT if change.before is None else hash_bytes(change.before)
-        return (
-            place,
-            os.fsencode(change.path),
-            1,
-            before,
-            change.mode,
-            change.after[0] if change.after else None,
-            None,
-            _to_json(_list_missing(change.path, listed)),
-        )
-    real = change.path.real
-    standing = change.before
-    source = os.fsencode(change.moved_from.path.real) if change.moved_from else None
-    return (
-        place,
-        os.fsencode(real),
-        0,
-        (standing.version.digest or hash_bytes(standing.raw)) if standing else ABSENT,
-        read_mode(real) if standing else None,
-        ABSENT if change.after is None else change.digest,
-        source,
-        _to_json([] if standing else _list_missing(real, listed)),
-    )
+        source, is_new, is_observed = change.moved_from, change.top, not change.sure
+        if change.goes:
+            before, mode, planned = state(change.entry), change.entry.mode, after[0] if after else ABSENT
+            raw = None if change.entry.kind == "directory" else change.entry.raw
+            modes = mode, None
+        else:
+            planned, modes = state(change.entry), (None, change.entry.mode)
+    elif isinstance(change, BeforeImage):
+        raw, mode, planned = change.before, change.mode, after[0] if after else None
+        before = ABSENT if raw is None else hash_bytes(raw)
+    else:
+        named, planned, is_observed = change.path.named, ABSENT if change.after is None else change.digest, False
+        source = change.moved_from.path.real if change.moved_from else None
+        if change.before:
+            raw, mode, is_new = change.before.raw, read_mode(path), False
+            before = change.before.version.digest or hash_bytes(raw)
+    made = _to_json(_list_missing(path, listed) if is_new else [])
+    origin, kept = os.fsencode(source) if source else None, int(isinstance(change, BeforeImage))
+    row = (place, os.fsencode(path), kept, before, mode, planned, origin, made)
+    return PlannedFile(row, named, raw, modes, after, is_observed)
 
 
-def make_after_row(
-    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, committed: bool, withdrawn: bool
-) -> PathState:
-    """Return hash and mode of a file after the call."""
-    if isinstance(change, BeforeImage | MovedEntry) and change.after:
-        mode = change.mode if isinstance(change, BeforeImage) else change.entry.mode
-        return (before, mode) if withdrawn else change.after
-    if isinstance(change, MovedEntry):
-        if not change.sure:
-            return read_state(change.path)
-        stands = committed != change.goes
-        return (planned if committed else before), (change.entry.mode if stands else None)
-    if isinstance(change, BeforeImage):
-        return read_state(change.path)
-    return (planned if committed else before), read_mode(change.path.real)
-
-
-def collect_replaced(changes: Sequence[Change | BeforeImage | MovedEntry]) -> dict[str, bytes]:
+def collect_replaced(files: Iterable[PlannedFile]) -> dict[str, bytes]:
     """All that is replaced, by hash."""
-    contents: dict[str, bytes] = {}
-    for change in changes:
-        if isinstance(change, MovedEntry):
-            if change.goes and change.entry.kind != "directory":
-                contents[hash_bytes(change.entry.raw)] = change.entry.raw
-        elif isinstance(change, BeforeImage):
-            if change.before is not None:
-                contents[hash_bytes(change.before)] = change.before
-        elif change.before:
-            contents[change.before.version.digest or hash_bytes(change.before.raw)] = change.before.raw
-    return contents
+    return {file.digest: file.raw for file in files if file.raw is not None}
 
 
 def read_mode(path: str) -> int | None:

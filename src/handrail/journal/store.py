@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change, Subtree
-from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
+from handrail.journal import JournalFailed, Origin, PendingRecord, Record, Token
 from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
 from handrail.journal.records import (
@@ -29,9 +29,7 @@ from handrail.journal.records import (
     collect_replaced,
     end_row,
     escape_surrogates,
-    make_after_row,
-    make_file_rows,
-    split_changes,
+    plan_files,
 )
 from handrail.journal.retention import MOST_CALLS, remove_oldest, trim_contents
 
@@ -107,21 +105,22 @@ class SqliteJournal:
             raise JournalFailed(journal=self.path, why=get_reason(error)) from None
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
-        changes = split_changes(pending.changes)
-        contents = collect_replaced(changes)
+        files = plan_files(pending.changes)
+        contents = collect_replaced(files)
         big = self._find_big(contents)
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(map(len, contents.values())) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
-        unkept = tuple(_display_path(one) for one in changes if big and big & collect_replaced([one]).keys())
-        files = tuple(make_file_rows(changes))
+        unkept = tuple(file.named for file in files if file.digest in big)
 
         def write(log: LogWriter) -> Token:
             again = token if token and log.has_begun(token.seq) else None
             attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
             row = again.row if again else begin_row(pending, time.time_ns(), log.mask)
-            seq = self._append(log, f"begin {attempt}", (row, files), seq, contents, pending.origin)
-            return Token(seq, attempt, tuple(changes), unkept=unkept, row=row, files=files)
+            seq = self._append(
+                log, f"begin {attempt}", (row, [file.row for file in files]), seq, contents, pending.origin
+            )
+            return Token(seq, attempt, files, unkept=unkept, row=row)
 
         try:
             return self._use(write)
@@ -163,23 +162,18 @@ class SqliteJournal:
         now = time.time_ns()
         end = end_row(record, now, log.mask)
         if token.row:
-            row, files, changes, seq = token.row, token.files, token.changes, token.seq
+            row, files, seq = token.row, token.files, token.seq
         else:
             row = begin_row(record, now - int(record.result.time_ms * 1e6), log.mask)
-            changes, seq = tuple(split_changes(record.changes)), 0
-            files = tuple(make_file_rows(changes))
-        committed = bool(record.changes)
-        afters = [
-            make_after_row(change, one[3], one[5], committed, token.withdrawn)
-            for change, one in zip(changes, files, strict=True)
-        ]
+            files, seq = plan_files(record.changes), 0
+        afters = [file.find_after(bool(record.changes), token.withdrawn) for file in files]
         if log.has_begun(seq):
             ends = [(place, *after) for place, after in enumerate(afters)]
             self._append(log, f"end {token.attempt}", (end, ends), seq, {})
             return
-        whole = [(*row, *after) for row, after in zip(files, afters, strict=True)]
+        whole = [(*file.row, *after) for file, after in zip(files, afters, strict=True)]
         content = ((*row, *end), whole)
-        self._append(log, f"whole {max(token.attempt, 0)}", content, seq, collect_replaced(changes), record.origin)
+        self._append(log, f"whole {max(token.attempt, 0)}", content, seq, collect_replaced(files), record.origin)
 
     def _append(
         self,
@@ -206,10 +200,6 @@ class SqliteJournal:
     def _find_big(self, contents: dict[str, bytes]) -> set[str]:
         """The contents that are too large to be stored."""
         return {digest for digest, raw in contents.items() if len(raw) > self.budget // 2}
-
-
-def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
-    return change.path.named if isinstance(change, Change) else change.path
 
 
 def _resolve_path(path: str) -> str:

@@ -19,7 +19,7 @@ from handrail.errors import CallCancelled, Interrupted
 from handrail.files.versions import Change
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry
-from handrail.journal.records import ABSENT, make_file_rows, read_state, split_changes
+from handrail.journal.records import ABSENT, plan_files, read_state
 from handrail.json_types import JsonObject
 
 MOST_ANSWERS = 4096
@@ -110,7 +110,7 @@ class KeyGuard:
         raise Interrupted(effects=_BETWEEN.format(paths=", ".join(path for path, _, _ in files[:_MOST_PATHS])))
 
     def before_commit(self, changes: Sequence[Change | BeforeImage | MovedEntry]) -> None:
-        rows = make_file_rows(split_changes(changes))
+        rows = [file.row for file in plan_files(changes)]
         files = [[os.fsdecode(row[1]), row[3] or ABSENT, row[5]] for row in rows]
         self._write({**self._intent, "files": files})
 
