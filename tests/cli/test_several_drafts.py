@@ -34,16 +34,20 @@ def run(project: Path, name: str, command: str) -> None:
     draft(project, "run", name, "--", "sh", "-c", command)
 
 
-def test_the_list_names_paths_and_the_last_program(project: Path) -> None:
+def test_the_list_says_which_program_changed_which_path(project: Path) -> None:
     draft(project, "start", "way", "--count", "2")
     run(project, "way-1", "echo x >> a.txt; touch 1 2 3 4 5")
     assert draft(project, "list") == (
-        "way-1  5 created, 1 changed by sh: 1, 2, 3, 4, 5 and 1 more\nway-2  no changes\n"
+        "way-1  5 created, 1 changed: 1, 2, 3, 4, 5 and 1 more by sh\nway-2  no changes\n"
     )
     call = ["call", "Write", "--draft", "way-2", "file_path=b.txt", "content=hello"]
     assert handrail(*call, cwd=project).returncode == 0
-    row = json.loads(draft(project, "list", "--json"))[1]
-    assert (row["workers"], row["paths"]) == (["handrail call"], ["b.txt"])
+    assert json.loads(draft(project, "list", "--json"))[1]["by"] == {"handrail call": ["b.txt"]}
+    draft(project, "run", "way-2", "--", "rm", "same.txt")
+    draft(project, "run", "way-2", "--", "sed", "-i", "s/line 2/two/", "a.txt")
+    changed = "a.txt by sed; b.txt by handrail call; same.txt by handrail call or rm or sed"
+    assert changed in draft(project, "list")
+    (project / "a.txt").write_text(LINES + "more\n", encoding="utf-8")
 
 
 def test_two_drafts_are_compared(project: Path) -> None:
@@ -84,7 +88,7 @@ def test_a_shell_sees_the_draft(project: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SHELL", str(shell))
     draft(project, "shell", "way")
     assert not (project / "new.txt").exists()
-    assert draft(project, "list") == "way  1 created by my-shell: new.txt\n"
+    assert draft(project, "list") == "way  1 created: new.txt by my-shell\n"
 
 
 def git(project: Path, *words: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from handrail.drafts import foreign_files, layout, store
+from handrail.drafts import WORKERS, foreign_files, layout, store
 from handrail.drafts.foreign_files import find_foreign_files
 from handrail.drafts.places import get_mount
 from handrail.drafts.store import DraftStore, NoDraft
@@ -79,21 +80,20 @@ def test_named_drafts_outlive_a_sweep_and_others_do_not(drafts: DraftStore) -> N
 
 
 def test_the_list_of_own_periods_is_bounded(drafts: DraftStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "_MOST_PERIOD_BYTES", 200)
-    monkeypatch.setattr(layout, "_MOST_PERIODS", 3)
+    monkeypatch.setattr(layout, "_MOST_ROWS", 3)
     draft = drafts.create()
     for number in range(500):
-        draft.directory.own_periods.add(number, number + 1)
-    assert os.path.getsize(os.path.join(drafts.path, layout.OWN_PERIODS)) <= 220
-    assert draft.directory.own_periods.read() == [(497, 498), (498, 499), (499, 500)]
+        draft.directory.notes.add_own_period(number, number + 1)
+    assert os.path.getsize(os.path.join(drafts.path, layout.OWN_PERIODS)) <= 1220
+    assert draft.directory.notes.read_own_periods() == [(497, 498), (498, 499), (499, 500)]
     draft.drop()
 
 
 def test_what_is_noted_beside_a_draft_goes_with_it(drafts: DraftStore) -> None:
     for name in ("dropped", "removed"):
         opened = drafts.create(name)
-        opened.directory.notes.note_worker("claude")
-        assert opened.directory.notes.read_workers() == ["claude"]
+        layout.append_row(opened.directory.path + WORKERS, ("claude", os.getpid(), 5, 0))
+        assert opened.directory.notes.read_work() == {("claude", 5): sys.maxsize}
         if name == "dropped":
             opened.drop()
         else:
@@ -101,3 +101,17 @@ def test_what_is_noted_beside_a_draft_goes_with_it(drafts: DraftStore) -> None:
             layout.remove_tree(opened.directory.path)
     DraftStore(drafts.path, drafts.workspace).create().drop()
     assert not list(Path(drafts.path).glob("*workers*"))
+
+
+def test_who_worked_in_a_draft_is_known_for_the_newest_work(
+    drafts: DraftStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = drafts.create("way").directory
+    me = os.getpid()
+    for row in ("claude", me, 10, 0), ("codex", me, 15, 0), ("claude", me, 10, 20), ("killed", 1 << 30, 50, 0):
+        layout.append_row(directory.path + WORKERS, row)
+    layout.append_row(directory.path + WORKERS, ("sh", me, 60, 70))
+    work = {("claude", 10): 20, ("codex", 15): sys.maxsize, ("killed", 50): 60, ("sh", 60): 70}
+    assert directory.notes.read_work() == work
+    monkeypatch.setattr(layout, "_MOST_ROWS", 1)
+    assert directory.notes.read_work() == {("sh", 60): 70}

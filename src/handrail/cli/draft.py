@@ -23,10 +23,12 @@ from handrail.drafts.store import DraftStore, check_name
 from handrail.drafts.three_way import saving_bases
 from handrail.drafts.view import enter_view
 from handrail.errors import JournalFailed
+from handrail.json_types import JsonObject
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
 from handrail.pipeline.draft_process import open_draft
 from handrail.pipeline.merging import resolve_conflicts
+from handrail.pipeline.overlaps import group_by_worker
 from handrail.shell.git.branches import NoBranch, make_branch
 from handrail.shell.runner.run import find_shell
 from handrail.text.diff import format_unified
@@ -43,7 +45,7 @@ Named drafts: copy-on-write views of the workspace that stay until you keep or d
 ways on one project, each in its own draft; you compare them and keep one.
 
   start NAME [--count N]   create a draft, or N of them: NAME-1, NAME-2 and so on
-  list                     the drafts of this workspace: what was changed in each, and who worked there
+  list                     the drafts of this workspace: which program changed what in each
   diff NAME [OTHER]        the changes of a draft as a diff, or how another draft differs from it
   run NAME -- COMMAND      run a program that sees the draft instead of the workspace
   shell NAME               a shell that sees the draft; it is created if there is none
@@ -70,7 +72,7 @@ exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 
 _MOST_COUNT = 100
 _MOST_LISTED = 5
-"""Paths and programs of one draft in the list."""
+"""Paths of one program in the list."""
 
 
 class _DraftParser(CommandParser):
@@ -181,17 +183,17 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    rows: list[dict[str, object]] = []
+    rows: list[JsonObject] = []
     for draft in _open_store(options.workspace).list_named():
         age = max(0, time.time_ns() - draft.info.start) // 1_000_000_000
-        row: dict[str, object] = {"name": draft.info.name, "seconds": age}
+        row: JsonObject = {"name": draft.info.name, "seconds": age}
         rows.append(row)
         try:
             comparison = compare(draft)
             with ChangeReader(draft) as reader:
                 changes = reader.list(comparison)
             row.update({"conflicts": len(comparison.conflicts), **dict[str, int](count_changes(changes).items())})
-            row.update({"paths": [change.path for change in changes], "workers": draft.notes.read_workers()})
+            row["by"] = group_by_worker(draft, [change.path for change in changes])
         except OSError as error:  # something is being changed in it just now, or may not be read
             row["error"] = describe_failure(error)
     if options.json:
@@ -201,16 +203,18 @@ def _list(options: argparse.Namespace) -> int:
         parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted") if row.get(how)]
         parts += [f"{row['conflicts']} conflict{'s' * (row['conflicts'] != 1)}"] if row.get("conflicts") else []
         problem = f"cannot be read: {row['error']}" if "error" in row else ""
-        what = problem or (", ".join(parts) or "no changes") + _list_some(" by ", row.get("workers"))
-        write(f"{row['name']}  {what}{_list_some(': ', row.get('paths'))}\n")
+        groups = [
+            _list_some(paths) + (worker and f" by {escape(worker)}") for worker, paths in row.get("by", {}).items()
+        ]
+        what = problem or ", ".join(parts) or "no changes"
+        write(f"{row['name']}  {what}{': ' if groups else ''}{'; '.join(groups)}\n")
     return 0
 
 
-def _list_some(before: str, texts: object) -> str:
-    """The first of these texts, behind a word; empty if there are none."""
-    names = [escape(text) for text in texts] if isinstance(texts, list) else []
+def _list_some(names: Sequence[str]) -> str:
+    """The first of these names."""
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f"{before}{', '.join(names[:_MOST_LISTED])}{more}" if names else ""
+    return ", ".join(map(escape, names[:_MOST_LISTED])) + more
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -312,8 +316,7 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], worker: str 
         os.chdir(inside)
 
     try:
-        draft.begin_view()
-        draft.directory.notes.note_worker(worker or os.path.basename(command[0]))
+        draft.begin_view(worker or os.path.basename(command[0]))
         environment = {**os.environ, IN_DRAFT: draft.name}
         process = subprocess.Popen(command, preexec_fn=enter, env=environment)  # noqa: S603 - one thread
     except (OSError, subprocess.SubprocessError) as error:

@@ -153,7 +153,7 @@ def undo(draft: DraftDirectory) -> list[Step]:
 def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) -> list[Step]:
     """Take the steps back. ``start``: just before all kept entries were looked at, unless this is done again here."""
     steps = _read_steps(draft, "undoing.json")
-    own = [*draft.own_periods.read(), (start, sys.maxsize)]  # the steps change times themselves
+    own = [*draft.notes.read_own_periods(), (start, sys.maxsize)]  # the steps change times themselves
     with _Trees.open(draft) as trees:
         keeper = _Keeper(draft, trees, steps, _clock=start, _own=own)
         try:
@@ -161,10 +161,10 @@ def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) ->
         except BaseException as error:
             draft.rename("undoing.json", "kept.json")
             if isinstance(error, OSError):  # nobody else has changed anything
-                draft.own_periods.add(start, read_clock(draft.path))
+                draft.notes.add_own_period(start, read_clock(draft.path))
             raise
     draft.rename("undoing.json", "undone.json", sync=False)
-    draft.own_periods.add(start, read_clock(draft.path))
+    draft.notes.add_own_period(start, read_clock(draft.path))
     return steps
 
 
@@ -185,7 +185,7 @@ def _find_changes_since(
     draft: DraftDirectory, root: int, steps: Sequence[Step], known: int
 ) -> Iterator[ChangedOutside]:
     """The kept entries that something else has changed since. To take back a later draft is no such change."""
-    own = draft.own_periods.read()
+    own = draft.notes.read_own_periods()
     created = {step.path for step in steps if step.action == "create"}
     for step in steps:
         parent, _, name = step.path.rpartition("/")

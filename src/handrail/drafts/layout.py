@@ -14,8 +14,9 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
@@ -37,9 +38,8 @@ _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
 _MOST_SYNCED = 30
 """Of more files the whole file system is written to the disk at once."""
-_MOST_PERIODS = 1_000
-_MOST_PERIOD_BYTES = 4 * _MOST_PERIODS * len("1700000000000000000 1700000000000000000\n")
-OWN_PERIODS = "own-periods"
+_MOST_ROWS = 1_000
+OWN_PERIODS = "own-periods.jsonl"
 """A file beside the drafts of a user."""
 _ACCEPTED = "accepted.json"
 """Versions of files in the workspace that a draft takes for its base besides those of its start."""
@@ -47,7 +47,6 @@ _RESOLVED = "resolved.json"
 """Paths at which the draft's side was chosen, with the time until which changes outside of it count for nothing."""
 _MARKED = "marked.json"
 """Paths of files into which a merge has written markers around lines that overlap."""
-_MOST_WORKERS = 5
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
@@ -186,10 +185,6 @@ class DraftDirectory:
     def notes(self) -> DraftNotes:
         return DraftNotes(self)
 
-    @property
-    def own_periods(self) -> OwnPeriods:
-        return OwnPeriods(os.path.dirname(self.path))
-
     def open_workspace(self) -> int:
         """A descriptor of the workspace; `FileNotFoundError` if another directory has its name now."""
         fd = os.open(self.info.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -300,22 +295,32 @@ class DraftNotes:
         resolved: dict[str, int] = self._read(_RESOLVED, {})
         return resolved
 
-    def note_worker(self, name: str) -> None:
-        """Remember which program works in the draft, for people."""
-        others = [one for one in self.read_workers() if one != name]
-        path = self._directory.path + WORKERS
-        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump([*others, name][-_MOST_WORKERS:], file)
-        os.replace(file.name, path)
+    def read_work(self) -> dict[tuple[str, int], int]:
+        """The programs that have worked in the draft, each with its start, and the end of that.
 
-    def read_workers(self) -> list[str]:
-        """The programs that have worked in the draft, the last one last."""
-        try:
-            with open(self._directory.path + WORKERS, encoding="utf-8", errors="surrogateescape") as file:
-                workers: list[str] = json.load(file)
-        except FileNotFoundError:
-            return []
-        return workers
+        Rows have its name, the process that started it, the start, and the end (0 if that has not come).
+        """
+        rows = read_rows(self._directory.path + WORKERS)
+        ends = {(process, start): end for _, process, start, end in rows}
+        worked: dict[tuple[str, int], int] = {}
+        for name, process, start, _ in rows:
+            end = ends[process, start]
+            if not end and not os.path.exists(f"/proc/{process}"):  # it was killed before the next one started
+                end = min((later for *_, later, _ in rows if later > start), default=0)
+            worked[name, start] = end or sys.maxsize
+        return worked
+
+    def add_own_period(self, start: int, end: int) -> None:
+        """Remember when a draft of this directory was taken back, or kept without new contents.
+
+        Both change times of the workspace as well, by the file system's time.
+        """
+        with contextlib.suppress(OSError):  # without it an undo is only less exact
+            append_row(os.path.join(os.path.dirname(self._directory.path), OWN_PERIODS), (start, end))
+
+    def read_own_periods(self) -> list[tuple[int, int]]:
+        """The last of these periods."""
+        return list(map(tuple, read_rows(os.path.join(os.path.dirname(self._directory.path), OWN_PERIODS))))
 
     def mark(self, paths: Iterable[str]) -> None:
         """Remember that these files have markers around lines that overlap."""
@@ -336,30 +341,21 @@ class DraftNotes:
             return default
 
 
-class OwnPeriods:
-    """When the drafts of a directory were taken back, or kept without new contents: both change times as well."""
+def append_row(path: str, row: Sequence[object]) -> None:
+    """Add a line to a file of rows, which keeps the newest ones."""
+    with open(path, "a", encoding="ascii") as file:
+        rows = [row]
+        if file.tell() > 400 * _MOST_ROWS:
+            rows = [*read_rows(path), row]
+            file.truncate(0)
+        file.writelines(json.dumps(each) + "\n" for each in rows)
 
-    def __init__(self, drafts: str) -> None:
-        self._path = os.path.join(drafts, OWN_PERIODS)
 
-    def add(self, start: int, end: int) -> None:
-        """Remember a period, by the file system's time."""
-        with contextlib.suppress(OSError), open(self._path, "a+b") as file:  # without it an undo is only less exact
-            file.write(f"{start} {end}\n".encode("ascii"))
-            if file.tell() > _MOST_PERIOD_BYTES:
-                file.seek(0)
-                recent = file.read(_MOST_INDEX_BYTES).splitlines(keepends=True)[-_MOST_PERIODS:]
-                file.truncate(0)
-                file.write(b"".join(recent))
-
-    def read(self) -> list[tuple[int, int]]:
-        """The last of these periods."""
-        try:
-            with open(self._path, "rb") as file:
-                rows = [line.split() for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_PERIODS:]]
-            return [(int(start), int(end)) for start, end in rows]
-        except (OSError, ValueError):
-            return []
+def read_rows(path: str) -> list[Any]:
+    """The newest rows of a file; none if there is no file."""
+    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
+        return [json.loads(line) for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_ROWS:]]
+    return []
 
 
 def is_disk_full(directory: str) -> bool:

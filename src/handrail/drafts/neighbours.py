@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 
 from handrail.drafts import IN_DRAFT, WORKERS
@@ -58,7 +57,7 @@ def _open_if_changed(directory: str, workspace: str, path: str) -> Iterator[Draf
 
 
 def read_side(draft: DraftDirectory, path: str, most: int) -> tuple[bytes | None, bytes, int]:
-    """A file's base in a draft, if it is known, its contents there, and how many minutes ago they were written.
+    """A file's base in a draft, if it is known, its contents there, and the time at which they were written.
 
     Raises `OSError`.
     """
@@ -66,4 +65,4 @@ def read_side(draft: DraftDirectory, path: str, most: int) -> tuple[bytes | None
     with contextlib.suppress(FileNotFoundError), open(os.path.join(draft.bases, path), "rb") as file:
         base = file.read(most)
     with open(os.path.join(draft.upper, path), "rb") as file:
-        return base, file.read(most), max(0, int(time.time() - os.fstat(file.fileno()).st_mtime)) // 60
+        return base, file.read(most), os.fstat(file.fileno()).st_ctime_ns

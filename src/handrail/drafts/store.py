@@ -22,7 +22,7 @@ from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.late_writes import save_late_writes
 from handrail.drafts.layers_place import find_layers_place
-from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
+from handrail.drafts.layout import DraftDirectory, append_row, is_interrupted, read_clock, remove_tree
 from handrail.drafts.neighbours import list_places
 from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
 from handrail.drafts.three_way import save_bases
@@ -54,6 +54,8 @@ class OpenDraft:
     is_shared: bool = False
     """Whether other processes may work in it at the same time, and nobody keeps, merges or drops it meanwhile."""
     _view: int = -1
+    _work: tuple[str, int, int] | None = None
+    """The program that works in the view, the process that started it, and when."""
 
     @property
     def name(self) -> str:
@@ -89,15 +91,21 @@ class OpenDraft:
         self.close()
         return self.directory.info.name
 
-    def begin_view(self) -> None:
-        """Let programs of this process see the draft by `enter_view`, until it leaves the view."""
+    def begin_view(self, worker: str) -> None:
+        """Let a program of this process see the draft by `enter_view`, until it leaves the view."""
         self._view = share_view(self.directory)
+        if self.is_shared:
+            self._work = worker, os.getpid(), read_clock(self.directory.path)
+            append_row(self.directory.path + WORKERS, (*self._work, 0))
 
     def leave_view(self) -> None:
         """Nothing of this process works in the draft any more. May be called again."""
         if self._view >= 0:
             os.close(self._view)
             self._view = -1
+            if self._work:
+                with contextlib.suppress(OSError):  # a full disk
+                    append_row(self.directory.path + WORKERS, (*self._work, read_clock(self.directory.path)))
             if not self.is_shared:
                 end_view(self.directory)
 

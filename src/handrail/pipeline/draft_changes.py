@@ -37,7 +37,7 @@ from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileA
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
-from handrail.pipeline.merging import NOTHING_MERGED, Merged, find_markers, merge_draft
+from handrail.pipeline.merging import Merged, find_markers, merge_draft
 from handrail.shell.git.internals import judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import NOTHING_INSTALLED, find_installation
@@ -309,7 +309,7 @@ class DraftChanges:
         if names and (marked := find_markers(self.draft.directory, names)):
             raise DraftConflict(marked)
         if not self.comparison.conflicts:
-            return self, NOTHING_MERGED
+            return self, Merged()
         merged = merge_draft(self.draft.directory, self.comparison, self.changes)
         return replace(DraftChanges.observe(self.draft), take_back=self.take_back), merged
 
@@ -327,7 +327,7 @@ class DraftChanges:
         directory = self.draft.directory
         start = read_clock(directory.path)
         self.keep()
-        directory.own_periods.add(start, read_clock(directory.path))
+        directory.notes.add_own_period(start, read_clock(directory.path))
 
     def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
         """Leave a kept draft on disk for an undo, if its call has a number ``seq``; return paths that cannot be undone.

@@ -76,9 +76,7 @@ class DraftProcess:
                 self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), env=environment)  # noqa: S603
             undo.pop_all()
         try:
-            draft.begin_view()
-            if draft.is_shared:
-                draft.directory.notes.note_worker(os.path.basename(sys.argv[0]) or "python")
+            draft.begin_view(os.path.basename(sys.argv[0]) or "python")
             self._ask(Connection.send_bytes, start)
         except BaseException:
             self.close()
