@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from handrail.journal.undo_merge import Overlap, apply_diff, take_back
+from handrail.journal.undo_merge import apply_diff, take_back
 from handrail.programs import find_program
 from tests.journal.wired import Wired
 from tests.sizes import pick
@@ -72,25 +73,63 @@ def test_a_change_by_another_program_in_other_lines_stays(session: Wired, projec
     assert (project / "f").read_text(encoding="utf-8") == LINES + "foreign\n"
 
 
+def test_only_lines_that_changed_again_stay(session: Wired, project: Path) -> None:
+    session.call(
+        "MultiEdit",
+        {
+            "file_path": "f",
+            "edits": [{"old_string": f"line {number}\n", "new_string": f"{number}\n"} for number in (1, 7, 13)],
+        },
+    )
+    older = session.rows()[-1].seq
+    later = edit(session, "7\nline 8\n", "seven\n8\n")
+    both = (project / "f").read_text(encoding="utf-8")
+    report = session.undo(call=older)
+    assert [one.how for one in report.restored] == ["changed"]
+    (conflict,) = report.conflicts
+    assert f"by call {later}, in these lines:" in conflict.why
+    assert "now: seven" in conflict.why and "before: line 7" in conflict.why and "13" not in conflict.why
+    assert (project / "f").read_text(encoding="utf-8") == LINES.replace("line 7\nline 8\n", "seven\n8\n")
+    assert not session.undo(call=older).restored
+    assert session.undo(redo=True).restored
+    assert (project / "f").read_text(encoding="utf-8") == both
+
+
+def test_lines_of_others_beside_a_change_stay(session: Wired, wired: Callable[..., Wired], project: Path) -> None:
+    edit(session, "line 3\n", "line 3\nours\n")
+    other = wired(name="other")
+    other.call("Read", {"file_path": "f"})
+    edit(other, "line 3\n", "line 3\ntheirs above\n")
+    edit(other, "ours\nline 4\n", "ours\ntheirs below\n")
+    assert not session.undo(session=session.origin.session).conflicts
+    theirs = "line 3\ntheirs above\ntheirs below\n"
+    assert (project / "f").read_text(encoding="utf-8") == LINES.replace("line 3\nline 4\n", theirs)
+
+
 def test_what_is_merged_is_what_git_merges(tmp_path: Path) -> None:
     git = find_program("git")
     if not git:
         pytest.skip("git is not installed")
-    choose, merged = random.Random(11), 0
+    choose, merged, beside = random.Random(11), 0, 0
     for _ in range(pick(60, 2_000)):
         texts = [_vary([f"{choose.randrange(4)} {number}\n" for number in range(12)], choose, 0)]
         texts += [_vary(texts[0].splitlines(keepends=True), choose, choose.randrange(3)) for _ in range(2)]
         after, before, now = [text.encode() for text in texts]
-        result = take_back(after, before, now)
-        if isinstance(result, Overlap):
+        result, overlaps = take_back(after, before, now)
+        if overlaps:
             continue
         for name, raw in (("now", now), ("after", after), ("before", before)):
             (tmp_path / name).write_bytes(raw)
         words = [git, "merge-file", "-p", "now", "after", "before"]
         done = subprocess.run(words, cwd=tmp_path, stdout=subprocess.PIPE, check=False)
-        assert (done.returncode, done.stdout) == (0, result)
-        merged += 1
-    assert merged > 20
+        if done.returncode == 0:
+            assert done.stdout == result
+            merged += 1
+        else:  # changes beside each other are no conflict of an undo: each line is there as often as both sides say
+            lines = [Counter(raw.splitlines(keepends=True)) for raw in (result, after, before, now)]
+            assert lines[0] + lines[1] == lines[2] + lines[3]
+            beside += 1
+    assert merged > 20 and beside > 0
 
 
 @pytest.mark.parametrize("before", ["", "a", "a\n", "a\r\nb\r\n", "\u00e4\n" * 30, "a\x0cb\n" * 12])

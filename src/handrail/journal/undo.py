@@ -1,9 +1,9 @@
 """Undo and redo calls exactly, with the same locks and the same commit as any change.
 
 Undone are contents, modes, moves, creations (with directories that were created for them, if they are empty) and
-deletions. A file that has changed since is not overwritten but reported as a conflict. All files are restored at once
-or none (only a file whose name a directory has now is restored in a second step). An undo is recorded like a call, so
-it can be undone: that is a redo. Git, owners, times and extended attributes are not touched. A command that ran in a
+deletions. Lines that have changed again since stay, and are reported as a conflict. All files are restored at once or
+none (only a file whose name a directory has now is restored in a second step). An undo is recorded like a call, so it
+can be undone: that is a redo. Git, owners, times and extended attributes are not touched. A command that ran in a
 draft is taken back as a whole where that is possible (`undo_drafts.py`).
 """
 
@@ -378,7 +378,8 @@ class _Undo:
                 if now[path].digest != DIRECTORY:
                     self.conflicts.pop(path, None)
                     now[path] = State(ABSENT)
-            targets = {path: state for path, state in plan.target.items() if path not in self.conflicts}
+            alone = self.conflicts.keys() - overlaps.keys()
+            targets = {path: state for path, state in plan.target.items() if path not in alone}
             targets = {path: state for path, state in targets.items() if _differs(path, state, now[path], plan)}
             for path in [path for path, state in targets.items() if state.digest != ABSENT]:
                 if obstacle := _find_obstacle(path, targets):
@@ -398,46 +399,49 @@ class _Undo:
 
     def _merge(
         self, files: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State], plan: UndoPlan
-    ) -> dict[str, Overlap]:
-        """Plan for files that have changed since in other lines; return what is in the way in the others."""
-        overlaps: dict[str, Overlap] = {}
+    ) -> dict[str, str]:
+        """Plan for files that have changed since; return the lines that stay, because those have changed again."""
+        overlaps: dict[str, str] = {}
         moved = {name for _, rows in files for row in rows if row.moved_from for name in (row.path, row.moved_from)}
         for path in [path for path in plan.blocked if path not in self.conflicts and path not in moved]:
             changes = [(seq, row) for seq, rows in files for row in rows if row.path == path]
             result = self._take_back(changes, now[path])
-            if isinstance(result, Overlap):
-                overlaps[path] = result
-            elif result is not None:
-                digest = hash_bytes(result)
-                self.merged[digest] = result
+            if result is not None:
+                raw, left = result
+                digest = hash_bytes(raw)
+                self.merged[digest] = raw
                 mode = now[path].mode
                 for _, row in changes:
                     mode = restore_mode(row, mode)
                 plan.target[path] = State(digest, mode)
-                del plan.blocked[path]
+                if left:
+                    overlaps[path] = f", in these lines:{''.join(map(str, left))}"
+                else:
+                    del plan.blocked[path]
         known = set(plan.whole)
         plan.whole += (
             seq for seq, rows in files if seq not in known and not any(row.path in plan.blocked for row in rows)
         )
         return overlaps
 
-    def _take_back(self, changes: Sequence[tuple[int, FileRow]], now: State) -> bytes | Overlap | None:
-        """The contents of a file without these changes, the newest first; None if they are not known, or no text."""
+    def _take_back(self, changes: Sequence[tuple[int, FileRow]], now: State) -> tuple[bytes, list[Overlap]] | None:
+        """The contents of a file without these changes, the newest first, and what stays of them.
+
+        None if they are not known, or no text.
+        """
         states = (State(digest) for _, row in changes for digest in (row.before, row.after or ABSENT))
         if not (now.is_file and all(state.is_file for state in states)):
             return None
-        current = self.stored[changes[0][1].path].raw
+        current, left = self.stored[changes[0][1].path].raw, list[Overlap]()
         for seq, row in changes:
             images = self.reader.read_images([row.before, row.after or ""])
             before = images.get(row.before, b"\0")
             after = images.get(row.after or "") or self._rebuild(seq, row, before)
             if b"\0" in before + after + current:
                 return None
-            result = take_back(after, before, current)
-            if isinstance(result, Overlap):
-                return result
-            current = result
-        return current
+            current, overlaps = take_back(after, before, current)
+            left += overlaps
+        return current, left
 
     def _rebuild(self, seq: int, row: FileRow, before: bytes) -> bytes:
         """What a call left, from its diff; a NUL if that does not say it."""

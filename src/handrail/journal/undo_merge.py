@@ -1,10 +1,9 @@
-"""Take back an older change of a file that has changed again since, where the two changes touch different lines."""
+"""Take back an older change of a file that has changed again since, in all lines that did not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from handrail.frozen import frozen
 from handrail.text.display import escape
@@ -27,16 +26,28 @@ class Overlap:
         return "".join([*_show("now", self.now), *_show("before", self.before)])
 
 
-def take_back(after: bytes, before: bytes, now: bytes) -> bytes | Overlap:
-    """Take the change from ``before`` to ``after`` back in a file that is ``now``, as ``git revert`` does."""
+def take_back(after: bytes, before: bytes, now: bytes) -> tuple[bytes, list[Overlap]]:
+    """Take the change from ``before`` to ``after`` back in a file that is ``now``, line by line.
+
+    Lines that were changed again since stay as they are now, and are returned. Lines beside them do not count: unlike a
+    merge, an undo must leave the lines of others alone and take back its own.
+    """
     base, current, old = [split(raw.decode("latin-1")) for raw in (after, now, before)]
     later, back = list(_list_edits(base, current)), list(_list_edits(base, old))
-    edits = sorted({*later, *back})
-    for first, second in pairwise(edits):
-        if second[0] <= first[1]:  # without an unchanged line in between
-            touched = (first[0], max(first[1], second[1]))
-            return Overlap(_apply(base, later, *touched), _apply(base, back, *touched))
-    return "".join(_apply(base, edits, 0, len(base))).encode("latin-1")
+    edits, overlaps = {*later}, list[Overlap]()
+    for edit in back:
+        if others := [other for other in later if _overlap(edit, other)]:
+            touched = min(edit[0], others[0][0]), max(edit[1], others[-1][1])
+            overlaps.append(Overlap(_apply(base, later, *touched), _apply(base, back, *touched)))
+        else:
+            edits.add(edit)
+    return "".join(_apply(base, sorted(edits), 0, len(base))).encode("latin-1"), overlaps
+
+
+def _overlap(one: _Edit, other: _Edit) -> bool:
+    """Whether two different edits replace the same line, or insert at the same place."""
+    same_place = one[:2] == other[:2]
+    return one != other and (same_place or (one[0] < other[1] and other[0] < one[1]))
 
 
 def apply_diff(before: bytes, diff: str) -> bytes:
