@@ -26,8 +26,8 @@ _ABOUT = """\
 Undo the newest change in this workspace, or a call, a turn, a file or a session: contents, modes, moves, creations and
 deletions, byte for byte. A second `handrail undo` goes one step further back.
 
-Lines that have changed again since are left alone and shown. An undo is recorded like any call: `handrail redo` redoes the
-newest one, and `handrail undo` with its number redoes any. Git is never touched."""
+Lines that have changed again since are left alone and shown. An undo is recorded like any call: `handrail redo` redoes
+the newest one, and `handrail undo` with its number redoes any. Git is never touched."""
 
 _EXAMPLES = """\
 examples:
