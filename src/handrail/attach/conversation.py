@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from handrail.attach.contracts import Contract, HookEvent, decide
+from handrail.files.locks import state_directory
 from handrail.journal import Record
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import get_default_path
 from handrail.model import Call, CommandAccess, Result
 from handrail.pipeline.session import Session
-
-if TYPE_CHECKING:
-    from handrail.journal.queries import JournalReader
 
 
 class AttachedConversation:
@@ -47,10 +46,6 @@ class AttachedConversation:
 
     def open_journal(self) -> JournalReader:
         """The journal of this user, for queries."""
-        from handrail.files.locks import state_directory
-        from handrail.journal.queries import JournalReader
-        from handrail.journal.store import get_default_path
-
         return JournalReader(get_default_path(state_directory(self.session.settings.state)))
 
     def record_unwrapped(self, call: str, arguments: Mapping[str, object], why: str) -> None:

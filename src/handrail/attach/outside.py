@@ -11,6 +11,7 @@ from handrail.attach.conversation import AttachedConversation
 from handrail.errors import JournalFailed
 from handrail.frozen import frozen
 from handrail.journal import Record
+from handrail.journal.call_changes import find_last_change
 from handrail.journal.records import read_state
 from handrail.model import Call, Result, Verdict
 
@@ -77,8 +78,6 @@ class WatchedFiles:
 
     def _is_recorded(self, path: str, digest: str, after: int) -> bool:
         """Whether a later call, of whoever, has left a file with these contents."""
-        from handrail.journal.call_changes import find_last_change
-
         with contextlib.suppress(JournalFailed), self._conversation.open_journal() as reader:
             return find_last_change(reader, path, digest, after) is not None
         return False

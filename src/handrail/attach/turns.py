@@ -6,6 +6,7 @@ import contextlib
 
 from handrail.attach.conversation import AttachedConversation
 from handrail.errors import JournalFailed
+from handrail.journal.call_changes import find_prompt
 
 _NOTIFICATION = "<task-notification>"
 """How a prompt begins that the agent itself makes when a background command has ended."""
@@ -40,8 +41,6 @@ def summarize_turn(conversation: AttachedConversation, running: int) -> str:
 
 def _count_changed(conversation: AttachedConversation) -> int:
     """The files that the calls since the last prompt have changed."""
-    from handrail.journal.call_changes import find_prompt
-
     with contextlib.suppress(JournalFailed), conversation.open_journal() as reader:
         session = conversation.origin.session
         prompt = find_prompt(reader, session, reader.find_last_call() + 1)

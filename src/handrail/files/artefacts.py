@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Collection
@@ -86,8 +87,6 @@ class Artefacts:
             os.rmdir(self.directory)
 
     def _sweep(self) -> None:
-        import shutil  # slow to import, and only needed when the first file is kept
-
         before = time.time() - _WEEK
         with contextlib.suppress(OSError), os.scandir(self.above) as entries:
             for entry in entries:

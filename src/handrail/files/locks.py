@@ -19,6 +19,7 @@ import json
 import os
 import re
 import struct
+import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,8 +46,6 @@ def state_directory(configured: str | None = None) -> str:
             os.makedirs(base, mode=0o700, exist_ok=True)
             if os.access(base, os.W_OK | os.X_OK):
                 return base
-    import tempfile  # slow to import, and only needed where nothing can be written to the usual place
-
     base = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
     os.makedirs(base, mode=0o700, exist_ok=True)
     if os.lstat(base).st_uid != os.getuid():

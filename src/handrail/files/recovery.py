@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 
@@ -65,8 +66,6 @@ def _open_directory(one: IntentPart) -> Iterator[int]:
 def _finish(directory: int, one: IntentPart) -> None:
     """All names are changed: remove the temporary file, unless another program wrote it."""
     if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
-        import shutil  # slow to import, and only needed after a kill
-
         if stat.S_ISDIR(os.stat(one.temp, dir_fd=directory, follow_symlinks=False).st_mode):
             shutil.rmtree(one.temp, dir_fd=directory)
         else:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.approval.answer_tokens import AnswerTokens
+from handrail.approval.ask_attached import Approvers
+from handrail.approval.elicitation import METHOD, CannotAsk, Elicitation, ForgedToken, InputRequired, Withdrawn
 from handrail.mcp.protocol import (
     BUSY,
     INTERNAL_ERROR,
@@ -144,8 +146,6 @@ class CallService:
             return mcp.build_failed_result(str(error), "no_session")
 
     def _run_call(self, session: AnySession, call: RunningCall) -> dict[str, object]:
-        from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
-
         self._current.call, self._current.session = call, session
         session.name_source(call.client.name, call.model)
         try:
@@ -161,9 +161,6 @@ class CallService:
 
     def _approve(self, question: Question) -> Answer:
         """The `approve` of every session: asks the client whose call this thread makes."""
-        from handrail.approval.ask_attached import Approvers
-        from handrail.approval.elicitation import Elicitation
-
         call: RunningCall = self._current.call
         always = not self._principal  # a rule that is written down would hold for every principal
         ask = Elicitation(
@@ -181,8 +178,6 @@ class CallService:
 
     def _elicit(self, call: RunningCall, form: Mapping[str, object], elsewhere: threading.Event) -> object:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled or answered ``elsewhere``."""
-        from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
-
         question = call.question = PendingForm(f"handrail-{next(self._numbers)}")
         self._questions[call.connection, question.id] = question
         if not call.heard:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from handrail.pipeline.events import ToolOutput, ToolProgress
+
 if TYPE_CHECKING:
     from handrail.pipeline.events import SessionEvent
 
@@ -26,8 +28,6 @@ class CallProgress:
 
     def take_event(self, event: SessionEvent) -> None:
         """Remember what an event says; called from any thread."""
-        from handrail.pipeline.events import ToolOutput, ToolProgress  # the server starts without the engine
-
         if isinstance(event, ToolOutput):
             lines = [line.strip() for line in event.text.splitlines()]
             self._latest = next((line for line in reversed(lines) if line), self._latest)[:_LONGEST]

@@ -6,6 +6,7 @@ for each, so that a file read in one thread cannot be written in another. All sh
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +27,6 @@ def get_conversation(meta: Mapping[str, object]) -> str:
     for name in ("threadId", "sessionId"):
         if isinstance(value := meta.get(name), str) and value:
             if len(value) > _LONGEST_NAME:
-                import hashlib
-
                 value = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
             return f"{name}:{value}"
     return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from handrail.errors import ToolError
 from handrail.json_types import JsonObject
-from handrail.media import MediaLimits
+from handrail.media import MediaLimits, images, outlines, pdf
 from handrail.media.separate_process import confine, say
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
@@ -29,13 +29,7 @@ def main(task: JsonObject) -> None:
 
 def _answer_task(task: JsonObject, limits: MediaLimits) -> Iterable[tuple[JsonObject, bytes]]:
     if task["name"] == "image":
-        from handrail.media import images
-
         return images.answers(_INPUT, task["size"], limits)
     if task["name"] == "outline":
-        from handrail.media import outlines
-
         return outlines.answers(_INPUT, task["file"], task["start"], task["most"])
-    from handrail.media import pdf
-
     return pdf.answers(_INPUT, task["size"], task["first"], task.get("last"), limits, task["name"] == "count")

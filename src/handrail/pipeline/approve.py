@@ -27,6 +27,10 @@ from handrail.model import (
     Verdict,
 )
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
+from handrail.pipeline.callers_loop import wait_for
+from handrail.pipeline.events import naming
+from handrail.pipeline.local_ports import find_ports, is_local
+from handrail.pipeline.question import ask_about, ask_about_changes
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
 
@@ -110,9 +114,6 @@ class Approvals:
             return None
         if self._approve is None:
             raise refuse_unasked(verdict)
-        from handrail.pipeline.events import naming  # these two are only needed where somebody is asked
-        from handrail.pipeline.question import ask_about
-
         shown = self._compute_proposed(judged)
         if rewritten:
             answer = Answer(True, lasting=rewritten.lasting)
@@ -134,9 +135,6 @@ class Approvals:
         """
         if self._approve is None:
             raise refuse_unasked(verdict)
-        from handrail.pipeline.events import naming
-        from handrail.pipeline.question import ask_about_changes
-
         origin = self._origin
         question = ask_about_changes(judged, verdict, changes, workspace=origin.workspace, session=origin.session)
         with naming("approve"):
@@ -169,8 +167,6 @@ class Approvals:
         out = [access for access in accesses if isinstance(access, NetworkAccess)]
         if not out:
             return NO_NETWORK
-        from handrail.pipeline.local_ports import find_ports, is_local  # only needed for these
-
         with self._lock:
             granted = all(_name_resource(access, accesses) in self._granted for access in out)
         local = [access for access in out if is_local(access)]
@@ -252,8 +248,6 @@ def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
     Raises `ValueError` for anything else: a text that is not empty must not count as a yes.
     """
     if isinstance(answer, Awaitable):
-        from handrail.pipeline.callers_loop import wait_for  # only needed here
-
         try:
             answer = wait_for(answer)
         except CallCancelled:

@@ -20,8 +20,10 @@ from handrail.frozen import frozen
 from handrail.journal import BeforeImage, MovedEntry, Token
 from handrail.json_types import JsonMapping
 from handrail.model import LENT, Access, Answer, Call, CommandAccess, NetworkGrant, Result, Verdict
+from handrail.text.diff import format_unified
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
+from handrail.text.partial_change import keep_hunks, replace_text
 from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
 from handrail.tools.tool import Outcome
 from handrail.workspace import WorkPath
@@ -135,8 +137,6 @@ class StagedChanges:
         """All changes as one unified diff."""
         if not self.changes:
             return ""
-        from handrail.text.diff import format_unified  # slow to import, and only needed for changes
-
         parts = (
             change.preview
             or format_unified(
@@ -373,8 +373,6 @@ class Choice:
 
     def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
         """Return the chosen part of a change."""
-        from handrail.text.partial_change import keep_hunks, replace_text  # only needed where a person chooses
-
         if path in self.contents:
             return replace_text(text, self.contents[path])
         return keep_hunks(text, splices, self.hunks[path]) if path in self.hunks else splices

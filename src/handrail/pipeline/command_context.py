@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from handrail.errors import NoSandbox
 from handrail.model import NO_NETWORK, CommandAccess, FileAccess
 from handrail.pipeline.call_state import Approved, Judged
+from handrail.pipeline.events import ToolOutput
+from handrail.pipeline.live_output import OutputFollower
 from handrail.pipeline.services import Services
+from handrail.secrets.redaction import LentSecrets
 from handrail.tools.tool import CommandDraft, DraftTools
 
 if TYPE_CHECKING:
-    from handrail.pipeline.live_output import OutputFollower
     from handrail.shell.command_host import CommandHost
 
 _MAGIC = re.compile(r"[*?\[{\\]")
@@ -78,9 +80,6 @@ class CallCommands:
 
     def follow_output(self, log: str) -> None:
         if self._received.is_heard(self._services.on_event):
-            from handrail.pipeline.events import ToolOutput
-            from handrail.pipeline.live_output import OutputFollower
-
             call, listener = self._received.call, self._received.on_event
             hide, send = self._services.hide, self._services.events.send
             self._follower = OutputFollower(
@@ -93,8 +92,6 @@ class CallCommands:
         lent = [one for one in self._accesses if isinstance(one, FileAccess) and one.lent_to]
         if not lent:
             return ()
-        from handrail.secrets.redaction import LentSecrets  # only needed here
-
         paths = tuple(path for one in lent for path in (self._locate_read(one.target, one.glob), one.path))
         self._services.redactions.insert(0, LentSecrets(paths))
         return paths

@@ -29,8 +29,12 @@ from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
 from handrail.pipeline.call_state import Approved, Judged, Proposed, StagedChanges
+from handrail.pipeline.callers_loop import wait_for
+from handrail.pipeline.command_context import CallCommands
+from handrail.pipeline.events import ToolProgress
 from handrail.pipeline.services import Services
 from handrail.text import lines
+from handrail.text.diff import compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
 from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged, UndoneFile
@@ -38,7 +42,6 @@ from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
-    from handrail.pipeline.command_context import CallCommands
     from handrail.pipeline.options import UndoOptions
     from handrail.search.tree import SearchTree
     from handrail.text.diff import ChangedLines, Hunk
@@ -83,8 +86,6 @@ class ToolContext:
     @property
     def command(self) -> CallCommands:
         if self._command is None:
-            from handrail.pipeline.command_context import CallCommands  # only needed for commands
-
             self._command = CallCommands(
                 self._services, self._judged, self._approved, self._draft, self.report_progress
             )
@@ -111,15 +112,11 @@ class ToolContext:
         return self._services.refused.has(self._received.call)
 
     def wait_for(self, awaitable: Awaitable[T]) -> T:
-        from handrail.pipeline.callers_loop import wait_for  # only needed for async functions
-
         return wait_for(awaitable, self.cancel)
 
     def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         services, received = self._services, self._received
         if not self._dry and received.is_heard(services.on_event):
-            from handrail.pipeline.events import ToolProgress
-
             event = ToolProgress(received.call, services.hide(message), received.clock.seconds, done, total)
             services.events.send(event, received.on_event)
 
@@ -426,8 +423,6 @@ def _require_unchanged(named: str, loaded: Loaded, changed: ChangedLines, splice
 
 
 def _compute_hunks(text: str, splices: Sequence[Splice]) -> list[Hunk]:
-    from handrail.text.diff import compute_hunks  # slow to import, and only needed for changes
-
     return compute_hunks(text, splices)
 
 

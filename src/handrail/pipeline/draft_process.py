@@ -25,6 +25,7 @@ from handrail.drafts.three_way import BaseSaver, save_bases
 from handrail.errors import SessionOver
 from handrail.model import Approve, Question, Result
 from handrail.pipeline.approve import resolve_answer
+from handrail.pipeline.events import naming
 
 if TYPE_CHECKING:
     from handrail.pipeline.events import Events, OnEvent
@@ -107,8 +108,6 @@ class DraftProcess:
         self, arguments: tuple[object, ...], cancel: threading.Event | None, events: Events, on_event: OnEvent | None
     ) -> Result:
         """Make one tool call; returns its result."""
-        from handrail.pipeline.events import naming
-
         with self._connect() as connection:
             connection.send(("call", arguments))
             is_cancelled = False

@@ -17,11 +17,13 @@ from handrail.errors.extras import needs
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
 from handrail.journal.records import PROMPT
+from handrail.journal.store import SqliteJournal, get_default_path
 from handrail.json_types import JsonMapping, JsonObject
 from handrail.model import Access, Call, Failure, Note, Result, Status, Verdict
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.call_state import Approved, Done, Judged, Parsed, Progress, Received, Rendered
 from handrail.settings import Settings
+from handrail.settings.journal_address import JournalAddress
 from handrail.text.display import escape, replace_surrogates
 from handrail.tools.notes import (
     AnswerCut,
@@ -197,8 +199,6 @@ class SessionJournal:
     def open(self) -> Journal:
         with self._lock:
             if self._journal is None:
-                from handrail.journal.store import SqliteJournal, get_default_path
-
                 journal = SqliteJournal(
                     get_default_path(self._state),
                     required=self._required,
@@ -228,8 +228,6 @@ class SessionJournal:
 def _require_shipping(url: str) -> None:
     """Raise `ValueError` or `MissingExtra` if nothing can be sent to the shared journal that a host asks for."""
     from importlib.util import find_spec
-
-    from handrail.settings.journal_address import JournalAddress
 
     JournalAddress.parse(url)
     with needs("fleet"):

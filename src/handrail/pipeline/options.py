@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from handrail.dialects import Dialect, names
+from handrail.policy.files import PolicyFile, load
+from handrail.secrets import redaction
 from handrail.settings import Settings
+from handrail.settings.journal_address import hide_password, is_database_url
+from handrail.tools.functions import as_tool
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
@@ -15,7 +19,6 @@ if TYPE_CHECKING:
     from handrail.model import Approve
     from handrail.pipeline.events import OnEvent
     from handrail.policy import Policy
-    from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
     from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import AnyTool
@@ -51,8 +54,6 @@ def check_options(
     if settings is not None and not isinstance(settings, Settings):
         raise _reject_value("settings", "a Settings object", settings)
     if isinstance(journal, str) and journal not in ("auto", "require"):
-        from handrail.settings.journal_address import hide_password, is_database_url
-
         if not is_database_url(journal):
             raise _reject_value("journal", _JOURNALS, hide_password(journal))
     elif not (journal is None or isinstance(journal, str) or callable(getattr(journal, "record", None))):
@@ -65,8 +66,6 @@ def check_options(
         if not isinstance(one, Root):
             raise _reject_value("roots", "Root objects, such as Root('path', writable=False)", one)
     for one in _check_items("rules", rules, "PolicyFile objects, as parse_rules(text) returns them"):
-        from handrail.policy.files import PolicyFile
-
         if not isinstance(one, PolicyFile):
             raise _reject_value("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
 
@@ -93,8 +92,6 @@ def check_draft_options(draft: object, **others: object) -> None:
 
 def load_tools(tools: object) -> list[AnyTool]:
     """The tools of a host; raises `ValueError` for what cannot be one."""
-    from handrail.tools.functions import as_tool
-
     items = _check_items("tools", tools, "functions or Tool objects")
     return [as_tool(one) for one in items]  # type: ignore[arg-type] # whatever it is: it is checked there
 
@@ -167,13 +164,9 @@ def load_redaction(settings: Settings) -> Redaction | None:
     """The secrets that the settings hide; None if there are none."""
     if not (settings.redact_values_from_env or settings.redact_files or settings.redact_patterns):
         return None
-    from handrail.secrets import redaction
-
     return redaction.load(settings, os.environ) or None
 
 
 def load_rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
     """The rules of the system, of the user and of the project; raises `PolicyError` for a mistake in one."""
-    from handrail.policy.files import load
-
     return load(os.path.realpath(root), os.environ, state)

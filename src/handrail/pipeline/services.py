@@ -16,17 +16,26 @@ from handrail.errors import SessionOver
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Intent, Locks
 from handrail.files.pages import Indexes
+from handrail.files.recovery import recover
 from handrail.files.versions import Saving
 from handrail.journal import Origin
+from handrail.journal.store import SqliteJournal
 from handrail.model import Approve, NetworkAccess
 from handrail.pipeline.approve import Approvals
+from handrail.pipeline.events import Events
 from handrail.pipeline.finish import Recorder, SessionJournal
+from handrail.pipeline.hooks import RuleHooks
 from handrail.pipeline.options import load_redaction
 from handrail.pipeline.refused_calls import RefusedCalls
 from handrail.pipeline.search_view import SearchView
 from handrail.policy import Policy
+from handrail.policy.guards import OwnFiles
+from handrail.policy.judge import Machine, RulePolicy
 from handrail.policy.modes import DEFAULT_MODE, Mode
+from handrail.policy.protected import FirstIgnores
+from handrail.policy.stricter import StricterPolicy
 from handrail.settings import Settings
+from handrail.shell.git.tracked_files import TrackedFiles
 from handrail.tracker import Tracker
 from handrail.workspace import Workspace
 
@@ -34,17 +43,12 @@ if TYPE_CHECKING:
     from handrail.drafts.store import OpenDraft
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.checks import Checks
-    from handrail.pipeline.events import Events, OnEvent
-    from handrail.pipeline.hooks import RuleHooks
+    from handrail.pipeline.events import OnEvent
     from handrail.pipeline.options import SessionOptions, UndoOptions
     from handrail.policy.files import PolicyFile
-    from handrail.policy.guards import OwnFiles
-    from handrail.policy.judge import RulePolicy
-    from handrail.policy.protected import FirstIgnores
     from handrail.policy.stricter import Restriction
     from handrail.shell.command_host import CommandHost
     from handrail.shell.followed_jobs import ChangeJudge
-    from handrail.shell.git.tracked_files import TrackedFiles
     from handrail.tools.notes import NoteFacts
     from handrail.tools.tool import DraftTools
 
@@ -133,13 +137,9 @@ class Services:
         own = self._build_rules(mode, self.rules)
         if self._restriction is None:
             return own
-        from handrail.policy.stricter import StricterPolicy  # only needed for remote sessions
-
         return StricterPolicy(own, self._build_rules(self._restriction.mode, self._restriction.rules))
 
     def _build_rules(self, mode: Mode, rules: Sequence[PolicyFile]) -> RulePolicy:
-        from handrail.policy.judge import Machine, RulePolicy
-
         machine = Machine(
             confined=lambda: self.command_host().sandbox.confined,
             masked=lambda: self.command_host().sandbox.hides,
@@ -168,7 +168,6 @@ class Services:
 
     def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
         """Undo calls, as `Session.undo` does."""
-        from handrail.journal.store import SqliteJournal
         from handrail.journal.undo import CannotUndo, UndoContext, undo
 
         journal, settings = self.recorder.journal, self.settings
@@ -188,7 +187,6 @@ class Services:
         ``call``: the number of the script's call, below which its calls are recorded; 0 if it has none.
         """
         from handrail.journal.children import ChildJournal
-        from handrail.journal.store import SqliteJournal
         from handrail.pipeline.script_tools import open_draft_tools
 
         own, child = self.recorder.journal, None
@@ -242,8 +240,6 @@ class Services:
 
     @cached_property
     def events(self) -> Events:
-        from handrail.pipeline.events import Events
-
         return Events(self.on_event)
 
     @cached_property
@@ -252,8 +248,6 @@ class Services:
         hooks = [hook for file in self.rules if file.trusted for hook in file.hooks]
         if not hooks or self.closed:
             return None
-        from handrail.pipeline.hooks import RuleHooks
-
         return RuleHooks(hooks, self.workspace, self.command_host)
 
     @cached_property
@@ -269,29 +263,21 @@ class Services:
     @cached_property
     def own_files(self) -> OwnFiles:
         """Handrail's own files."""
-        from handrail.policy.guards import OwnFiles
-
         roots = [root.path for root in self.workspace.roots if not root.alias]
         return OwnFiles.locate(self.state, self._artefacts.directory, roots, os.environ)
 
     @cached_property
     def _first_ignores(self) -> FirstIgnores:
         """What git ignored when the session began."""
-        from handrail.policy.protected import FirstIgnores
-
         return FirstIgnores([os.path.realpath(root.path) for root in self.workspace.roots if not root.alias])
 
     @cached_property
     def tracked_files(self) -> TrackedFiles:
         """Which files git tracks, and are no secrets by their names."""
-        from handrail.shell.git.tracked_files import TrackedFiles
-
         return TrackedFiles(self.state)
 
 
 def _recover(intent: Intent) -> None:
-    from handrail.files.recovery import recover  # only needed after a kill
-
     recover(intent)
 
 

@@ -14,6 +14,7 @@ import contextlib
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,8 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.files.commit import check_replaced
+from handrail.files.commit import commit as commit_files
 from handrail.files.locks import Held, state_directory
 from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
@@ -51,6 +54,7 @@ from handrail.pipeline.call_state import (
 )
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import ResultRenderer, SessionJournal
+from handrail.pipeline.named_files import read_named_files
 from handrail.pipeline.options import (
     check_callback,
     check_draft_options,
@@ -68,6 +72,7 @@ from handrail.pipeline.prepare import (
     resolve,
     seek,
 )
+from handrail.pipeline.project import read_project
 from handrail.pipeline.services import Services
 from handrail.policy import Policy
 from handrail.policy.modes import DEFAULT_MODE, Mode
@@ -272,8 +277,6 @@ class Session:
 
     def describe_project(self) -> ProjectFacts:
         """The facts about the project that a model starts with."""
-        from handrail.pipeline.project import read_project
-
         return read_project(self.workspace.home)
 
     def prepare(self, tool: str, arguments: Mapping[str, object] | str | None = None) -> Judged:
@@ -433,8 +436,6 @@ class CallPipeline:
         """The files that a command names, if a person is asked about it."""
         if judged.verdict.decision != "ask" or judged.command is None:
             return {}
-        from handrail.pipeline.named_files import read_named_files
-
         return read_named_files(judged.accesses, self.services.workspace.home)
 
     def prepare(self, received: Received, progress: Progress) -> Judged:
@@ -559,8 +560,6 @@ def _is_logging() -> bool:
 
 
 def _format_traceback() -> str:
-    import traceback  # slow to import, and only needed for faults
-
     return traceback.format_exc()
 
 
@@ -637,9 +636,6 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
     done = Done(ran, (), progress.token)
     data: dict[str, object] = {}
     if held and staged.changes:
-        from handrail.files.commit import check_replaced  # slow to import, and only needed for changes
-        from handrail.files.commit import commit as commit_files
-
         services.recorder.begin(approved, staged.changes, progress)
         retain = getattr(services.recorder.journal, "retain", None)  # a host's own journal has none
         saving = Saving(settings.durable, settings.hard_links, retain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from handrail.text.display import replace_surrogates
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -20,8 +22,6 @@ _KINDS = {
 
 def parse_json(raw: bytes) -> Any:
     """Parse one JSON value; raises `ValueError` with the reason for any invalid input."""
-    import json
-
     try:
         return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_parse_finite)
     except UnicodeDecodeError as error:
@@ -32,8 +32,6 @@ def parse_json(raw: bytes) -> Any:
 
 def write_json(value: object) -> str:
     """A value from `parse_json`, back as it came."""
-    import json
-
     try:
         return json.dumps(value)
     except RecursionError:
@@ -42,8 +40,6 @@ def write_json(value: object) -> str:
 
 def as_line(value: object) -> str:
     """JSON on one line, in ASCII and well-formed Unicode, so that any reader in any locale can take it."""
-    import json
-
     text = json.dumps(value, allow_nan=False)
     if "\\ud" in text:  # perhaps half a character, which strict readers refuse
         text = json.dumps(json.loads(replace_surrogates(json.dumps(value, allow_nan=False, ensure_ascii=False))))
