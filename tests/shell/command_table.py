@@ -229,7 +229,6 @@ READ_ONLY: list[Row] = [
     ("while read l; do echo $l; done < .env", "read .env", ""),
     ("diff .env /dev/null", "read .env, read /dev/null", ""),
     ("git diff -- .env", "read .env/**", ""),
-    ("pushd a && ls && popd && cat z", "read a, read z, read a/z", ""),
     ("ls | xargs -n1 basename", "read .", ""),
 ]
 """Nobody is to be asked about these."""

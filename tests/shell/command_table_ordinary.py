@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.shell.command_table import Row
 
 ORDINARY: list[Row] = [
+    ("pushd a && ls && popd && cat z", "read a", "doubt"),
     ("find . -name '*.pyc' -exec rm -rf {} +", "", "doubt"),
     ("source .env", "read .env", "doubt"),
     ("bash f.sh a b", "read f.sh", ""),
@@ -154,7 +155,7 @@ ORDINARY: list[Row] = [
     ("GIT_DIR=x git status", "", ""),
     ("git -C $x status", "", "doubt"),
     ("cd $x && git status", "", ""),
-    ("cd -P sub && git status", "", ""),
+    ("cd -P sub && git status", "", "doubt"),
     ("set -P; git status", "", ""),
     ("env -i git status", "", ""),
     ("env -u GIT_CONFIG_COUNT git status", "", ""),

@@ -6,8 +6,8 @@ Only a job that may run its input is asked. What was typed before counts, since 
 from __future__ import annotations
 
 from handrail.shell.effects.effects import find_effects
+from handrail.shell.effects.interpret import runs_input
 from handrail.shell.effects.refused_commands import Danger, find_danger
-from handrail.shell.effects.wrapper_rules import runs_input
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, SHELLS
 

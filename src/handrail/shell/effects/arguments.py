@@ -152,13 +152,10 @@ class Directories:
             self.last = None
         return self.places
 
-    def go(self, run: Command, target: Arg | None) -> None:
-        """A `cd` to this argument; None is a `cd` to somewhere the script has been before."""
+    def go(self, run: Command, target: Arg) -> None:
+        """A `cd` to this argument."""
         places = self.of(run)
         if places is None:
-            return
-        if target is None:
-            self.places = places | (self.before or frozenset())
             return
         value = target.values[0] if target.values else None
         in_loop = any(kind in ("for", "while") for kind in run.within)

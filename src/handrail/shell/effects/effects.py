@@ -45,6 +45,7 @@ from handrail.shell.effects.destinations import (
 )
 from handrail.shell.effects.interpret import (
     HARMLESS_BEFORE,
+    JUDGED,
     QUIET_DEVICES,
     WRITERS,
     NetworkUse,
@@ -56,14 +57,11 @@ from handrail.shell.effects.interpret import (
     judge_git,
     judge_network,
     judge_program,
-)
-from handrail.shell.effects.refused_commands import find_dangers
-from handrail.shell.effects.wrapper_rules import (
-    JUDGED,
     judge_wrapper,
     runs_input,
     runs_words,
 )
+from handrail.shell.effects.refused_commands import find_dangers
 from handrail.shell.git.verbs import GitRun, find_unsteadiness, find_verb, follow_directory_option
 from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
 from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
@@ -341,19 +339,12 @@ class _Judge:
 
     def _change_directory(self, run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""
-        operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
-        if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
+        operands = [arg for arg in args if arg.text not in ("--", "-L")]
+        text = operands[0].text if operands else "~"
+        if len(operands) > 1 or base == "popd" or (base == "pushd" and not operands) or (text or "")[:1] in ("-", "+"):
             self.directories.go(run, Arg("", None))
             return Ruling(why=f"unknown arguments of {base}", doubt=f"{base} may change to any directory")
-        physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
-        if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
-            self.directories.go(run, Arg("", None))
-            return Ruling(why="cd -P follows links", doubt="cd may change to any directory: it follows links first")
-        if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
-            self.directories.go(run, None)
-            return READ_ONLY
-        target = operands[0] if operands else Arg("~", (Value("~", home=True),))
-        self.directories.go(run, target)
+        self.directories.go(run, operands[0] if operands else Arg("~", (Value("~", home=True),)))
         return READ_ONLY
 
     def _judge_around(self, run: Command, base: str | None, text: str) -> Ruling:

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from handrail.shell.effects.arguments import (
@@ -23,7 +24,8 @@ from handrail.shell.effects.arguments import (
 )
 from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
 from handrail.shell.git.verbs import find_verb, git_goes_out, list_changed_by_git
-from handrail.shell.parser.script import Command
+from handrail.shell.parser.script import Command, Script
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, RUNS_A_FILE, SHELLS
 
 PRIVATE_NAME = r"(?i:.*(?:key|token|secret|passw|credential|auth|cookie|session|private).*)"
 """Names of variables whose value is not to be shown."""
@@ -37,7 +39,7 @@ QUIET_DEVICES = r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/[0-9]+)|/pro
 
 def _load_programs() -> tuple[dict[str, Program], dict[str, Program]]:
     """The programs that only read, and those that change the files they name, by name; verbs of git as `git log`."""
-    with open(os.path.join(os.path.dirname(__file__), "read_only.toml"), "rb") as file:
+    with open(os.path.join(os.path.dirname(__file__), "programs.toml"), "rb") as file:
         tables = tomllib.load(file)
     verbs = [(f"git {verb.replace('_', ' ')}", row) for row in tables["program"] for verb in row.pop("git", "").split()]
     looking = [(name, row) for row in tables["program"] for name in row.pop("names", "").split()]
@@ -275,3 +277,59 @@ def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
     if not texts:
         return ""
     return "possible" if re.fullmatch(r"\w[\w.-]*", texts[0] or "") else "certain"
+
+
+# -- wrappers themselves; the commands that they run are judged apart
+
+JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"}
+"""The commands that `judge_wrapper` judges."""
+_HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", *SHELLS, "eval", "xargs", "find")
+_INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
+
+
+def runs_input(run: Command) -> bool:
+    """Whether a command runs its input."""
+    words = [word.fixed for word in run.words[1:]]
+    if run.base in (*SHELLS, *FOREIGN_SHELLS):
+        return not any(re.match(r"-\w*c", word or "") for word in words)
+    return run.base in _INTERPRETERS and words in ([], ["-"])
+
+
+def runs_words(run: Command) -> bool:
+    """Whether a command with a substitution among its words runs the output of that."""
+    if run.base in _INTERPRETERS:
+        return any(word.fixed in ("-c", "-e", "-r") for word in run.words)
+    return run.base in (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".")
+
+
+def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
+    """Judge one of `JUDGED` itself. One that cannot be opened is a doubt of the script."""
+    if base in ("alias", "unalias", "source", ".", "trap"):
+        sourced = args[0].files("read") if base in ("source", ".") and args else ()
+        return Ruling(why=f"{base} changes what the rest does", files=tuple(sourced))
+    inner = run.nested
+    doubt = next((why for item in inner if isinstance(item, Script) and not item.source for why in item.doubts), "")
+    if doubt:
+        script = next((arg for arg in args if not (arg.text or "-").startswith(("-", "+"))), None)
+        files = script.files("read") if base in SHELLS and script is not None and "script file" in doubt else ()
+        return Ruling(why=doubt, doubt="" if doubt.endswith(RUNS_A_FILE) else doubt, files=tuple(files))
+    texts = [arg.text or "" for arg in args]
+    if base == "env":
+        return _judge_env(texts, bool(inner))
+    if not inner and args and base not in _HARMLESS[-2:]:  # without a command they tell something, or do nothing
+        tells = base == "command" and not set("".join(texts[:1])) - set("-vVp")
+        return READ_ONLY if tells or texts in (["--version"], ["-V"]) else Ruling(why=f"unknown arguments of {base}")
+    if base == "xargs":
+        file = next((arg for before, arg in pairwise(args) if before.text in ("-a", "--arg-file")), None)
+        return Ruling("read_only", files=tuple(file.files("read")) if file else ())
+    if base in _HARMLESS or (base == "time" and not any(text.startswith(("-o", "--output")) for text in texts)):
+        return READ_ONLY
+    return Ruling(why=f"{base} changes how a command runs")
+
+
+def _judge_env(texts: Sequence[str], runs: bool) -> Ruling:
+    if not runs:
+        return READ_ONLY if texts in (["--version"], ["--help"]) else Ruling(why="it shows the environment")
+    options = takewhile(lambda text: text.startswith("-") or "=" in text, texts)
+    doubt = "env goes to another directory" if any(re.match(r"-[i0v]*C|--chdir", text) for text in options) else ""
+    return Ruling(why=doubt, doubt=doubt) if doubt else READ_ONLY
