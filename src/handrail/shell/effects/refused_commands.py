@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from handrail.errors import BadCommand, Dangerous, PatchNotAlone
@@ -69,6 +70,8 @@ _NAMES = re.compile(
     r"(?<![\w-])(?:sudo|sudoedit|doas|su|pkexec|runuser|gosu|shutdown|reboot|halt|poweroff|telinit|mkfs|rm)(?![\w-])|/dev/"
 )
 
+_RECURSIVE = re.compile(r"-(?!-).*[rR].*|--(?:r|re|rec|recu|recur|recurs|recursi|recursiv|recursive)", re.DOTALL)
+"""A long option may be cut short."""
 _NAMES_IN_WORDS = re.compile(
     r"(?<![\w-])(?:sudo|doas|su|pkexec|runuser|shutdown|reboot|poweroff|mkfs)(?![\w-])|rm\s+-\w*[rR]\w*\s+(?:-\S+\s+)*/(?![\w.])"
 )
@@ -142,11 +145,12 @@ def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | Non
         return Danger("power", text, f"{base} stops the machine")
     if base in ("systemctl", "loginctl") and any(verb in _POWER_VERBS for verb in operands[:3]):
         return Danger("power", text, f"{base} stops the machine")
-    if base == "rm" and _is_recursive(fixed):
-        for word in _drop_options(words):
+    options, named = _split_options(words)
+    if base == "rm" and any(map(_RECURSIVE.fullmatch, options)):
+        for word in named:
             if _is_root(word, places):
                 return Danger("delete", text, f"it deletes {word.source} with everything in it")
-    if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in _starts(words)):
+    if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in named):
         return Danger("delete", text, "it deletes everything found there")
     if any(isinstance(inner, Script) and inner.own_doubts for inner in run.nested):
         whole = " ".join(word.fixed if word.fixed is not None else word.source for word in words)
@@ -158,21 +162,17 @@ def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | Non
 def _to_device(base: str, run: Command, text: str, places: list[str]) -> Danger | None:
     words = run.words[1:]
     targets: list[Word] = []
-    if base in _TO_DEVICES or base == "mkfs" or base.startswith(("mkfs.", "mke2fs")):
+    if base == "dd":
+        targets = [word for word in words if _begins(word).startswith("of=")]
+    elif base in _TO_DEVICES or base.startswith(("mkfs", "mke2fs")):
         targets = list(words)
     elif base in _LAST_IS_TARGET:
-        targets = list(words[-1:])
-        for index, word in enumerate(words):
-            if word.fixed in ("-t", "--target-directory"):
-                targets.extend(words[index + 1 : index + 2])
+        into = (word for before, word in pairwise(words) if before.fixed in ("-t", "--target-directory"))
+        targets = [*words[-1:], *into]
     for word in targets:
-        option = (word.fixed or "").partition("=")
-        if _is_device(option[2] if option[0].startswith("--") else _begins(word), places):
-            return Danger("device", text, f"{base} writes to the device {word.source}")
-    if base == "dd":
-        for word in words:
-            if _begins(word).startswith("of=") and _is_device(_begins(word)[3:], places):
-                return Danger("device", text, f"dd writes to the device {word.source[3:]}")
+        begins = _begins(word)
+        if _is_device(begins.partition("=")[2] if begins.startswith(("--", "of=")) else begins, places):
+            return Danger("device", text, f"{base} writes to the device {word.source.removeprefix('of=')}")
     return None
 
 
@@ -194,52 +194,34 @@ def _begins(word: Word) -> str:
     return text
 
 
+def _locate(path: str, places: list[str]) -> list[str]:
+    """The absolute paths that a path may mean."""
+    whole = [path] if path.startswith("/") else [posixpath.join(place, path) for place in places if path]
+    return ["/" + posixpath.normpath(one).lstrip("/") for one in whole]
+
+
 def _is_device(path: str, places: list[str]) -> bool:
-    for place in ["", *places]:
-        full = path if path.startswith("/") else posixpath.join(place, path) if place else ""
-        clean = "/" + posixpath.normpath(full).lstrip("/") if full else ""
-        if clean == "/dev" or (clean.startswith("/dev/") and not _HARMLESS.fullmatch(clean)):
-            return True
-    return False
+    located = _locate(path, places)
+    return any(one == "/dev" or (one.startswith("/dev/") and not _HARMLESS.fullmatch(one)) for one in located)
 
 
-def _is_recursive(fixed: list[str | None]) -> bool:
-    for text in fixed:
-        if text == "--":
-            return False
-        if text is None or len(text) < 2 or not text.startswith("-"):
-            continue
-        if text.startswith("--"):  # a long option may be cut short
-            if "--recursive".startswith(text) and text != "--":
-                return True
-        elif "r" in text or "R" in text:
-            return True
-    return False
-
-
-def _drop_options(words: tuple[Word, ...]) -> list[Word]:
-    out: list[Word] = []
-    ended = False
-    for word in words:
-        if not ended and word.fixed == "--":
-            ended = True
-        elif ended or not (word.fixed or "").startswith("-"):
-            out.append(word)
-    return out
+def _split_options(words: Sequence[Word]) -> tuple[list[str], list[Word]]:
+    """The options, and the other words; behind `--` there are no options."""
+    end = next((at for at, word in enumerate(words) if word.fixed == "--"), len(words))
+    options = [word.fixed for word in words[:end] if word.fixed and word.fixed.startswith("-")]
+    return options, [word for word in words[:end] if (word.fixed or "") not in options] + [*words[end + 1 :]]
 
 
 def _find_places(script: Script) -> list[str]:
     """The fixed directories that the script goes to: relative paths may start there."""
     paths = []
     for run in script.runs:
-        if run.base in ("cd", "pushd", "chroot") and len(run.words) > 1:
-            targets = _drop_options(run.words[1:])
-            if targets and targets[0].fixed and targets[0].fixed.startswith("/"):
-                paths.append(targets[0].fixed)
-            elif targets and targets[0].parts and _is_home(targets[0]):
-                paths.append("/root")
-        elif run.base == "cd":
-            paths.append("/root")  # to the home directory, which this stands for
+        if run.base in ("cd", "pushd", "chroot"):
+            target = next(iter(_split_options(run.words[1:])[1]), None)
+            if target is None or (target.parts and _is_home(target)):
+                paths.append("/root")  # stands for the home directory
+            elif target.fixed and target.fixed.startswith("/"):
+                paths.append(target.fixed)
         elif run.base == "env" and any((word.fixed or "").startswith(("-C", "--chdir")) for word in run.words):
             paths.append("/")
     return paths
@@ -262,11 +244,8 @@ def _is_root(word: Word, places: list[str]) -> bool:
     path = "".join(part.text if part.kind == "text" else "*" for part in word.parts)
     if word.parts[0].kind in ("variable", "command", "arithmetic", "input", "process", "tilde"):
         return False
-    for place in ["", *places]:
-        full = path if path.startswith("/") else posixpath.join(place, path) if place else ""
-        if not full:
-            continue
-        names = [name for name in posixpath.normpath(full).split("/") if name]
+    for full in _locate(path, places):
+        names = [name for name in full.split("/") if name]
         while names and not names[-1].strip("*.?"):  # everything in it
             names.pop()
         if not names or (len(names) == 1 and (names[0] in _SYSTEM or _may_be_system(names[0]))):
@@ -281,19 +260,6 @@ def _may_be_system(name: str) -> bool:
         return False
     pattern = re.compile(".*".join(re.escape(piece) for piece in name.split("*")))
     return any(pattern.fullmatch(known) for known in _SYSTEM)
-
-
-def _starts(words: tuple[Word, ...]) -> list[Word]:
-    """Where find begins to look."""
-    out: list[Word] = []
-    for word in words:
-        text = word.fixed or ""
-        if text in ("-H", "-L", "-P"):
-            continue
-        if text[:1] in ("-", "(", "!") and text:
-            break
-        out.append(word)
-    return out
 
 
 def _deletes_all(fixed: list[str | None]) -> bool:
