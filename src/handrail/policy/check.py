@@ -20,8 +20,9 @@ from handrail.shell.git.tracked_files import TrackedFiles
 from handrail.text.globs import expand_braces
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
-_FILLS = ("\x02", "\x02\x03\x02")
-_PIECE = re.compile(r"\\(.)|\[([!^]?)(.)[^\]]*\]|(\*+)|(\?)", re.DOTALL)
+_FILLED = (("\x02", "\x02"), ("\x02/\x03\x02", "\x02\x03\x02"), ("\x02/\x02/\x02", "\x03"))
+"""What stands for `**` and for `*`."""
+_PIECE = re.compile(r"\\(.)|\[([!^]?)(.)[^\]]*\]|(\*\*)|(\*+)|\?", re.DOTALL)
 _MOST = 64
 
 
@@ -98,41 +99,24 @@ def _find_built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> 
 
 def _make_samples(rule: Rule, root: str, home: str) -> list[str]:
     """Paths that the rule speaks of, as different as its wildcards allow."""
-    samples: list[str] = []
-    for pattern in rule.paths:
-        if not pattern.except_:
-            samples += [path for text in _expand_pattern(pattern, root, home) for path in _fill_wildcards(text)]
-    return samples
+    texts = [_make_absolute(pattern, root, home) for pattern in rule.paths if not pattern.except_]
+    spelled = [one for text in texts for one in expand_braces(text)[:_MOST]]
+    return [_PIECE.sub(partial(_fill, filled=filled), text) for text in spelled for filled in _FILLED]
 
 
-def _expand_pattern(pattern: PathPattern, root: str, home: str) -> list[str]:
+def _make_absolute(pattern: PathPattern, root: str, home: str) -> str:
     """The pattern from the top, its wildcards kept."""
     text = pattern.text
     if text.startswith("~/"):
         text = f"{escape_glob(home)}/{text[2:]}"
     elif not text.startswith("/"):
         text = f"{escape_glob(root)}/{'**/' if pattern.anywhere else ''}{text.removeprefix('./')}"
-    return expand_braces(text + "**" if text.endswith("/") else text)[:_MOST]
+    return text + "**" if text.endswith("/") else text
 
 
-def _fill_wildcards(text: str) -> list[str]:
-    filled: list[str] = []
-    for fill, depth in product(_FILLS, (0, 1, 2)):
-        names: list[str] = []
-        parts = [name for name in text.split("/") if name]
-        for at, name in enumerate(parts):
-            if name == "**":
-                last = at == len(parts) - 1
-                names += [fill] * (max(depth, 1) if last else depth)
-            else:
-                names.append(_PIECE.sub(partial(_fill_piece, fill=fill), name))
-        filled.append("/" + "/".join(names))
-    return list(dict.fromkeys(filled))
-
-
-def _fill_piece(piece: re.Match[str], fill: str) -> str:
-    if piece[1] is not None:
-        return piece[1]
-    if piece[3] is not None:
-        return "\x02" if piece[2] else piece[3]
-    return fill if piece[4] else "\x02"
+def _fill(piece: re.Match[str], filled: tuple[str, str]) -> str:
+    """What stands for a wildcard in a sample."""
+    escaped, negated, one, deep, star = piece.groups()
+    if deep or star:
+        return filled[0] if deep else filled[1]
+    return escaped or (one if one and not negated else "\x02")
