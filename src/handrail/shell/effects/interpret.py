@@ -316,7 +316,7 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     texts = [arg.text or "" for arg in args]
     if base == "env":
         return _judge_env(texts, bool(inner))
-    if not inner and args and base not in _HARMLESS[-2:]:  # without a command they tell something, or do nothing
+    if not inner and args and base not in ("xargs", "find"):  # without a command they tell something, or do nothing
         tells = base == "command" and not set("".join(texts[:1])) - set("-vVp")
         return READ_ONLY if tells or texts in (["--version"], ["-V"]) else Ruling(why=f"unknown arguments of {base}")
     if base == "xargs":
