@@ -118,23 +118,6 @@ def test_a_program_that_no_setting_switches_off_is_asked_about(
     assert allowed(workspace, "read-only", command)  # the user's own
 
 
-MIXED = ["git status && ./run.sh", "./run.sh; git diff", "git status | ./run.sh", "git diff; git commit -qm x"]
-
-
-@pytest.mark.parametrize("command", MIXED)
-@pytest.mark.parametrize("name", ["fsmonitor", "clean", "hooks", ""])
-def test_beside_a_program_that_may_commit_git_is_judged_by_what_the_repository_names(
-    name: str, command: str, template: Path, tmp_path: Path, hostile: Callable[[str, str], tuple[Payload, Path, Path]]
-) -> None:
-    """Settings are not overridden for such a line, so that hooks and filters of a commit work as they should."""
-    workspace = hostile(name, "config")[1] if name else Path(shutil.copytree(template, tmp_path / "work"))
-    with Session(workspace, mode="ask", settings=Settings(sandbox="off")) as session:
-        accesses = session.prepare("Bash", {"command": command}).accesses
-    doubts = [access.doubt for access in accesses if access.action == "run" and access.doubt]
-    assert bool(doubts) == bool(name)
-    assert all("may make git run a program" in doubt for doubt in doubts)
-
-
 HUSKY = (
     "git config core.hooksPath .husky/_; mkdir -p .husky/_; "
     "for hook in pre-commit commit-msg post-checkout pre-push; do "

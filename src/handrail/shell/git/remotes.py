@@ -134,36 +134,32 @@ def is_benign(places: Sequence[str]) -> bool:
     return bool(places) and all(_leaves_git(*_list_settings(place)) and not _runs_more(place, True) for place in places)
 
 
-def may_run_programs(places: Iterable[str], verbs: Collection[str], *, plain: bool) -> bool:
-    """Whether git, which only looks in these directories, may run a program that a repository names.
-
-    ``plain``: it runs `with_plain_settings`.
-    """
-    return any(_may_run(place, verbs, plain) for place in dict.fromkeys(places) if os.path.isdir(place))
+def may_run_programs(places: Iterable[str], verbs: Collection[str]) -> bool:
+    """Whether git, which only looks in these directories `with_plain_settings`, may run a program of a repository."""
+    return any(_may_run(place, verbs) for place in dict.fromkeys(places) if os.path.isdir(place))
 
 
-def _may_run(place: str, verbs: Collection[str], plain: bool) -> bool:
+def _may_run(place: str, verbs: Collection[str]) -> bool:
     own, trusted = _list_settings(place)
     if not own and ask_git(["rev-parse", "--git-dir"], place)[0]:
         return False  # no repository, or none that git accepts
     strange = {key: value for key, value in own.items() if trusted.get(key) != value and value.lower() not in _OFF}
-    if any(_runs(key, verbs, plain) for key in strange):
+    if any(_runs(key, verbs) for key in strange):
         return True
     code, listed = ask_git(["ls-files", "--stage", "--full-name", "-z", ":/"], place)
     _, top = ask_git(["rev-parse", "--show-toplevel"], place)
     links = [entry.partition(b"\t")[2] for entry in listed.split(b"\0") if entry.startswith(b"160000 ")]
     modules = [os.path.join(os.fsdecode(top).strip(), os.fsdecode(link)) for link in links[:_MOST_SUBMODULES]]
     inner = [path for path in modules if os.path.lexists(os.path.join(path, ".git"))]
-    return bool(code) or len(links) > _MOST_SUBMODULES or may_run_programs(inner, verbs, plain=plain)
+    return bool(code) or len(links) > _MOST_SUBMODULES or may_run_programs(inner, verbs)
 
 
-def _runs(key: str, verbs: Collection[str], plain: bool) -> bool:
+def _runs(key: str, verbs: Collection[str]) -> bool:
     """Whether git may run a program because of this setting."""
     if alias := _ALIAS.fullmatch(key):
         return alias[1] in verbs  # later versions of git let an alias take the place of a deprecated command
-    if plain and _OVERRIDDEN.fullmatch(key):
-        return False
-    return _RUNS.fullmatch(key) is not None and not _NOT_FOR_LOOKING.fullmatch(key)
+    is_off = _OVERRIDDEN.fullmatch(key) or _NOT_FOR_LOOKING.fullmatch(key)
+    return _RUNS.fullmatch(key) is not None and not is_off
 
 
 def _leaves_git(own: Mapping[str, str], trusted: Mapping[str, str]) -> bool:

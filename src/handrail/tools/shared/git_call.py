@@ -49,10 +49,10 @@ def seek(effects: Effects, where: str, session: Agents, place: str = "") -> list
             whose = f"git {run.verb}" if _list_changing_verbs(effects) else effects.script.source
             why = f"to sign with your key, through {escape(signer.agent)}"
             out.append(FileAccess("read", signer.agent, by_command=True, place=place, lent_to=whose, why=why))
-    writes = any(one.tier != "read_only" for one in effects.commands)
-    for run in () if session.runs_in_draft else effects.git:
-        doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
-        if doubt:
+    looks = effects.tier == "read_only" and not session.runs_in_draft
+    for run in effects.git if looks else ():
+        if run.verb not in _TELLS_SETTINGS and may_run_programs(_list_places(run, where), (run.verb,)):
+            doubt = "the repository may make git run a program"
             out.append(CommandAccess(run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
     return list(dict.fromkeys(out))
 
@@ -87,14 +87,3 @@ def _list_changing_verbs(effects: Effects) -> set[str]:
 
 def _list_places(run: GitRun, where: str) -> list[str]:
     return [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
-
-
-def _find_unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> str:
-    """Why a command that looks may run a program of the repository."""
-    if writes and run.places != frozenset((".",)):
-        return "the command changes a directory whose git settings may run programs"
-    if run.verb in _TELLS_SETTINGS:
-        return ""
-    if may_run_programs(_list_places(run, where), (run.verb,), plain=effects.only_looks_with_git):
-        return "the repository may make git run a program"
-    return ""
