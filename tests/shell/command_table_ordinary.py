@@ -185,7 +185,7 @@ ORDINARY: list[Row] = [
     ("sed '1i hello' f", "read f", "doubt"),
     ("sed -f p f", "", ""),
     ("sed -i.bak 's/a/b/' f", "write f", ""),
-    ("sed -i '' 's/a/b/' f", "write s/a/b/, write f", ""),
+    ("sed -i '' 's/a/b/' f", "write f", ""),
     ("sed -ni p f", "write f", ""),
     ("sed --in-place=.b p f", "write f", ""),
     ("sed 's/[/]/x/' f", "read f", "doubt"),

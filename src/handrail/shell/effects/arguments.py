@@ -394,7 +394,8 @@ def judge_writer(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that changes the files its operands name. An option that is not in its row changes nothing."""
     parsed = parse_options(row, args)
     deep = base == "mv" or goes_below(row, parsed)
-    operands = parsed.operands[0 if parsed.has(*row.instead_names) else row.texts :]
+    words = [arg for arg in parsed.operands if arg.text != ""]  # on macOS, `sed -i ''` has an empty one
+    operands = words[0 if parsed.has(*row.instead_names) else row.texts :]
     doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
     into = [value for name, value in parsed.options if name in ("t", "target-directory") and value]
     if row.role != "copy":
