@@ -109,6 +109,6 @@ def test_a_script_that_a_build_tool_prints_may_come_from_the_network(command: st
 def test_every_row_of_the_table_can_be_interpreted() -> None:
     for name, row in LOOKING.items():
         known = {*row.flags, *row.takes, *row.names}
-        assert row.read_names <= known, name
-        assert {one.partition("=")[0] for one in row.below_names} <= {"*", *known}, name
+        assert set(row.reads.split()) <= known, name
+        assert {one.partition("=")[0] for one in row.below.split()} <= {"*", *known}, name
         assert not set(row.flags) & set(row.takes) or name in ("unzip", "zip"), name

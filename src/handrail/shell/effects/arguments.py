@@ -239,18 +239,6 @@ class Program:
         """Each long option with its last character, which tells whether it has a value."""
         return {name.rstrip("=?"): name[-1] for name in self.long.split()}
 
-    @cached_property
-    def instead_names(self) -> frozenset[str]:
-        return frozenset(self.instead.split())
-
-    @cached_property
-    def read_names(self) -> frozenset[str]:
-        return frozenset(self.reads.split())
-
-    @cached_property
-    def below_names(self) -> frozenset[str]:
-        return frozenset(self.below.split())
-
 
 @dataclass(slots=True)
 class ParsedOptions:
@@ -341,7 +329,7 @@ def _take(row: Program, out: ParsedOptions, name: str, args: Sequence[Arg], at: 
 
 def goes_below(row: Program, parsed: ParsedOptions) -> bool:
     """Whether the program goes down into directories."""
-    below = row.below_names
+    below = row.below.split()
     return "*" in below or any(
         name in below or (value is not None and f"{name}={value.text}" in below) for name, value in parsed.options
     )
@@ -351,10 +339,10 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that only looks by its row alone."""
     parsed = parse_options(row, args)
     operands = [arg for arg in parsed.operands if not (row.one_dash and arg.text in _FIND_WORDS)]
-    instead = [value for name, value in parsed.options if name in row.instead_names]
+    instead = [value for name, value in parsed.options if name in row.instead.split()]
     texts = 0 if instead else row.texts
     named = operands[texts:] if row.operands in ("files", "shown") else []
-    by_option = [value for name, value in parsed.options if name in row.read_names and value is not None]
+    by_option = [value for name, value in parsed.options if name in row.reads.split() and value is not None]
     if parsed.unknown:
         return Ruling(why=f"unknown option {parsed.unknown} of {base}")
     if any(arg.values is None for arg in (*named, *by_option)):
@@ -395,7 +383,7 @@ def judge_writer(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     parsed = parse_options(row, args)
     deep = base == "mv" or goes_below(row, parsed)
     words = [arg for arg in parsed.operands if arg.text != ""]  # on macOS, `sed -i ''` has an empty one
-    operands = words[0 if parsed.has(*row.instead_names) else row.texts :]
+    operands = words[0 if parsed.has(*row.instead.split()) else row.texts :]
     doubt = COMPUTED_NAMES if any(arg.values is None for arg in operands) else ""
     into = [value for name, value in parsed.options if name in ("t", "target-directory") and value]
     if row.role != "copy":

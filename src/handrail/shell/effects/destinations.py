@@ -218,11 +218,14 @@ def _find_python(args: Sequence[Arg]) -> Destination:
 EVERY_REMOTE = "--all"
 _FETCHES = ("fetch", "pull", "ls-remote")
 _SENDS = ("push",)
-_GIT_FLAGS = re.compile(
-    r"-[vqptfnaur46]+|--(?:all|tags|no-tags|prune|quiet|verbose|progress|ff-only|ff|no-ff|rebase(?:=(?:true|merges))?"
-    r"|no-rebase|autostash|heads|refs|symref|depth=\d+|unshallow|set-upstream|follow-tags|dry-run|no-edit|no-verify"
-    r"|force-with-lease(?:=.*)?|force|delete|prune-tags|deepen=\d+|exit-code|porcelain|stat|no-stat)"
+_GIT = Program(
+    "vqptfnaur46",
+    "",
+    "all tags no-tags prune quiet verbose progress ff-only ff no-ff rebase? no-rebase autostash heads refs symref "
+    "depth= unshallow set-upstream follow-tags dry-run no-edit no-verify force-with-lease? force delete prune-tags deepen= "
+    "exit-code porcelain stat no-stat",
 )
+"""Options with which git contacts nothing but the remote."""
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(?!\\).*", re.DOTALL)
 
 
@@ -232,20 +235,15 @@ def _find_git(args: Sequence[Arg]) -> Destination:
     if verb not in (*_FETCHES, *_SENDS, "clone"):
         return UNKNOWN
     plain = not odd or (odd == "-C" and _has_only_directory(args[: at - 1]))
-    operands: list[str | None] = []
-    for arg in args[at:]:
-        text = arg.text
-        if text is not None and text.startswith("-"):
-            plain = plain and bool(_GIT_FLAGS.fullmatch(text)) and verb != "clone"
-        else:
-            operands.append(text)
+    parsed = parse_options(_GIT, args[at:])
+    operands = [arg.text for arg in parsed.operands]
     if verb == "clone":
         host = parse_git_address(operands[0]) if operands and operands[0] else None
         return Destination((host,) if host else (), by_http=is_http(operands[0]) if host else False)
     remote = operands[0] if operands else ""
-    if remote is None or not plain:
+    if remote is None or not plain or parsed.unknown:
         return UNKNOWN
-    if verb != "push" and any(arg.text == "--all" for arg in args[at:]):
+    if verb != "push" and parsed.has("all"):
         remote = EVERY_REMOTE
     return Destination(remote=remote, reads=verb in _FETCHES, service="git")
 
@@ -286,6 +284,7 @@ _GH_READS = {
     "search": ("code", "commits", "issues", "prs", "repos"),
 }
 _GITHUB = Host("github.com")
+_GH = Program("", "qStR", "jq= json= search= template= repo=")
 _GH_API = Program(
     "i",
     "qHtpXfF",
@@ -315,22 +314,11 @@ def _find_gh(args: Sequence[Arg]) -> Destination:
 
 def _leaves_gh(args: Sequence[Arg]) -> bool:
     """Whether an argument may name another service, open a browser or show the token."""
-    behind = ""
-    for arg in args:
-        if behind in ("-q", "--jq", "--json", "-S", "--search", "-t", "--template"):
-            behind = ""
-            continue
-        if not arg.values:
-            return True
-        for text in (value.text for value in arg.values):
-            if text in ("-w", "--") or _OTHER_SERVICE.fullmatch(text):
-                return True
-            if text.startswith("--") and text.partition("=")[0] in ("--web", "--show-token", "--hostname"):
-                return True
-            if re.match(r"-[Rtw].|--repo=.*/.*/", text):
-                return True
-        behind = arg.text or ""
-    return False
+    parsed = parse_options(_GH, args)
+    named = [*parsed.operands, *(value for name, value in parsed.options if name in ("R", "repo") and value)]
+    if parsed.has("w", "web", "show-token", "hostname") or any(arg.text == "--" for arg in args):
+        return True
+    return not all(arg.values and not any(_OTHER_SERVICE.fullmatch(one.text) for one in arg.values) for arg in named)
 
 
 def _reads_api(args: Sequence[Arg]) -> bool:
