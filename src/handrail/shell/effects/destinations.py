@@ -222,8 +222,8 @@ _GIT = Program(
     "vqptfnaur46",
     "",
     "all tags no-tags prune quiet verbose progress ff-only ff no-ff rebase? no-rebase autostash heads refs symref "
-    "depth= unshallow set-upstream follow-tags dry-run no-edit no-verify force-with-lease? force delete prune-tags deepen= "
-    "exit-code porcelain stat no-stat",
+    "depth= unshallow set-upstream follow-tags dry-run no-edit no-verify force-with-lease? force delete prune-tags "
+    "deepen= exit-code porcelain stat no-stat",
 )
 """Options with which git contacts nothing but the remote."""
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(?!\\).*", re.DOTALL)
