@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
 
 from handrail.shell.git.objects import CommitTrees, hash_blob
 from handrail.shell.git.settings import ask_git, make_git_environment
@@ -35,6 +34,8 @@ _MOST_LEFT = 50
 """The most versions remembered of one file that commands wrote."""
 _MOST_BYTES = 16 << 20
 _MOST_RECORD_BYTES = 64 << 20
+_Stamp = tuple[str, ...]
+"""The text of HEAD, that of the branch it names, and the stamps of the files with other branches."""
 _FRESH_SECONDS = 0.5
 """Between commands, HEAD is read again only after this time."""
 
@@ -72,7 +73,7 @@ class _Place:
 
     top: str
     record: _Record
-    stamp: _HeadStamp | None = None
+    stamp: _Stamp | None = None
     head: str = ""
     looked: float = -_FRESH_SECONDS
 
@@ -414,8 +415,8 @@ def _list_parents(name: str) -> Iterator[str]:
             yield name
 
 
-def _read_head(top: str, stamp: _HeadStamp | None) -> str:
-    for text in (stamp.head, stamp.branch) if stamp else ():
+def _read_head(top: str, stamp: _Stamp | None) -> str:
+    for text in stamp[:2] if stamp else ():
         if _ID.fullmatch(text.strip()):
             return text.strip()
     code, output = ask_git(["rev-parse", "--verify", "-q", "HEAD^{commit}"], top)
@@ -451,37 +452,26 @@ def _read_text(path: str) -> str:
         return ""
 
 
-class _HeadStamp(NamedTuple):
-    """Changes whenever HEAD may have moved."""
-
-    head: str
-    """The file HEAD."""
-    branch: str = ""
-    """The file of the branch that it names, if there is one."""
-    others: tuple[tuple[int, ...], ...] = ()
-    """The stamps of the files with the other branches."""
-
-
-def _stamp_head(top: str) -> _HeadStamp | None:
-    """None if it cannot be told whether HEAD has moved."""
+def _stamp_head(top: str) -> _Stamp | None:
+    """Changes whenever HEAD may have moved; None if that cannot be told."""
     git = os.path.join(top, ".git")
     common = git
     if not os.path.isdir(git):
         text = _read_text(git)
         if not text.startswith("gitdir:"):
-            return _HeadStamp("") if not os.path.lexists(git) else None
+            return ("",) if not os.path.lexists(git) else None
         git = os.path.join(top, text[7:].strip())
         common = os.path.join(git, _read_text(os.path.join(git, "commondir")).strip())
     head = _read_text(os.path.join(git, "HEAD"))
     name = head[5:].strip() if head.startswith("ref: ") else ""
     loose = _read_text(os.path.join(common, name)) if name and ".." not in name else ""
     others = [os.path.join(common, one) for one in ("packed-refs", "reftable/tables.list")]
-    return _HeadStamp(head, loose, tuple(map(_stamp, others)))
+    return head, loose, *map(_stamp, others)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def _stamp(path: str) -> str:
     try:
         status = os.stat(path)
     except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return ""
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
