@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
-from handrail.drafts.layout import DraftDirectory, Version, get_start, is_same_index_at
+from handrail.drafts.layout import FOREIGN, DraftDirectory, Version, get_start, is_same_index_at
 from handrail.system_calls import READABLE_DIRECTORY, find_data, lease, open_beneath, stat_at, walk_beneath
 
 MARKS = "user.overlay."
@@ -110,11 +110,10 @@ class Comparison:
 
 def compare(draft: DraftDirectory) -> Comparison:
     """Compare a draft with its workspace; raises `OSError` if either cannot be read."""
+    foreign = read_foreign_copies(draft) if os.path.lexists(os.path.join(draft.path, FOREIGN)) else {}
     root = draft.open_workspace()
     try:
-        return _Comparer(
-            draft, draft.upper, root, draft.info.start, read_foreign_copies(draft), draft.notes.read_resolved()
-        ).compare()
+        return _Comparer(draft, draft.upper, root, draft.info.start, foreign, draft.notes.read_resolved()).compare()
     finally:
         os.close(root)
 

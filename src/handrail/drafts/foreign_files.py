@@ -18,9 +18,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from handrail.drafts.layout import DraftDirectory, copy_owner, read_clock
+from handrail.drafts.layout import FOREIGN, DraftDirectory, copy_owner, read_clock
 
-_RECORD = "foreign.json"
 MOST_LOOKED_AT = 50_000
 _MOST_COPIED = 1_000
 _MOST_BYTES = 32 << 20
@@ -119,16 +118,13 @@ def copy_foreign_files(draft: DraftDirectory, paths: Sequence[str]) -> None:
     if copied:
         upper = os.lstat(draft.info.workspace)
         os.utime(draft.upper, ns=(upper.st_atime_ns, upper.st_mtime_ns))
-        draft.write(_RECORD, copied, sync=False)
+        draft.write(FOREIGN, copied, sync=False)
         read_clock(os.path.dirname(draft.upper))  # so that whatever touches a copy gives it another change time
 
 
 def read_foreign_copies(draft: DraftDirectory) -> dict[int, ForeignCopy]:
     """The copies in the upper layer of a draft by their inodes."""
-    try:
-        rows = draft.read(_RECORD)
-    except FileNotFoundError:
-        return {}
+    rows = draft.read(FOREIGN)
     return {
         int(inode): ForeignCopy(path, time, (owner[0], owner[1]), group)
         for inode, (path, time, owner, group) in rows.items()
@@ -138,7 +134,7 @@ def read_foreign_copies(draft: DraftDirectory) -> dict[int, ForeignCopy]:
 def adopt_foreign_copies(draft: DraftDirectory, other: DraftDirectory) -> None:
     """Have a draft know the copies of another one, of which it takes over changes."""
     with contextlib.suppress(FileNotFoundError):
-        shutil.copyfile(os.path.join(other.path, _RECORD), os.path.join(draft.path, _RECORD))
+        shutil.copyfile(os.path.join(other.path, FOREIGN), os.path.join(draft.path, FOREIGN))
 
 
 def _list_parents(path: str) -> Iterator[str]:

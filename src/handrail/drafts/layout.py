@@ -56,6 +56,8 @@ _LEFT = "left"
 """A file that marks the draft of a command whose changes could not be kept."""
 _PROBED_BYTES = 16 << 10
 _INFO = "draft.json"
+FOREIGN = "foreign.json"
+"""A file with the copies of files of other users, if there are any (`foreign_files.py`)."""
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
 

@@ -2,7 +2,7 @@
 
 Changes are kept by renaming them into the workspace, and a rename does not leave a mount. So the state directory is
 used if it lies on the same mount, else a hidden directory beside the workspace or further up. Of a workspace on an
-overlay, as in containers, the layers of drafts lie elsewhere (`layers_place.py`).
+overlay, as in containers, the layers of drafts lie elsewhere (`places.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from handrail.drafts import WORKERS
 from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.late_writes import save_late_writes
-from handrail.drafts.layers_place import find_layers_place
 from handrail.drafts.layout import DraftDirectory, append_row, is_interrupted, read_clock, remove_tree
 from handrail.drafts.neighbours import list_places
-from handrail.drafts.places import OVERLAY, get_mount, make_private, read_mounts
+from handrail.drafts.places import OVERLAY, find_layers_place, get_mount, make_private, read_mounts
 from handrail.drafts.three_way import save_bases
 from handrail.drafts.view import end_view, share_view
 from handrail.programs import distrust
@@ -190,7 +189,8 @@ class DraftStore:
             layers = os.path.join(self.layers, key) if self.layers else ""
             directory = DraftDirectory.create(os.path.join(self.path, key), self.workspace, name, layers)
             try:
-                copy_foreign_files(directory, self._foreign if copies_foreign else ())
+                if self._foreign and copies_foreign:
+                    copy_foreign_files(directory, self._foreign)
                 return OpenDraft(directory, _lock(directory.path))
             except BaseException:
                 directory.drop()

@@ -99,6 +99,8 @@ class DraftChanges:
     @classmethod
     def read(cls, draft: OpenDraft, comparison: Comparison) -> DraftChanges:
         """Read the changes of a comparison; raises `OSError`."""
+        if not comparison.steps:
+            return cls(draft, comparison, (), ())
         with ChangeReader(draft.directory, comparison.conflicts) as reader:
             changes = reader.list(comparison)
             # Files in `.git` come last: if there are many changes, only the first are shown.
@@ -510,7 +512,8 @@ class CallDraft:
 
     def _leave_held_files(self, changes: DraftChanges) -> DraftChanges:
         """The changes, except to files another program has open for writing."""
-        held = find_held_units(changes.changes, self.open_draft.directory.info.workspace)
+        workspace = self.open_draft.directory.info.workspace
+        held = changes.changes and find_held_units(changes.changes, workspace)
         if not held:
             return changes
         left = [one.path for one in changes.changes if find_unit(one.path) in held]

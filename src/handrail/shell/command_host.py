@@ -519,16 +519,13 @@ class CommandHost:
             return self._wait_for_own(replace(order, spawn=spawn), seconds, cancel)
 
     def _wait_for_own(self, order: CommandOrder, seconds: float, cancel: threading.Event | None) -> OwnCommandEnd:
-        with self._until_closed():
-            run = self._runs.start(order)
         try:
-            ended = run.wait(seconds, cancel)
-            assert ended is not None
+            with self._until_closed():
+                ended = self._runs.run(order, seconds, cancel)
             with open(order.log, "rb") as file:
                 printed = file.read(_MOST_OWN_OUTPUT).decode("utf-8", "replace")
             return OwnCommandEnd(ended.exit_code, ended.reason, printed)
         finally:
-            self._runs.done(run)
             with contextlib.suppress(OSError):
                 os.unlink(order.log)
 

@@ -162,10 +162,6 @@ class Jobs:
         assert ended is not None
         return ended
 
-    def close(self) -> None:
-        """End all jobs, and everything else that the runs hold."""
-        self._runs.close()
-
 
 def _find_character_end(fd: int, start: int, end: int) -> int:
     """An end that tears no character apart: the rest of it is still on its way."""

@@ -366,11 +366,6 @@ class Pipes:
                 os.close(self.stdin)
                 self.stdin = -1
 
-    def name_pipe(self) -> str:
-        """The pipe of the output, as `/proc/PID/fd` names it; empty if it is closed."""
-        with self._lock:
-            return "" if self.closed else f"pipe:[{os.fstat(self.read).st_ino}]"
-
     def view(self, head: int, tail: int) -> OutputView:
         """The output so far."""
         fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -155,16 +155,6 @@ def name_running(processes: Iterable[Process]) -> list[tuple[int, str]]:
     return named
 
 
-def holds(pid: int, link: str) -> bool:
-    """Whether the process has that file open, named as in ``/proc/PID/fd``."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{name}") == link:
-                    return True
-    return False
-
-
 def _open_verified(process: Process) -> int:
     """A descriptor of that very process. Raises `ProcessLookupError` if it is gone."""
     fd = os.pidfd_open(process.pid)
@@ -435,7 +425,6 @@ class LeftoverProcess:
 
     pid: int
     command: str
-    holds_output: bool = False
 
 
 @runtime_checkable

@@ -354,13 +354,8 @@ class Run:
         return not all(process.dead and process_tree.reap(process) for process in ours)
 
     def _name_processes(self, processes: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
-        if not processes:
-            return ()
-        pipe = self.pipes.name_pipe()
-        return tuple(
-            LeftoverProcess(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
-            for pid, command in process_tree.name_running(processes)[:_MOST_STRAYS]
-        )
+        named = process_tree.name_running(processes) if processes else []
+        return tuple(LeftoverProcess(pid, command) for pid, command in named[:_MOST_STRAYS])
 
     @property
     def silent(self) -> bool:
@@ -441,10 +436,12 @@ class Runs:
     ) -> CommandEnd:
         """Start a command and wait for its end."""
         run = self.start(order)
-        ended = run.wait(timeout, cancel)
-        assert ended is not None
-        self.done(run)
-        return ended
+        try:
+            ended = run.wait(timeout, cancel)
+            assert ended is not None
+            return ended
+        finally:
+            self.done(run)
 
     def done(self, run: Run) -> None:
         """A command was waited for: forget it, unless it left something."""

@@ -8,6 +8,7 @@ waits at a gate until the thread that started it has ended.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -15,11 +16,8 @@ import sys
 from collections.abc import Iterable
 
 from handrail.shell.sandbox.confinement import Confinement, split_trees
-from handrail.shell.sandbox.system_call_numbers import NUMBERS
+from handrail.shell.sandbox.system_call_numbers import make_call
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
-    NUMBERS[name][0] for name in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-)  # the same on every architecture
 _VERSION = 1
 _PATH_BENEATH = 1
 _SET_NO_NEW_PRIVS = 38
@@ -49,50 +47,24 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _call(what: str, number: int, *arguments: object) -> int:
-    result: int = _libc.syscall(ctypes.c_long(number), *arguments)
-    if result < 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, f"{what}: {os.strerror(failed)}")
-    return result
-
-
 def get_version() -> int:
     """The version of landlock that this kernel offers; 0 for none."""
-    if sys.platform != "linux":
-        return 0
-    version: int = _libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
-    return max(0, version)
+    with contextlib.suppress(OSError):
+        return make_call("landlock_create_ruleset", None, 0, _VERSION) if sys.platform == "linux" else 0
+    return 0
 
 
 def forgo_privileges() -> None:
     """This thread, and what it starts, gains nothing by running a set-uid program."""
-    one, zero = ctypes.c_ulong(1), ctypes.c_ulong(0)
-    if _libc.prctl(_SET_NO_NEW_PRIVS, one, zero, zero, zero) != 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, os.strerror(failed))
+    make_call("prctl", _SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def drop_capabilities() -> None:
     """Of root's powers, this thread keeps those over the files that it can reach."""
-
-    class Header(ctypes.Structure):
-        _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
-
-    header, sets = Header(0x20080522, 0), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low, then high
-    if _libc.capget(ctypes.byref(header), sets) != 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, os.strerror(failed))
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    make_call("capget", header, sets)  # effective, permitted, inheritable; low, then high
     kept = sum(1 << bit for bit in KEPT_CAPABILITIES) & sets[1]
-    if list(sets) == [kept & sets[0], kept, 0, 0, 0, 0]:
-        return
-    left = (ctypes.c_uint32 * 6)(kept & sets[0], kept, 0, 0, 0, 0)
-    if _libc.capset(ctypes.byref(header), left) != 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, os.strerror(failed))
+    make_call("capset", header, (ctypes.c_uint32 * 6)(kept & sets[0], kept, 0, 0, 0, 0))
 
 
 def create_ruleset(
@@ -126,8 +98,7 @@ def create_ruleset(
     ]
     # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
     handled = _Ruleset(known, 3 if version >= 4 and not network else 0, 3 if version >= 6 else 0)
-    size = ctypes.c_size_t(ctypes.sizeof(handled))
-    ruleset = _call("landlock_create_ruleset", _CREATE_RULESET, ctypes.byref(handled), size, ctypes.c_uint32(0))
+    ruleset = make_call("landlock_create_ruleset", ctypes.byref(handled), ctypes.sizeof(handled), 0)
     try:
         for path, rights, itself in places:
             # Opened and closed one by one: a full home directory must not use up all descriptors.
@@ -151,14 +122,13 @@ def _add_rule(ruleset: int, fd: int, rights: int) -> None:
     if stat.S_ISLNK(mode):  # put there since the directory was listed: it gives no access of its own
         return
     place = _PathBeneath(rights if stat.S_ISDIR(mode) else rights & _OF_FILES, fd)
-    beneath = ctypes.c_int(_PATH_BENEATH), ctypes.byref(place), ctypes.c_uint32(0)
-    _call("landlock_add_rule", _ADD_RULE, ctypes.c_int(ruleset), *beneath)
+    make_call("landlock_add_rule", ruleset, _PATH_BENEATH, ctypes.byref(place), 0)
 
 
 def restrict(ruleset: int) -> None:
     """Put a ruleset on this thread, for good. Each time is a restriction of its own, whatever was restricted before."""
     forgo_privileges()
-    _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    make_call("landlock_restrict_self", ruleset, 0)
 
 
 def _open_path(path: str, *, itself: bool = False) -> int:

@@ -33,8 +33,6 @@ from handrail.shell.sandbox.mount_plan import OVERLAID
 from handrail.shell.start_process import (
     File,
     ProcessOptions,
-    StartGate,
-    kill_on_failure,
     limit_processes,
     start_process,
 )
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _LEAVE_SECONDS = 60.0
 _MOST_SPARED = 60
+# The command waits at a pipe. `-p` makes this shell ignore what the environment would have it do first.
+_WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; ulimit -c 0; exec "$@"'
 
 
 class LandlockBoundary:
@@ -211,15 +211,16 @@ def _start_confined(
 
     ``begun`` is called when it has started, and waits at its gate until that thread has ended.
     """
-    gate = StartGate()
-    how |= {"pass_fds": (*how.get("pass_fds", ()), gate.entry)}
+    waiting, opening = os.pipe()
+    words = [shell, "-p", "-c", _WAIT, "handrail", str(waiting), *args]
+    how |= {"pass_fds": (*how.get("pass_fds", ()), waiting)}
     outcome: Future[subprocess.Popen[bytes]] = Future()
 
     def start() -> None:
         try:
             drop_capabilities()
             confine()
-            outcome.set_result(start_process(gate.before(args, shell), **how))
+            outcome.set_result(start_process(words, **how))
         except BaseException as error:  # noqa: BLE001 - handed to who waits
             outcome.set_exception(error)
 
@@ -230,12 +231,13 @@ def _start_confined(
         started = outcome.result()
         begun()
         starter.join()
-        with kill_on_failure(started):
-            _wait_for_end(thread)
-        gate.open()
+        _wait_for_end(thread)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(opening, b"\n")
         return started
-    finally:
-        gate.close()
+    finally:  # a gate that closes without having opened lets nobody through
+        os.close(waiting)
+        os.close(opening)
 
 
 def _number(file: File) -> int | None:

@@ -467,14 +467,13 @@ def _is_writable_entry(mode: int) -> bool:
     return not stat.S_ISLNK(mode) and (stat.S_ISDIR(mode) or bool(mode & 0o222))
 
 
-def _run_init(control: socket.socket, life: int, kept: int) -> int:
+def _run_init(control: socket.socket, life: int) -> int:
     """Process 1 of a command: returns the exit code when the command has ended and may be forgotten."""
     os.setsid()
     failed: OSError | None = None
     try:
         _check(_libc.unshare(_NEWNS), "unshare")
         _mount_own_proc()
-        _drop_capabilities(_MAY_MOUNT | kept)
     except OSError as error:  # said when somebody listens
         failed = error
     waiting = select.poll()
@@ -507,6 +506,7 @@ def _refresh(drafts: list[int]) -> None:
     Overlayfs keeps every name that it has looked up, also those that were not there, and does not notice that another
     program creates, replaces or deletes them in the layer below. To remount it drops the names that nobody uses.
     """
+    _drop_capabilities(_MAY_MOUNT)
     pause = _REFRESH_SECONDS
     while True:
         time.sleep(pause)
@@ -560,7 +560,7 @@ def _reap(command: int, code: int) -> int:
             code = code if code >= 0 else 128 - code
 
 
-def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int], kept: int) -> None:
+def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int]) -> None:
     """Make the init of a command; the other end of ``control`` says later which command that is."""
     pid = _call(_numbers["clone"], _NEWPID | _CLONE_PARENT | _CHILD_ENDED, 0, 0, 0, 0)
     if pid == 0:
@@ -568,7 +568,7 @@ def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int],
         try:
             sock.close()
             os.close(life[1])
-            code = _run_init(control, life[0], kept)
+            code = _run_init(control, life[0])
         except OSError as error:
             _send(control, ("error", error.strerror, error.errno, error.filename))
         finally:
@@ -619,7 +619,7 @@ def main() -> int:
             control = socket.socket(fileno=fd)
             try:
                 _enter_view(received[0]["view"])  # type: ignore[arg-type]
-                _prepare(control, sock, life, int(setup["capabilities"]))  # type: ignore[call-overload]
+                _prepare(control, sock, life)
             except OSError as error:
                 _send(control, ("error", error.strerror, error.errno, error.filename))
             control.close()

@@ -15,7 +15,6 @@ A command for which the network was opened reaches every address, and of unix so
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import ipaddress
@@ -30,33 +29,22 @@ from typing import Literal
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
 from handrail.shell.sandbox.local_services import LocalServices, is_served
-from handrail.shell.sandbox.renames import links_git_object, name_calls, prepare_rename
-from handrail.shell.sandbox.system_call_numbers import NUMBERS, get_call_number
+from handrail.shell.sandbox.renames import links_git_object, name_calls, open_in_root, prepare_rename
+from handrail.shell.sandbox.system_call_numbers import NUMBERS, make_call
 from handrail.system_calls import is_shortage
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE, _AT_NUMBER = 1, 1
-_GET_DESCRIPTOR = NUMBERS["pidfd_getfd"][0]
 _CALLS = {number: name for name in ("connect", "bind", "listen") for number in NUMBERS[name]}
-_IN_ROOT = 0x10
 _LONGEST_ADDRESS = 128
 _MOST_AT_ONCE = 64
 _CONNECT_SECONDS = 30.0
 _COPIED = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _Address = tuple[str, int] | tuple[str, int, int, int]
 Reach = Literal["own", "shared", "all"]
 """What commands reach: a network of their own and loopback ports of this machine; loopback ports alone, in the network
 of this machine; or everything, with one unix socket."""
-
-
-class _Refused(Exception):
-    """The command gets this error."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(os.strerror(number))
-        self.number = number
 
 
 class _Unhandled(Exception):
@@ -132,8 +120,6 @@ class _Call:
             self._do()
         except _Unhandled:
             flags = _CONTINUE
-        except _Refused as refused:
-            error = -refused.number
         except OSError as failed:
             error = -(failed.errno or errno.EACCES)
         with contextlib.suppress(OSError):  # it did not wait for the answer
@@ -141,10 +127,10 @@ class _Call:
 
     def _do(self) -> None:
         if self._name.startswith("link"):
+            is_object = False
             with contextlib.suppress(OSError):
-                if links_git_object(self._thread, self._name, self._arguments, self._require_waiting):
-                    raise _Refused(errno.EXDEV)
-            raise _Unhandled
+                is_object = links_git_object(self._thread, self._name, self._arguments, self._require_waiting)
+            raise _refuse(errno.EXDEV) if is_object else _Unhandled
         if self._name.startswith("rename"):
             # What fails here fails in the kernel too, which says why.
             with contextlib.suppress(OSError):
@@ -175,7 +161,7 @@ class _Call:
         if asked.family != socket.AF_UNIX:
             _connect(asked, wanted)
         elif not self._is_agent(wanted[2:].partition(b"\0")[0]):
-            raise _Refused(errno.EACCES)
+            raise _refuse(errno.EACCES)
         else:
             self._connect_agent(asked)
 
@@ -204,9 +190,9 @@ class _Call:
         if self._services.allows(port):
             return
         if not is_served("self", port):
-            raise _Refused(errno.ECONNREFUSED)
+            raise _refuse(errno.ECONNREFUSED)
         self._services.note_refused(port)
-        raise _Refused(errno.EACCES)
+        raise _refuse(errno.EACCES)
 
     def _connect_inside(self, asked: socket.socket, wanted: bytes, address: _Address | None) -> None:
         """Connect for a command with a network of its own. The kernel never looks at the command's memory again, which
@@ -234,20 +220,15 @@ class _Call:
     def _connect_unix(self, asked: socket.socket, name: bytes) -> None:
         """Connect to a socket that a command of the same session serves; those of other programs are refused."""
         place = name if name.startswith(b"/") else os.fsencode(os.readlink(f"/proc/{self._thread}/cwd")) + b"/" + name
-        root = os.open(f"/proc/{self._thread}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            network = os.readlink(f"/proc/{self._thread}/ns/net")
-            self._require_waiting()
-            target = _open_in(root, place)
-        finally:
-            os.close(root)
+        network = os.readlink(f"/proc/{self._thread}/ns/net")
+        target = open_in_root(self._thread, place, os.O_PATH, self._require_waiting)
         try:
             with socket.socket(socket.AF_UNIX, asked.type) as replacement:
                 replacement.settimeout(_CONNECT_SECONDS)
                 replacement.connect(f"/proc/self/fd/{target}")
                 peer = replacement.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
                 if not _is_in_network(struct.unpack("=iII", peer)[0], network):
-                    raise _Refused(errno.EACCES)
+                    raise _refuse(errno.EACCES)
                 self._replace(asked, replacement)
         finally:
             os.close(target)
@@ -270,7 +251,7 @@ class _Call:
             self._require_waiting()
             read = os.pread(memory.fileno(), size, place)
         if len(read) < 2:
-            raise _Refused(errno.EINVAL)
+            raise _refuse(errno.EINVAL)
         return read
 
     def _get_descriptor(self) -> int:
@@ -280,11 +261,7 @@ class _Call:
         held = os.pidfd_open(process)
         try:
             self._require_waiting()
-            number = ctypes.c_int(self._arguments[0] & 0xFFFFFFFF)
-            fd: int = _libc.syscall(ctypes.c_long(_GET_DESCRIPTOR), ctypes.c_int(held), number, ctypes.c_uint(0))
-            if fd < 0:
-                raise _Refused(ctypes.get_errno())
-            return fd
+            return make_call("pidfd_getfd", held, self._arguments[0] & 0xFFFFFFFF, 0)
         finally:
             os.close(held)
 
@@ -317,18 +294,7 @@ def _parse_loopback(raw: bytes, *, bind: bool, sock: socket.socket) -> _Address 
 
 def _connect(sock: socket.socket, address: bytes) -> None:
     """Connect to an address in the kernel's form."""
-    if _libc.connect(ctypes.c_int(sock.fileno()), address, ctypes.c_uint(len(address))) != 0:
-        raise _Refused(ctypes.get_errno())
-
-
-def _open_in(root: int, path: bytes) -> int:
-    """A descriptor that only names a file, found below ``root`` as a process finds it whose root that is."""
-    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
-    number = ctypes.c_long(get_call_number("openat2"))
-    fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
-    if fd < 0:
-        raise _Refused(ctypes.get_errno())
-    return fd
+    make_call("connect", sock.fileno(), address, len(address))
 
 
 def _is_in_network(pid: int, network: str) -> bool:
@@ -338,8 +304,13 @@ def _is_in_network(pid: int, network: str) -> bool:
     return False
 
 
+def _refuse(number: int) -> OSError:
+    """The error that the command gets."""
+    return OSError(number, os.strerror(number))
+
+
 def _make_disallowed() -> _Address:
-    raise _Refused(errno.EACCES)
+    raise _refuse(errno.EACCES)
 
 
 def _make_unprivileged(address: _Address) -> _Address:
@@ -348,7 +319,7 @@ def _make_unprivileged(address: _Address) -> _Address:
     with contextlib.suppress(OSError, ValueError), open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "rb") as file:
         first = int(file.read())
     if 0 < address[1] < first:
-        raise _Refused(errno.EACCES)
+        raise _refuse(errno.EACCES)
     return address
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 from handrail.files.overlay_renames import make_renamable
 from handrail.shell.sandbox.mount_plan import DRAFTS
-from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, get_call_number
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, get_call_number, make_call
 from handrail.system_calls import O_PATH, READABLE_DIRECTORY, stat_at
 
 _HERE = -100
@@ -28,10 +28,9 @@ _LONGEST_PATH = 4096
 _PAGE = 4096
 _EXCHANGE = 2
 _IN_ROOT = 0x10
+_DIRECTORY = READABLE_DIRECTORY & ~os.O_NOFOLLOW
 _MOST_MOUNTS = 4 << 20
 _GIT_OBJECT = re.compile(rb"/objects/(?:[0-9a-f]{2}|pack|info)/[^/]+$")
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def name_calls(machine: str | None = None) -> dict[int, str]:
@@ -49,7 +48,7 @@ def links_git_object(thread: int, name: str, arguments: Sequence[int], require_w
     path = _make_absolute(thread, directory, _read_path(thread, pointer, require_waiting))
     if os.geteuid() == 0 or not _GIT_OBJECT.search(path):
         return False
-    parent = _open_in_root(thread, os.path.dirname(path), require_waiting)
+    parent = open_in_root(thread, os.path.dirname(path), _DIRECTORY, require_waiting)
     try:
         return _is_in_draft(thread, parent)
     finally:
@@ -71,7 +70,7 @@ def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_wai
         above, _, last = path.rstrip(b"/").rpartition(b"/")
         if last in (b"", b".", b".."):
             continue
-        parent = _open_in_root(thread, above or b"/", require_waiting)
+        parent = open_in_root(thread, above or b"/", _DIRECTORY, require_waiting)
         try:
             entry = stat_at(os.fsdecode(last), parent)
             if entry and _may_be_refused(entry) and _is_in_draft(thread, parent):
@@ -104,20 +103,15 @@ def _make_absolute(thread: int, directory: int, path: bytes) -> bytes:
     return os.fsencode(os.readlink(link)) + b"/" + path
 
 
-def _open_in_root(thread: int, path: bytes, require_waiting: Callable[[], None]) -> int:
-    """Open a directory as the thread would find it, links included."""
+def open_in_root(thread: int, path: bytes, flags: int, require_waiting: Callable[[], None]) -> int:
+    """Open a file or directory as the thread would find it, links included."""
     root = os.open(f"/proc/{thread}/root", O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         require_waiting()
-        how = struct.pack("=QQQ", READABLE_DIRECTORY & ~os.O_NOFOLLOW, 0, _IN_ROOT)
-        number = ctypes.c_long(get_call_number("openat2"))
-        fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
+        how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _IN_ROOT)
+        return make_call("openat2", root, path, how, len(how))
     finally:
         os.close(root)
-    if fd < 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, os.strerror(failed))
-    return fd
 
 
 def _is_in_draft(thread: int, directory: int) -> bool:

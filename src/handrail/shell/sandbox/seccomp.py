@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from handrail.shell.sandbox import Network
-from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, get_call_number
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, get_call_number, make_call
 
 _REFUSED = tuple(
     """
@@ -45,7 +45,6 @@ _ALLOW, _NOTIFY, _KILL, _ERROR = 0x7FFF0000, 0x7FC00000, 0x80000000, 0x00050000
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _Line = tuple[int, int, int, int]
 
 
@@ -176,20 +175,10 @@ def install_listener(code: bytes) -> int:
     """As `install`; returns the descriptor on which the calls arrive that the filter hands over. `OSError` if none can
     be had, as inside a command that another Handrail supervises."""
     filter_ = _FilterProgram(len(code) // 8, code)
-    number = get_call_number("seccomp")
-    flags = ctypes.c_ulong(_NEW_LISTENER | _WAIT_KILLABLE)
-    listener: int = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(1), flags, ctypes.byref(filter_))
-    if listener < 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, f"seccomp: {os.strerror(failed)}")
-    return listener
+    return make_call("seccomp", 1, _NEW_LISTENER | _WAIT_KILLABLE, ctypes.byref(filter_))
 
 
 def install(code: bytes) -> None:
     """Put a filter on this thread and what it starts, for good. It must have forgone new privileges before."""
     filter_ = _FilterProgram(len(code) // 8, code)
-    zero = ctypes.c_ulong(0)
-    mode = ctypes.c_ulong(_MODE_FILTER)
-    if _libc.prctl(_SET_SECCOMP, mode, ctypes.byref(filter_), zero, zero) != 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, f"seccomp: {os.strerror(failed)}")
+    make_call("prctl", _SET_SECCOMP, _MODE_FILTER, ctypes.byref(filter_), 0, 0)

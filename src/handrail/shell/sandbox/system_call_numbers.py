@@ -1,7 +1,8 @@
-"""Numbers of Linux system calls: one table for filters, listeners and direct calls."""
+"""Linux system calls: one table of their numbers for filters and listeners, and those that Python does not offer."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 ARCHITECTURES = {  # the kernel's name for it, and the column below
@@ -16,6 +17,8 @@ NUMBERS: dict[str, tuple[int, int]] = {  # x86_64, and the table that newer arch
     "add_key": (248, 217),
     "bind": (49, 200),
     "bpf": (321, 280),
+    "capget": (125, 90),
+    "capset": (126, 91),
     "clock_settime": (227, 112),
     "clone": (56, 220),
     "clone3": (435, 435),
@@ -49,6 +52,7 @@ NUMBERS: dict[str, tuple[int, int]] = {  # x86_64, and the table that newer arch
     "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41),
+    "prctl": (157, 167),
     "prlimit64": (302, 261),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -82,3 +86,16 @@ NUMBERS: dict[str, tuple[int, int]] = {  # x86_64, and the table that newer arch
 def get_call_number(name: str, machine: str | None = None) -> int:
     """The number of a system call on this machine, or on another kind."""
     return NUMBERS[name][ARCHITECTURES[machine or os.uname().machine][1]]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def make_call(name: str, *arguments: object) -> int:
+    """Make a system call; raises `OSError`."""
+    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    result: int = _libc.syscall(ctypes.c_long(get_call_number(name)), *plain)
+    if result < 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, f"{name}: {os.strerror(failed)}")
+    return result
