@@ -21,10 +21,15 @@ from tests.command import TIMEOUT
 
 
 @pytest.fixture
-def jobs() -> Iterator[Jobs]:
-    jobs = Jobs(Runs())
-    yield jobs
-    jobs.close()
+def runs() -> Iterator[Runs]:
+    runs = Runs()
+    yield runs
+    runs.close()
+
+
+@pytest.fixture
+def jobs(runs: Runs) -> Jobs:
+    return Jobs(runs)
 
 
 @pytest.fixture
@@ -192,7 +197,7 @@ def test_a_command_whose_time_is_up_runs_on_as_a_job(order: Make) -> None:
     jobs.write(job.id, "\n")
     until(lambda: not job.running)
     assert text(jobs.read(job.id, 100, 100)) == "late\n"
-    jobs.close()
+    runs.close()
 
 
 def test_an_unknown_job_is_refused_with_the_known_ones(jobs: Jobs, order: Make) -> None:
@@ -217,10 +222,10 @@ def test_the_number_of_jobs_is_bounded(jobs: Jobs, order: Make, monkeypatch: pyt
     assert len(jobs.list()) == 3
 
 
-def test_jobs_end_with_the_session(jobs: Jobs, order: Make) -> None:
+def test_jobs_end_with_the_session(jobs: Jobs, runs: Runs, order: Make) -> None:
     started = [jobs.start(order("trap '' TERM; echo $$; while :; do sleep 1000; done")) for _ in range(5)]
     until(lambda: all(size(job) for job in started))
-    jobs.close()
+    runs.close()
     for job in started:
         assert job.ended is not None and job.ended.reason == "closed"
         with pytest.raises(ProcessLookupError):

@@ -201,6 +201,36 @@ def test_visible_paths_are_there_by_all_their_names(boundary: Boundary, place: _
     assert not (top / "shown/deep/new").exists() and (place.work / "mine").read_text(encoding="utf-8") == "written\n"
 
 
+def test_a_view_follows_what_becomes_of_visible_paths(boundary: Boundary, place: _Place) -> None:
+    """The view is built once for many commands."""
+    top = place.out.parent
+    for name in ("one", "two"):
+        (top / name / "sub").mkdir(parents=True)
+        (top / name / "sub/file").write_text(name, encoding="utf-8")
+    (top / "link").symlink_to("one")
+    visible = (*find_visible(place), f"{top}/kit", f"{top}/link/sub", f"{top}/settings")
+
+    def show() -> list[str]:
+        output = run(boundary, place, f"cat {top}/kit/file; echo; cat {top}/link/sub/file; echo; ls {top}", visible)
+        return output.splitlines()
+
+    first = show()
+    assert "one" in first and not {"kit", "settings", "two"} & set(first)
+    (top / "kit").mkdir()
+    (top / "kit/file").write_text("made", encoding="utf-8")
+    (top / "settings").write_text("first", encoding="utf-8")
+    assert show()[:2] == ["made", "one"]
+    (top / "kit").rename(top / "aside")
+    (top / "kit").mkdir()
+    (top / "kit/file").write_text("replaced", encoding="utf-8")
+    (top / "link").unlink()
+    (top / "link").symlink_to("two")
+    assert show() == ["replaced", "two", "kit", "link", "settings", "two", "work"]
+    (top / "new").write_text("second", encoding="utf-8")
+    (top / "new").replace(top / "settings")
+    assert run(boundary, place, f"cat {top}/settings", visible) == "second"
+
+
 def test_programs_and_the_top_of_the_tree_stay(boundary: Boundary, place: _Place) -> None:
     output = run(
         boundary, place, "python3 -c 'print(40 + 2)'; git --version; cat /etc/passwd; ls /", find_visible(place)
