@@ -95,7 +95,7 @@ def test_a_keep_without_any_space_changes_nothing_and_can_be_repeated(tmp_path: 
         before = describe(str(workspace), times=True)
         draft = DraftDirectory.create(str(tmp_path / "draft"), str(workspace))
         run_in_draft(draft, "sh", "-c", COMMAND)
-        (tmp_path / "draft" / "reserve").unlink()
+        (tmp_path / "reserve").unlink()
         with fill_disk(tmp_path / "ballast"):
             with pytest.raises(OSError, match="No space left"):
                 keep(draft)

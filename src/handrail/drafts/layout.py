@@ -50,7 +50,7 @@ _MARKED = "marked.json"
 _MOST_ACCEPTED = 100
 """Such versions of one file."""
 _RESERVE = "reserve"
-"""A file that is emptied before a plan is written: a command may have filled the disk."""
+"""A file beside the drafts of a user that is emptied before a plan is written: a command may have filled the disk."""
 _RESERVED_BYTES = 128 << 10
 _LEFT = "left"
 """A file that marks the draft of a command whose changes could not be kept."""
@@ -139,9 +139,9 @@ class DraftDirectory:
     def mark_left(self) -> DraftDirectory:
         """This draft, with a name and for the user. A rename takes no space: a command may have filled the disk."""
         self._use_reserve()
-        reserve, mark = (os.path.join(self.path, name) for name in (_RESERVE, _LEFT))
+        mark = os.path.join(self.path, _LEFT)
         try:
-            os.rename(reserve, mark)
+            os.rename(self._reserved, mark)
         except FileNotFoundError:
             os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return DraftDirectory.open(self.path)
@@ -178,6 +178,10 @@ class DraftDirectory:
     def bases(self) -> str:
         """Copies of files of the workspace that the draft has changed, as they were before."""
         return os.path.join(self.info.layers or self.path, "bases")
+
+    @property
+    def _reserved(self) -> str:
+        return os.path.join(os.path.dirname(self.path), _RESERVE)
 
     @property
     def state(self) -> State:
@@ -224,7 +228,7 @@ class DraftDirectory:
         _sync(self.path)
 
     def _reserve(self) -> None:
-        fd = os.open(os.path.join(self.path, _RESERVE), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._reserved, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with contextlib.suppress(OSError):  # a disk that is full already, or a file system that cannot do it
                 os.posix_fallocate(fd, 0, _RESERVED_BYTES)
@@ -233,7 +237,7 @@ class DraftDirectory:
 
     def _use_reserve(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.truncate(os.path.join(self.path, _RESERVE), 0)
+            os.truncate(self._reserved, 0)
 
     def _write_temporary(self, name: str, value: object) -> str:
         temporary = os.path.join(self.path, f".{name}.{os.getpid()}.new")

@@ -43,6 +43,13 @@ class CommandStreams:
     """Whether that sandbox has no network."""
 
 
+class SweepingProcess(subprocess.Popen[bytes]):
+    """A process with which everything ends that it has started."""
+
+    left: Sequence[tuple[int, str]] = ()
+    """What was still running at its end: numbers and command lines."""
+
+
 class Spawn(Protocol):
     """Something that starts a process, and may put a sandbox around it."""
 

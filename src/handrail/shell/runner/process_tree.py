@@ -24,9 +24,6 @@ sessions. It is on only as long as a command runs or has left something: orphans
 and are not touched, since they look like the host's own children. They would stay as zombies for as long as the host
 lives. A host that adopts orphans by itself keeps doing so. At the end of a session all processes that are younger than
 it are asked for its mark, wherever they stand. Elsewhere than on Linux only the process group is ended.
-
-A shell in a PID namespace takes everything inside with it when it ends. So its init stays until we have listed what is
-left (`HeldShell`).
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from handrail.frozen import frozen
 
@@ -425,68 +421,6 @@ class LeftoverProcess:
 
     pid: int
     command: str
-
-
-@runtime_checkable
-class HoldsInit(Protocol):
-    """A started process that can be kept in place when its command has ended."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def hold(self) -> None: ...
-
-    def release(self) -> None: ...
-
-    def take_command_end(self) -> int: ...
-
-
-class HeldShell:
-    """The shell inside a PID namespace. Its init is our child, and stays until it is released."""
-
-    def __init__(self, process: HoldsInit) -> None:
-        self._process = process
-        self.end = process.take_command_end()
-        """Becomes readable when the shell has ended; belongs to the caller."""
-        self._shell = get_pid(self.end)
-        process.hold()
-
-    def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[LeftoverProcess, ...]:
-        """Let the init end; returns the processes that end with it, because they took longer than ``seconds``."""
-        until, pause = time.monotonic() + seconds, 0.001
-        while (occupied := self._is_occupied()) and (left := until - time.monotonic()) > 0:
-            idle(min(left, pause))
-            pause = min(2 * pause, 0.01)
-        swept: tuple[LeftoverProcess, ...] = ()
-        if occupied:
-            known = (self._process.pid, self._shell)
-            alive = [each for each in tree.members(list_processes()) if not each.dead and each.pid not in known]
-            stragglers = sorted((number_inside(pid), line) for pid, line in name_running(alive))
-            swept = tuple(LeftoverProcess(number, line) for number, line in stragglers if number)
-        self._process.release()
-        return swept
-
-    def _is_occupied(self) -> bool:
-        """Whether anything but the shell is left. What has lost its parent inside is a child of the init."""
-        below = (look(pid) for pid in list_children(self._process.pid) or () if pid != self._shell)
-        return any(process is not None and not process.dead for process in below)
-
-
-def get_pid(pidfd: int) -> int:
-    """The process that a descriptor stands for; 0 if it was reaped."""
-    with open(f"/proc/self/fdinfo/{pidfd}", "rb", buffering=0) as file:
-        numbers = file.read(4096).partition(b"\nPid:")[2].split(None, 1)
-    return max(0, int(numbers[0])) if numbers else 0
-
-
-def number_inside(pid: int) -> int:
-    """The number of a process in its innermost namespace; 0 if it cannot be told, or it has no namespace of its own."""
-    try:
-        with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
-            numbers = file.read(4096).partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
-    except OSError:
-        return 0
-    return int(numbers[-1]) if len(numbers) > 1 else 0
 
 
 _SET, _GET = 36, 37  # PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER

@@ -30,16 +30,14 @@ from handrail.frozen import frozen
 from handrail.programs import find_program
 from handrail.shell.runner import explain_exit, process_tree
 from handrail.shell.runner.death_watch import DeathWatch
-from handrail.shell.runner.output import SETTLE, Pipes
+from handrail.shell.runner.output import Pipes
 from handrail.shell.runner.process_tree import (
-    HeldShell,
-    HoldsInit,
     LeftoverProcess,
     Mark,
     Process,
     Tree,
 )
-from handrail.shell.start_process import CommandStreams, Spawn, start_process
+from handrail.shell.start_process import CommandStreams, Spawn, SweepingProcess, start_process
 
 BUDGET = 4 << 30
 """Bytes of output; a command that prints more is ended."""
@@ -141,7 +139,6 @@ class Run:
         self._reason: Reason = ""
         self._survivors: tuple[LeftoverProcess, ...] = ()
         self._followed = threading.Lock()
-        self._namespace: HeldShell | None = None
         self.ending = threading.RLock()
         self._done = threading.Event()
         self.pipes = Pipes(order.log, order.budget)
@@ -155,9 +152,9 @@ class Run:
             os.close(self.pipes.write)
         pid = self._popen.pid
         self.tree = Tree(mark, pid, adopting)
-        self._pidfd = self._namespace.end if self._namespace else -1
+        self._pidfd = -1
         with contextlib.suppress(OSError, AttributeError):  # an old or another kernel: asked again and again instead
-            self._pidfd = self._pidfd if self._namespace else os.pidfd_open(pid)
+            self._pidfd = os.pidfd_open(pid)
         self.pipes.own(self._pidfd)
 
     @property
@@ -211,8 +208,6 @@ class Run:
                 start_new_session=True,
             )
             mark.set(popen.pid)
-            if isinstance(popen, HoldsInit):
-                self._namespace = HeldShell(popen)
             return popen
 
     # Waiting.
@@ -302,7 +297,6 @@ class Run:
             if self.ended is not None:
                 return
             duration = time.monotonic() - self.started
-            swept = self._namespace.leave(self.tree, SETTLE, self.pipes.idle) if self._namespace else ()
             self.pipes.settle(wait=not self._survivors)
             self.pipes.close_stdin()
             if self.pipes.bytes > self.order.budget:
@@ -310,6 +304,7 @@ class Run:
             strays = self._list_strays()  # before the status is taken: so long the shell's number is its own
             code = self._popen.wait()
             self.tree.reaped = True
+            left = self._popen.left if isinstance(self._popen, SweepingProcess) and not self._reason else ()
             line, number = self.order.command, (code if code >= 0 else 128 - code)
             self.ended = CommandEnd(
                 exit_code=code if code >= 0 else None,
@@ -320,7 +315,7 @@ class Run:
                 lost_bytes=self.pipes.lost,
                 log=self.order.log,
                 strays=strays,
-                swept=() if self._reason else swept,
+                swept=tuple(LeftoverProcess(*one) for one in left),
                 survivors=self._survivors,
                 meaning=explain_exit.explain_exit_code(line, number) if number and not self._reason else "",
                 interactive=explain_exit.find_interactive_program(line) if number or self._reason else "",
@@ -336,7 +331,7 @@ class Run:
         return self.ended is None
 
     def _list_strays(self) -> tuple[LeftoverProcess, ...]:
-        if not process_tree.LINUX or (self.pipes.eof and (self._namespace or not self._has_orphans())):
+        if not process_tree.LINUX or (self.pipes.eof and (self.order.namespaced or not self._has_orphans())):
             return ()
         return self._name_processes(
             [process for process in process_tree.list_living([self.tree]) if process.pid != self.pid]

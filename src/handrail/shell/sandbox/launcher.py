@@ -33,6 +33,10 @@ import struct
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Request = dict[str, object]
 
 _NEWNS, _NEWUSER, _NEWIPC, _NEWNET, _NEWPID = 0x20000, 0x10000000, 0x08000000, 0x40000000, 0x20000000
@@ -54,6 +58,7 @@ _LINKS = (
 )
 _MOST_FDS = 253
 _HIGH = 256
+_LAST_WORDS_SECONDS, _MOST_NAMED, _LONGEST_LINE = 0.1, 50, 300
 _MOST_VIEWS = 4
 _MAY_MOUNT = 1 << 21
 """The capability CAP_SYS_ADMIN."""
@@ -494,10 +499,11 @@ def _run_init(control: socket.socket, life: int) -> int:
     signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
     signal.set_wakeup_fd(wake)
     command = _start_command(*received, control)
-    held = os.pidfd_open(command)
-    _send(control, ("begun",), held)
-    os.close(held)
-    return _wait(command, control, life, woken, asked)
+    _send(control, ("begun",))
+    code, left = _wait(command, life, woken, asked)
+    if left:
+        _send(control, ("left", left))
+    return code
 
 
 def _refresh(drafts: list[int]) -> None:
@@ -517,47 +523,56 @@ def _refresh(drafts: list[int]) -> None:
         pause = max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
 
 
-def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int]) -> int:
-    """Reap until the command has ended, and as long as the other side holds us."""
+def _wait(command: int, life: int, woken: int, asked: list[int]) -> tuple[int, list[tuple[int, str]]]:
+    """Reap until the command has ended, and give what it has left a moment to say its last words.
+
+    Returns the exit code and what is still running: it ends with this process.
+    """
     waiting = select.poll()
-    for fd in (control.fileno(), life, woken):
-        waiting.register(fd, select.POLLIN)
-    held, spoken = False, True
-    code = _reap(command, -1)
-    control.setblocking(False)
+    waiting.register(life, select.POLLIN)
+    waiting.register(woken, select.POLLIN)
+    code, until = -1, 0.0
     while True:
-        if spoken:
-            try:
-                received = control.recv(16)
-                held = received.endswith(b"h")
-                spoken = bool(received)
-            except BlockingIOError:
-                pass
-            except OSError:
-                held = spoken = False
-            if not spoken:
-                waiting.unregister(control.fileno())
-        if code >= 0 and (asked or not held):
-            return code
-        ready = {fd for fd, _ in waiting.poll()}
+        code, alone = _reap(command, code)
+        seconds = None
+        if code >= 0:
+            until = until or time.monotonic() + _LAST_WORDS_SECONDS
+            seconds = until - time.monotonic()
+            if alone or asked or seconds <= 0:
+                return code, [] if alone or asked else list(_list_running())
+        ready = {fd for fd, _ in waiting.poll(None if seconds is None else seconds * 1000)}
         if life in ready:
-            return 137
+            return 137, []
         if woken in ready:
             os.read(woken, 4096)
-            code = _reap(command, code)
 
 
-def _reap(command: int, code: int) -> int:
+def _reap(command: int, code: int) -> tuple[int, bool]:
+    """The exit code of the command, -1 while it runs, and whether no process is left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return code
+            return code, True
         if pid == 0:
-            return code
+            return code, False
         if pid == command:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
+
+
+def _list_running() -> Iterator[tuple[int, str]]:
+    """The other processes of this namespace, with their command lines."""
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal() and name != "1")[:_MOST_NAMED]:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                state = file.read(4096).rpartition(b") ")[2][:1]
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = " ".join(file.read(4 * _LONGEST_LINE).replace(b"\0", b" ").decode("utf-8", "replace").split())
+        except OSError:
+            continue
+        if state not in b"ZX":
+            yield pid, line[:_LONGEST_LINE]
 
 
 def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int]) -> None:

@@ -21,7 +21,7 @@ from handrail.drafts.store import NoDraft
 from handrail.shell.runner.process_tree import VARIABLE
 from handrail.shell.sandbox.mount_plan import CommandMount, Mount, as_data
 from handrail.shell.sandbox.system_call_numbers import get_call_number
-from handrail.shell.start_process import ProcessOptions, start_process
+from handrail.shell.start_process import ProcessOptions, SweepingProcess, start_process
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
 _NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
@@ -167,8 +167,8 @@ class Prepared:
     def __init__(self, control: socket.socket, view: Sequence[CommandMount]) -> None:
         self.control = control
         self.view = view
-        self.pid = self.command = -1
-        """The init's process number, and a descriptor of the command once it has begun."""
+        self.pid = -1
+        """The init's process number."""
 
     def receive(self) -> None:
         """Wait until it is there."""
@@ -192,7 +192,7 @@ class Prepared:
         _send(self.control, message, list(fds.values()))
         _receive(self.control)
         try:
-            self.command = _receive(self.control)[1][0]
+            _receive(self.control)
         except LauncherGone:
             raise OSError(errno.ESRCH, "the process of the command was killed when it began") from None
 
@@ -246,15 +246,13 @@ def _raise(step: str, number: int, path: str) -> None:
     raise SetUpFailed(number, step, path)
 
 
-class ContainedProcess(subprocess.Popen[bytes]):
+class ContainedProcess(SweepingProcess):
     """A command that a launcher started. Its process number is that of its init; its exit code is the command's."""
 
     def __init__(self, launcher: Launcher, how: Start, args: Sequence[str], **options: Unpack[ProcessOptions]) -> None:
         self._launcher = launcher
         self._how = how
         self._control: socket.socket | None = None
-        self.command_end = -1
-        """A descriptor that becomes readable when the command has ended; -1 once `take_command_end` gave it away."""
         super().__init__(args, **options)
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
@@ -271,29 +269,16 @@ class ContainedProcess(subprocess.Popen[bytes]):
                 prepared.close()
                 self._launcher.prepare(self._how.view)
                 raise
-            self.pid, self.command_end, self._control = prepared.pid, prepared.command, prepared.control
+            self.pid, self._control = prepared.pid, prepared.control
             self._child_created = True
         finally:
             self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
 
-    def hold(self) -> None:
-        """Keep the init, and all that the command leaves behind, after the end of the command until `release`."""
-        if self._control:
-            with contextlib.suppress(OSError):
-                self._control.send(b"h")
-
-    def release(self) -> None:
-        if self._control:
-            with contextlib.suppress(OSError):
-                self._control.send(b"r")
-
-    def take_command_end(self) -> int:
-        """`command_end`, which the caller closes from now on."""
-        fd, self.command_end = self.command_end, -1
-        return fd
-
     def _handle_exitstatus(self, *status: object, **rest: object) -> None:
         super()._handle_exitstatus(*status, **rest)  # type: ignore[misc]
+        with contextlib.suppress(OSError):
+            if self._control:
+                self.left = _receive(self._control)[0][1]
         self._give_back()
         self._launcher.prepare(self._how.view)  # now, and not while the command needs the processors
 
@@ -301,8 +286,6 @@ class ContainedProcess(subprocess.Popen[bytes]):
         if self._control:
             self._control.close()
             self._control = None
-        if self.command_end >= 0:
-            os.close(self.take_command_end())
 
     def __del__(self, *rest: object) -> None:
         self._give_back()
