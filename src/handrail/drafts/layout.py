@@ -141,7 +141,7 @@ class DraftDirectory:
         self._use_reserve()
         mark = os.path.join(self.path, _LEFT)
         try:
-            os.rename(self._reserved, mark)
+            os.rename(_find_reserve(self.path), mark)
         except FileNotFoundError:
             os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return DraftDirectory.open(self.path)
@@ -178,10 +178,6 @@ class DraftDirectory:
     def bases(self) -> str:
         """Copies of files of the workspace that the draft has changed, as they were before."""
         return os.path.join(self.info.layers or self.path, "bases")
-
-    @property
-    def _reserved(self) -> str:
-        return os.path.join(os.path.dirname(self.path), _RESERVE)
 
     @property
     def state(self) -> State:
@@ -228,7 +224,7 @@ class DraftDirectory:
         _sync(self.path)
 
     def _reserve(self) -> None:
-        fd = os.open(self._reserved, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(_find_reserve(self.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with contextlib.suppress(OSError):  # a disk that is full already, or a file system that cannot do it
                 os.posix_fallocate(fd, 0, _RESERVED_BYTES)
@@ -237,7 +233,7 @@ class DraftDirectory:
 
     def _use_reserve(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.truncate(self._reserved, 0)
+            os.truncate(_find_reserve(self.path), 0)
 
     def _write_temporary(self, name: str, value: object) -> str:
         temporary = os.path.join(self.path, f".{name}.{os.getpid()}.new")
@@ -418,6 +414,10 @@ def get_start(resolved: Mapping[str, int], path: str, start: int) -> int:
         start = max(start, resolved.get(path, 0))
         path = path.rpartition("/")[0]
     return start
+
+
+def _find_reserve(path: str) -> str:
+    return os.path.join(os.path.dirname(path), _RESERVE)
 
 
 def _read_state(path: str) -> State:
