@@ -16,6 +16,7 @@ from typing import Any
 from handrail.secrets.spans import DEEPEST, Span, replace_spans
 
 MOST_CHARS = 1 << 16
+_SHORT = 200
 _TELLING = "password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|authorization|cookie"
 _NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|file|path|name)\w*)|^(?:auth|pwd)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -101,6 +102,8 @@ class Mask:
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
+        self._mask_again = lru_cache(512)(self._mask)
+        """For short texts, such as paths: a session names the same ones in most of its calls."""
 
     def value(self, value: object, depth: int = 0) -> Any:
         """Mask the secrets in arguments; long strings are cut, and values that are not JSON are described."""
@@ -134,12 +137,14 @@ class Mask:
         left_out = len(text) - MOST_CHARS
         if left_out > 0:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            text = text[:MOST_CHARS]
+            return f"{self._mask(text[:MOST_CHARS])}[{left_out} more characters; sha256 of all: {digest}]"
+        return self._mask_again(text) if len(text) < _SHORT else self._mask(text)
+
+    def _mask(self, text: str) -> str:
         for mark, shape in _SHAPES:
             if mark in text:
                 text = shape.sub(self._hide, text)
-        text = self._mask_after_words(text)
-        return f"{text}[{left_out} more characters; sha256 of all: {digest}]" if left_out > 0 else text
+        return self._mask_after_words(text)
 
     def _mask_after_words(self, text: str) -> str:
         """A secret name and its value: `API_KEY=...`, `"password": "..."`, `--token ...`."""
