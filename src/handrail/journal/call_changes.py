@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from handrail.journal.queries import JOB, REDO, UNDO, CallRow, JournalReader, bound, limit_to, parse_call
+from handrail.journal.queries import JOB, REDO, UNDO, UNFINISHED, CallRow, JournalReader, bound, limit_to, parse_call
 from handrail.journal.records import PROMPT, read_state
 
 
@@ -40,13 +41,35 @@ def read_undos(reader: JournalReader, first: int = 0, *, session: str = "", work
         yield from map(parse_call, reader.db.execute(query, (first, UNDO, REDO, *values)))
 
 
-def find_undone(reader: JournalReader, first: int, workspace: str = "") -> dict[int, int]:
-    """The calls from number ``first`` on that were undone and not redone, each with the number of its undo."""
-    undone: dict[int, int] = {}
-    for one in read_undos(reader, first, workspace=workspace):
-        if one.seq not in undone and one.status in ("ok", "partial"):
-            undone |= {seq: one.seq for seq in one.undone if seq not in undone}
-    return undone
+@dataclass(slots=True)
+class TakenBack:
+    """What undos and redos have taken back. One that was itself taken back counts for nothing."""
+
+    undone: dict[int, int] = field(default_factory=dict)
+    """The calls that were undone and not redone, each with the number of its undo."""
+    unsure: set[int] = field(default_factory=set)
+    """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
+    places: dict[int, set[int]] = field(default_factory=dict)
+    """The places of files of a call that were undone by themselves."""
+    holding: list[tuple[CallRow, bool]] = field(default_factory=list)
+    """The undos and redos that count, the newest first, and whether each is unsure."""
+
+
+def read_taken_back(reader: JournalReader, first: int = 0, *, session: str = "", workspace: str = "") -> TakenBack:
+    """What undos and redos from number ``first`` on have taken back."""
+    taken = TakenBack()
+    for one in read_undos(reader, first, session=session, workspace=workspace):
+        if one.seq in taken.undone or one.status in ("denied", "error"):
+            continue
+        killed = one.status == UNFINISHED or one.seq in taken.unsure
+        taken.holding.append((one, killed))
+        if killed:
+            taken.unsure.update(one.undone, one.calls if one.places else ())
+        elif one.places:
+            taken.places.setdefault(one.calls[0], set()).update(one.places)
+        else:
+            taken.undone |= {seq: one.seq for seq in one.undone if seq not in taken.undone}
+    return taken
 
 
 def list_half_undone(reader: JournalReader) -> set[int]:

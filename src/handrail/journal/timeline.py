@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from handrail.frozen import frozen
 from handrail.journal.browse import read_source
-from handrail.journal.call_changes import find_prompt, find_undone
+from handrail.journal.call_changes import find_prompt, read_taken_back
 from handrail.journal.queries import CallRow, FileRow, JournalReader
 from handrail.journal.records import PROMPT
 from handrail.journal.undo_plan import has_changed
@@ -94,7 +94,7 @@ class TimelineTurn:
 
 def read_calls(reader: JournalReader, rows: Sequence[CallRow]) -> list[TimelineCall]:
     """Calls with the files they changed, and whether they were undone since."""
-    undone = find_undone(reader, min((row.seq for row in rows), default=0))
+    undone = read_taken_back(reader, min((row.seq for row in rows), default=0)).undone
     calls = []
     for row in rows:
         files = tuple(filter(has_changed, reader.read_files(row.seq))) if row.status != "denied" else ()

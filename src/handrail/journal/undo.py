@@ -27,9 +27,9 @@ from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.call_changes import (
     find_last_change,
-    find_undone,
     iterate_changing_calls,
     list_half_undone,
+    read_taken_back,
 )
 from handrail.journal.moved_trees import MovedTree, Trash
 from handrail.journal.queries import REDO, UNDO, CallRow, FileRow, JournalReader, describe_undo
@@ -200,7 +200,7 @@ def _list_passed_over(reader: JournalReader, workspace: str, which: UndoSelectio
 
 def _list_jobs(reader: JournalReader, workspace: str, which: UndoSelection) -> dict[str, int]:
     """The commands of the newest background jobs, and the numbers by which they can be undone; 0 for one that is."""
-    undone = find_undone(reader, 0, workspace)
+    undone = read_taken_back(reader, workspace=workspace).undone
     rows = iterate_changing_calls(reader, session=which.only, workspace=workspace, jobs=True) if which.is_newest else ()
     newest = reversed(list(islice(rows, _MOST_PASSED)))
     return {row.command or "": 0 if row.seq in undone else row.seq for row in newest}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -12,9 +11,9 @@ from handrail.journal.call_changes import (
     find_prompt,
     has_session,
     iterate_changing_calls,
-    read_undos,
+    read_taken_back,
 )
-from handrail.journal.queries import REDO, UNFINISHED, CallRow, FileRow, JournalReader
+from handrail.journal.queries import REDO, CallRow, FileRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, read_state
 from handrail.journal.undo_drafts import has_kept_changes
 from handrail.journal.undo_plan import State, has_changed, is_undone, select_files
@@ -100,15 +99,8 @@ def _choose_turn(reader: JournalReader, last: CallRow) -> list[CallRow]:
 def _choose_redo(reader: JournalReader, workspace: str, only: str) -> list[CallRow]:
     """The records of the newest undo that is not redone, the latest first."""
     newest = _find_newest_change(reader, workspace, only)
-    redone: set[int] = set()
-    unsure: set[int] = set()
-    """Undos that were killed, or whose redo was: the files say whether there is something left to redo."""
     chosen: list[CallRow] = []
-    for one in read_undos(reader, newest + 1, session=only, workspace=workspace):
-        if one.status in ("denied", "error") or one.seq in redone:
-            continue
-        killed = one.status == UNFINISHED or one.seq in unsure
-        (unsure if killed else redone).update(one.undone)
+    for one, killed in read_taken_back(reader, newest + 1, session=only, workspace=workspace).holding:
         if chosen and one.act != chosen[0].act:
             break
         if one.tool != REDO and (not killed or _has_effect(reader, one, look=True)):
@@ -142,27 +134,14 @@ def iterate_changes(
 
     ``only``: of this session, though another one may have undone it. ``file``: that have changed this file.
     """
-    undone: set[int] = set()
-    unsure: set[int] = set()
-    """Calls of an undo that was killed, or that may be undone itself: the files say whether it was carried out."""
-    restored: dict[int, set[int]] = {}
-    """The places of files of a call that were undone by themselves."""
-    changes = iterate_changing_calls(reader, session=only or session, workspace=workspace)
-    for one in heapq.merge(changes, read_undos(reader), key=lambda one: -one.seq):
-        if one.seq in undone or one.status == "denied" or (one.is_undo and one.status == "error"):
+    taken_back = read_taken_back(reader)
+    for one in iterate_changing_calls(reader, session=only or session, workspace=workspace):
+        if one.seq in taken_back.undone or one.status == "denied" or one.is_undo:
             continue
-        if one.is_undo:
-            killed = one.status == UNFINISHED or one.seq in unsure
-            (unsure if killed else undone).update(one.undone)
-            if one.places and killed:
-                unsure.update(one.calls)
-            elif one.places:
-                restored.setdefault(one.calls[0], set()).update(one.places)
-            continue
-        taken = restored.get(one.seq, set())
+        taken = taken_back.places.get(one.seq, set())
         files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
         files = [row for row in select_files(files, file) if has_changed(row)]
-        if one.seq in unsure:
+        if one.seq in taken_back.unsure:
             files = [row for row in files if not _is_as_before(row)]
         if files or (not taken and not file and _has_kept_draft(one)):
             yield one
