@@ -140,7 +140,7 @@ def test_a_journal_that_a_full_disk_cannot_take_says_so(tmp_path: Path) -> None:
             for _ in range(64):  # each time with a little more room
                 try:
                     with contextlib.closing(LogWriter(str(tmp_path / "journal"))) as writer:
-                        writer.append("source", (["s", "c" * 5000, ""], []))
+                        writer.append("note", (["s", "c" * 5000, ""], []))
                 except OSError as error:
                     reasons.append(str(error))
                 shutil.rmtree(tmp_path / "journal.logs", ignore_errors=True)

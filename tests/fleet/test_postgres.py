@@ -307,7 +307,7 @@ def test_a_shorter_row_of_an_older_version_is_filled_up_and_checked(project: Pat
     row, _ = next(line.content for line in lines if line.stage == "whole 0")
     file = [0, os.fsencode("/f"), 0, "", None, "a", None, "[]", "a", 0o644]
     with contextlib.closing(logs.LogWriter(local_path())) as writer:
-        writer.append("whole 0", (row[:-missing], [file[:-missing]]), 50)
+        writer.append("whole 0", (row[: -2 - missing], [file[:-missing]]), 50)
     ship(database)
     with PostgresReader(database) as reader:
         assert reader.verify() is None
@@ -417,7 +417,7 @@ TAMPERINGS = {
     "UPDATE files SET before = 'other' WHERE seq = (SELECT seq FROM calls WHERE number = 5)": "the row was changed",
     "DELETE FROM chain WHERE n = 3": "missing",
     "DELETE FROM chain WHERE n = (SELECT max(n) FROM chain)": "missing at the end",
-    "INSERT INTO calls (journal, number, accesses) VALUES (1, 1000, 0)": "added by another program",
+    "INSERT INTO calls (journal, number) VALUES (1, 1000)": "added by another program",
     "INSERT INTO files (seq, attempt, place) SELECT seq, 5, 0 FROM calls WHERE number = 2": "a file was added",
 }
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from handrail.files.versions import hash_bytes
+from handrail.journal.browse import read_source
 from handrail.journal.queries import UNFINISHED, JournalReader
 from handrail.journal.records import BEGIN, FILE
 from handrail.journal.records import END as NEW_END
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 
-END = NEW_END.removesuffix(", left_out")
+END = NEW_END.removesuffix(", left_out, client, model")
 SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE head (one INTEGER PRIMARY KEY, n INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT, kept INTEGER);
@@ -83,7 +84,8 @@ def test_an_old_journal_is_imported_once_with_its_numbers(
     session.call("Read", {"file_path": "f"})
     assert session.both.warning == ""
     assert read_rows(path) == [*ALL, (4, "ok")]
-    assert read_rows(path) == [*ALL, (4, "ok")]
+    with JournalReader(path) as reader:
+        assert read_source(reader, "s") == ("a client", "")
     assert session.undo(call=1).restored
     assert (project / "f").read_bytes() == OLD
     with sqlite3.connect(path + ".imported") as db:  # it stays readable

@@ -64,7 +64,7 @@ def fill(path: str, count: int, workspace: Path, files: bool) -> None:
     seqs = range(2, count + 2)
     marks = ", ".join("?" * len(_COLUMNS.split(", ")))
     begin = ("old", os.fsencode(workspace), "native", "Read", "", 1, "{}", 0, "[]", "allow", "r", "w", "")
-    end = (0, "ok", None, None, 1.0, None, None, "text " * 100, 500, 500, "[]", "", 0)
+    end = (0, "ok", None, None, 1.0, None, None, "text " * 100, 500, 500, "[]", "", 0, "", "")
     with sqlite3.connect(path) as db:
         rows = ((seq, seq, *begin, *end) for seq in seqs)
         db.executemany(f"INSERT INTO calls ({_COLUMNS}) VALUES ({marks})", rows)

@@ -63,7 +63,7 @@ def test_filters_choose_calls(browser: TestClient, session: Session, project: Pa
     assert numbers(browser.get("/", params={"days": "1"}).text) == [3, 2, 1]
     session.name_source("an-agent")
     session.call("Read", {"file_path": "app.py"})
-    assert numbers(browser.get("/", params={"agent": "an-agent"}).text) == [4, 3, 2, 1]
+    assert numbers(browser.get("/", params={"agent": "an-agent"}).text) == [4]
     assert numbers(browser.get("/", params={"agent": "another"}).text) == []
 
 

@@ -18,7 +18,6 @@ _LOOKED_AT = 20_000
 """Rows that are looked at for one page."""
 _RECENT = 2_000
 """Rows that are looked at to offer filters."""
-_SESSIONS_OF_CLIENT = "SELECT substr(key, 8) FROM meta WHERE substr(key, 1, 7) = 'client:' AND value = ?"
 
 
 @frozen
@@ -48,7 +47,7 @@ class CallFilter:
             ("workspace = ?", self.workspace, os.fsencode(self.workspace)),
             ("tool = ?", self.tool, self.tool),
             (f"coalesce(status, '{UNFINISHED}') = ?", self.status, self.status),
-            (f"session IN ({_SESSIONS_OF_CLIENT})", self.client, self.client),
+            ("client = ?", self.client, self.client),
             ("seq IN (SELECT seq FROM files WHERE path = ?)", self.file, path),
             ("time >= ?", self.since, self.since),
             (f"lower({texts}) LIKE ? ESCAPE '\\'", self.text, word),
@@ -140,9 +139,8 @@ def list_sources(reader: JournalReader) -> CallSources:
 
 def read_source(reader: JournalReader, session: str) -> tuple[str, str]:
     """The client and the model of a session; empty where they are not known."""
-    query = "SELECT value FROM meta WHERE key = ?"
-    client, model = (reader.read_value(query, (f"{kind}:{session}",)) for kind in ("client", "model"))
-    return client or "", model or ""
+    query = "SELECT client, model FROM calls WHERE session = ? AND client <> '' ORDER BY seq DESC LIMIT 1"
+    return next(((client, model or "") for client, model in reader.query(query, (session,))), ("", ""))
 
 
 def read_file_history(

@@ -26,7 +26,7 @@ IMPORTED = ".imported"
 _END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
 _BEGIN_LENGTH, _FILE_LENGTH = len(BEGIN.split(", ")), len(FILE.split(", "))
 _STATUS = _BEGIN_LENGTH + 1
-_WORKSPACE = 2
+_SESSION, _WORKSPACE = 1, 2
 
 
 def import_old(path: str) -> None:
@@ -47,6 +47,7 @@ def import_old(path: str) -> None:
 def _import(path: str, db: sqlite3.Connection, writer: LogWriter) -> None:
     """One import. What an import that was killed has written is written again, with the same numbers."""
     db.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+    sources = {str(key): str(value) for key, value in _read(db, "SELECT key, value FROM meta")}
     added = 0
     last = next(_read(db, "SELECT coalesce(max(seq), 0) FROM calls"), (0,))[0]
     for digest, packed, data in _read(db, "SELECT hash, packed, data FROM images"):
@@ -59,16 +60,13 @@ def _import(path: str, db: sqlite3.Connection, writer: LogWriter) -> None:
         )
         files = list(_read(db, query, {"seq": seq}))
         if row[_STATUS] is not None:
-            writer.append("whole 0", (row, files), seq, added)
+            client, model = (sources.get(f"{kind}:{row[_SESSION]}", "") for kind in ("client", "model"))
+            writer.append("whole 0", ([*row, None, client, model], files), seq, added)
         else:
             writer.append("begin 0", (row[:_BEGIN_LENGTH], [one[:_FILE_LENGTH] for one in files]), seq, added)
         added = 0
     for number, row in enumerate(_read_spool(path), last + 1):
         writer.append("whole 0", (row, []), number)
-    for key, value in _read(db, "SELECT key, value FROM meta"):
-        kind, _, session = str(key).partition(":")
-        if kind in ("client", "model"):
-            writer.append("source", ((session, value, "") if kind == "client" else (session, "", value), []))
 
 
 def _read(db: sqlite3.Connection, query: str, values: Any = ()) -> Iterator[Any]:

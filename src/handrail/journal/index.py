@@ -36,7 +36,7 @@ from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possi
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
 from handrail.journal.rows import LogRows, make_upsert
 
-VERSION = 4
+VERSION = 5
 CHANGED = "the row was changed"
 _CUT = "rows are missing at the end (removed, or lost in a power failure)"
 UNREADABLE = "the row is in its log, but cannot be read"
@@ -453,7 +453,6 @@ class _Reading:
         numbered = zip(rows.calls, entries[1:], strict=True)
         self._many(_PUT_CALL, ((seq, log, entry if is_over else None, *row) for (seq, is_over, row), entry in numbered))
         self._many(_PUT_FILE, ((seq, attempt, *row) for seq, attempt, row in rows.files))
-        self._many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows.sources.items())
 
     def _report(self, log: int, broken: BrokenEntry) -> None:
         self._run("INSERT OR IGNORE INTO broken VALUES (?, ?, ?)", (log, *broken))

@@ -42,7 +42,7 @@ from handrail.journal.log_lines import (
 )
 from handrail.secrets.masking import Mask
 
-FORMAT = 3
+FORMAT = 4
 SEGMENT = 1 << 20
 """A log of this size is not continued."""
 _LATE = 1_000_000_000
@@ -444,7 +444,7 @@ class LogWriter:
         return [[FORMAT, os.urandom(16).hex(), now], [head for head in heads if head[1]]]
 
 
-_WITHOUT_CALL = frozenset(("start", "source", "removed"))
+_WITHOUT_CALL = frozenset(("start", "removed"))
 """Stages of entries that belong to no call."""
 
 

@@ -116,6 +116,10 @@ DROP TABLE removed;
 DROP TABLE lost;
 """,
     "ALTER TABLE calls ADD COLUMN left_out bigint",
+    """
+ALTER TABLE calls ADD COLUMN client text, ADD COLUMN model text;
+ALTER TABLE calls DROP COLUMN accesses, DROP COLUMN action, DROP COLUMN target;
+""",
 )
 """The statements that lead from each version of the tables to the next. One that was released is never changed."""
 VERSION = len(MIGRATIONS)

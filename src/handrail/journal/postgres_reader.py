@@ -197,9 +197,7 @@ class _PageContents:
         calls = f"SELECT seq, number, {BEGIN}, {END} FROM calls WHERE journal = ? AND number = ANY(?)"
         files = f"SELECT seq, attempt, {', '.join(FILE_COLUMNS)} FROM files WHERE seq = ANY(?) ORDER BY place"
         rows = reader.query(calls, (journal, numbers))
-        # A call of an older version was hashed without the last column.
-        columns = {row[1]: (row[0], row[2:] if row[-1] is not None else row[2:-1]) for row in rows}
-        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = columns
+        self._calls: dict[int, tuple[int, tuple[Any, ...]]] = {row[1]: (row[0], row[2:]) for row in rows}
         self._files: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
         for seq, attempt, *values in reader.query(files, ([row[0] for row in rows],)):
             self._files.setdefault((seq, attempt), []).append(tuple(values))
@@ -216,6 +214,8 @@ class _PageContents:
             row, files = row[:begin], [file[:planned] for file in files]
         elif what == "end":
             row, files = row[begin:], [(file[0], *file[planned:]) for file in files]
+        while what != "begin" and row and row[-1] is None:  # an older version hashed its calls without these columns
+            row = row[:-1]
         if not older:
             return [row, files]
         return [_cut(row, older[0]), list(starmap(_cut, zip_longest(files, older[1], fillvalue=())))]

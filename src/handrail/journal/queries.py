@@ -55,8 +55,6 @@ class FileRow:
     """The change of one file by a call. Hashes: empty for no file, None for unknown."""
 
     path: str
-    kept: bool
-    """Kept for a command, which may have changed it or not."""
     before: str
     before_mode: int | None
     after: str | None
@@ -390,7 +388,7 @@ _EMPTY: dict[str, Any] = {"time": 0, "session": "", "workspace": b"", "dialect":
 def parse_call(row: Sequence[Any]) -> CallRow:
     """One call. A column that was spoiled on the disk is empty; `verify` says so."""
     named = dict(zip((*CALL_COLUMNS, "host", "number")[: len(row)], row, strict=True))
-    for name in ("pid", "given", "said", "answer_bytes", "left_out", "ended"):
+    for name in ("pid", "given", "said", "answer_bytes", "left_out", "ended", "client", "model"):
         del named[name]
     for name, value in named.items():
         if value is None or not fits(name, value):
@@ -439,7 +437,6 @@ def _parse_file_row(row: Sequence[Any], unended: bool) -> FileRow | None:
     directories = parse_json(named["made"])
     return FileRow(
         os.fsdecode(path),
-        bool(named["kept"]),
         before,
         modes[0],
         after,

@@ -32,13 +32,17 @@ DIRECTORY = "directory"
 LINK = "link:"
 """Prefix for a link; the hash of its target follows."""
 BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
-END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback, left_out"
+END = (
+    "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback, left_out, "
+    "client, model"
+)
 FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
 CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
 FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
 MOST_HASHED_BYTES = 256 << 20
 """The contents of a larger file count as unknown."""
 _HEAD = 4_000
+_LONGEST_NAME = 200
 _MOST_REPEATED = 16
 _encoder = json.JSONEncoder(separators=(",", ":"))
 
@@ -168,6 +172,11 @@ def _encode_origin(session: str, workspace: str, dialect: str) -> tuple[str, byt
     return escape_surrogates(session), os.fsencode(workspace), escape_surrogates(dialect)
 
 
+@lru_cache(64)
+def _encode_source(client: str, model: str) -> tuple[str, str]:
+    return escape_surrogates(client[:_LONGEST_NAME]), escape_surrogates(model[:_LONGEST_NAME])
+
+
 def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
     """The columns that are known when it is over."""
     result = record.result
@@ -189,6 +198,7 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         _to_json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
         mask.text(escape_surrogates(record.origin.hide(trace))) if trace else "",
         _count_left_out(data, record.call.arguments, len(text)),
+        *_encode_source(record.origin.client, record.origin.model),
     )
 
 

@@ -104,17 +104,11 @@ class LogRows:
         """The number of a call, whether it is over, and its columns."""
         self.files: list[tuple[int, int, list[Any]]] = []
         """The number of the call, the attempt, and the columns of a file."""
-        self.sources: dict[str, str] = {}
-        """The client and the model of sessions, as the keys and values of `meta`."""
 
     def take(self, line: LogLine) -> None:
         """Add an entry. Raises `ValueError`, or another error, if it is not of the kind that Handrail writes."""
         stage, _, attempt = line.stage.partition(" ")
-        if stage == "source":
-            session, client, model = line.content[0]
-            named = {f"client:{session}": client, f"model:{session}": model}
-            self.sources |= {key: str(name) for key, name in named.items() if name}
-        elif stage in ("begin", "end", "whole"):
+        if stage in ("begin", "end", "whole"):
             row, files = line.content
             if stage == "end":
                 row, files = [*_BEGIN_ONLY, *row], [[place, *_FILE_ONLY, *after] for place, *after in files]

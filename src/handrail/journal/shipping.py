@@ -39,7 +39,6 @@ from handrail.journal.log_lines import (
 )
 from handrail.journal.logs import OldContents, lock_numbers
 from handrail.journal.postgres import PostgresDatabase, escape_nul
-from handrail.journal.queries import list_texts, parse_json
 from handrail.journal.records import CALL_COLUMNS, DIRECTORY, END, FILE_COLUMNS, LINK
 from handrail.journal.retention import SHIPPING, ShippingState, read_shipping_state
 from handrail.journal.rows import LogRows, is_complete, make_upsert
@@ -56,14 +55,13 @@ _PART = 4 << 20
 """Larger contents are stored in parts of this size."""
 _LONGEST_KEY = 2_000
 _END = END.split(", ")
-_PUT_CALL = make_upsert("calls", ["journal", "number"], [*CALL_COLUMNS[1:], "action", "target", "accesses"], "%s")
+_PUT_CALL = make_upsert("calls", ["journal", "number"], [*CALL_COLUMNS[1:]], "%s")
 _END_CALL = f"UPDATE calls SET {', '.join(f'{name} = %s' for name in _END)} WHERE journal = %s AND number = %s"
 _PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "%s")
 _PUT_ENTRY = (
     "INSERT INTO chain (journal, n, number, stage, hash, content, position) VALUES (%s, %s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (journal, n) DO NOTHING"
 )
-_PUT_SOURCE = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (hash, part) DO NOTHING"
 
 
@@ -237,7 +235,6 @@ class Shipment:
         cursor.executemany(_PUT_FILE, files)
         base = int(cursor.execute("SELECT pg_current_xact_id()::text::bigint << 10").fetchall()[0][0])
         cursor.executemany(_PUT_ENTRY, [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)])
-        cursor.executemany(_PUT_SOURCE, sorted((_convert(key), _convert(name)) for key, name in rows.sources.items()))
         cursor.execute(
             "UPDATE journals SET n = %s, hash = %s, shipped = now(), unsent_images = unsent_images + %s "
             "WHERE journal = %s",
@@ -293,9 +290,7 @@ def _convert_call(journal: int, number: int, row: Sequence[object]) -> tuple[Any
     named = dict(zip(CALL_COLUMNS[1:], map(_convert, row), strict=True))
     for name in ("session", "workspace"):  # PostgreSQL does not index longer values
         named[name] = (named[name] or "")[:_LONGEST_KEY]
-    accesses = list_texts(parse_json(named["touches"]))
-    action, target = accesses[0][:2] if accesses else (None, None)
-    return (journal, number, *named.values(), action, target and _convert(target[:300]), len(accesses))
+    return (journal, number, *named.values())
 
 
 def _convert(value: object) -> Any:

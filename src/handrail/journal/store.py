@@ -21,14 +21,13 @@ from weakref import WeakValueDictionary
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change, Subtree
-from handrail.journal import JournalFailed, Origin, PendingRecord, Record, Token
+from handrail.journal import JournalFailed, PendingRecord, Record, Token
 from handrail.journal.log_lines import OLD, get_logs_path
 from handrail.journal.logs import LogWriter
 from handrail.journal.records import (
     begin_row,
     collect_replaced,
     end_row,
-    escape_surrogates,
     plan_files,
 )
 from handrail.journal.retention import MOST_CALLS, remove_oldest, trim_contents
@@ -36,7 +35,6 @@ from handrail.journal.retention import MOST_CALLS, remove_oldest, trim_contents
 T = TypeVar("T")
 
 BUDGET = 1 << 30
-_LONGEST_NAME = 200
 _SLOW = 1.0
 """A failure that took this many seconds is not provoked again at once."""
 _LONGEST_PAUSE = 30.0
@@ -117,9 +115,7 @@ class SqliteJournal:
             again = token if token and log.has_begun(token.seq) else None
             attempt, seq = (again.attempt + 1, again.seq) if again else (0, 0)
             row = again.row if again else begin_row(pending, time.time_ns(), log.mask)
-            seq = self._append(
-                log, f"begin {attempt}", (row, [file.row for file in files]), seq, contents, pending.origin
-            )
+            seq = self._append(log, f"begin {attempt}", (row, [file.row for file in files]), seq, contents)
             return Token(seq, attempt, files, unkept=unkept, row=row)
 
         try:
@@ -173,7 +169,7 @@ class SqliteJournal:
             return
         whole = [(*file.row, *after) for file, after in zip(files, afters, strict=True)]
         content = ((*row, *end), whole)
-        self._append(log, f"whole {max(token.attempt, 0)}", content, seq, collect_replaced(files), record.origin)
+        self._append(log, f"whole {max(token.attempt, 0)}", content, seq, collect_replaced(files))
 
     def _append(
         self,
@@ -182,11 +178,8 @@ class SqliteJournal:
         content: Sequence[object],
         seq: int,
         contents: dict[str, bytes],
-        origin: Origin | None = None,
     ) -> int:
         """Write a record after the contents that it replaces, and remove what is too much then."""
-        if origin and (origin.client or origin.model):
-            self._writer.name_source(log, origin)
         big = self._find_big(contents)
         added = sum([log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big])
         seq = log.append(stage, content, seq, added)
@@ -225,7 +218,6 @@ class Writer:
         self._log: LogWriter | None = None
         self._retry_at = 0.0
         self._damage = ""
-        self._named: dict[tuple[str, str, str], int] = {}
 
     def use(self, work: Callable[[LogWriter], T]) -> T:
         """Do ``work`` with the logs, one thread at a time. Raises `OSError` if that fails."""
@@ -236,7 +228,6 @@ class Writer:
             try:
                 if self._log is None:
                     self._log = self._open()
-                    self._named.clear()
                 result = work(self._log)
                 self._damage = self._log.damaged or self._damage
                 self._log.damaged = ""
@@ -259,13 +250,6 @@ class Writer:
 
             import_old(self.path)
         return LogWriter(self.path)
-
-    def name_source(self, log: LogWriter, origin: Origin) -> None:
-        """Write down once which client and model a session has."""
-        source = (origin.session, origin.client, origin.model)
-        if self._named.get(source) != log.number or not log.number:
-            log.append("source", ([escape_surrogates(name[:_LONGEST_NAME]) for name in source], []))
-            self._named[source] = log.number
 
     def take_damage(self) -> str:
         """A damaged log that was found since this was asked last; empty if there is none."""
