@@ -16,6 +16,7 @@ BLOCK = 160
 _MOST = 1 << 62
 """Entries and calls have smaller numbers."""
 _LINE = re.compile(rb"([0-9a-f]{64}) (\[.*\])", re.DOTALL)
+_decode = json.JSONDecoder().raw_decode
 _NAME = re.compile(r"(\d{6,})\.log")
 
 
@@ -58,10 +59,11 @@ def parse_line(raw: bytes) -> LogLine | None:
     if not match:
         return None
     try:
-        n, seq, stage, content = json.loads(match[2].decode("ascii"))
+        text = match[2].decode("ascii")
+        (n, seq, stage, content), end = _decode(text)
     except (ValueError, TypeError, RecursionError):
         return None
-    known = type(n) is type(seq) is int and max(n, seq) < _MOST and type(stage) is str and isinstance(content, list)
+    known = type(n) is type(seq) is int and max(n, seq) < _MOST and type(stage) is str and isinstance(content, list) and end == len(text)
     return LogLine(match[1].decode("ascii"), match[2], n, seq, stage, content) if known else None
 
 

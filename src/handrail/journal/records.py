@@ -301,9 +301,9 @@ def _plan_file(place: int, change: Change | BeforeImage | MovedEntry, listed: se
         if change.before:
             raw, mode, is_new = change.before.raw, read_mode(path), False
             before = change.before.version.digest or hash_bytes(raw)
-    made = _to_json(_list_missing(path, listed) if is_new else [])
+    directories = _to_json(_list_missing(path, listed) if is_new else [])
     origin, kept = os.fsencode(source) if source else None, int(isinstance(change, BeforeImage))
-    row = (place, os.fsencode(path), kept, before, mode, planned, origin, made)
+    row = (place, os.fsencode(path), kept, before, mode, planned, origin, directories)
     return PlannedFile(row, named, raw, modes, after, is_observed)
 
 
