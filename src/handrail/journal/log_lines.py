@@ -63,7 +63,8 @@ def parse_line(raw: bytes) -> LogLine | None:
         (n, seq, stage, content), end = _decode(text)
     except (ValueError, TypeError, RecursionError):
         return None
-    known = type(n) is type(seq) is int and max(n, seq) < _MOST and type(stage) is str and isinstance(content, list) and end == len(text)
+    numbered = type(n) is type(seq) is int and max(n, seq) < _MOST and end == len(text)
+    known = numbered and type(stage) is str and isinstance(content, list)
     return LogLine(match[1].decode("ascii"), match[2], n, seq, stage, content) if known else None
 
 
