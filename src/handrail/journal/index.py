@@ -23,6 +23,7 @@ from handrail.journal import JournalFailed
 from handrail.journal.importing import import_old
 from handrail.journal.log_lines import (
     GENESIS,
+    MOST,
     ChainEntry,
     Head,
     LogLine,
@@ -346,6 +347,21 @@ class ChainWalk:
         return None
 
 
+def check_lines(
+    path: str, walk: ChainWalk, start: int = 0, size: int = MOST
+) -> Iterator[tuple[LogLine | None, BrokenEntry | None, int]]:
+    """The lines of a log, as `read_lines` gives them, each with what is wrong with it or before it."""
+    strange, end = False, start
+    for line, end in read_lines(path, start, size):
+        broken = walk.check(line.n, line.seq, line.hash, line.text) if line else None
+        if line and strange:
+            broken = broken or BrokenEntry(line.seq, "a line was added before this row")
+        strange = line is None
+        yield line, broken, end
+    if strange:
+        yield None, BrokenEntry(walk.next_call, "a line was changed, or one was added"), end
+
+
 class _Reading:
     """One pass over the logs, inside a transaction."""
 
@@ -400,19 +416,15 @@ class _Reading:
             self._report(log, BrokenEntry(last, f"{path} is shorter than it was: the end of it is lost"))
             start, n, digest = 0, 0, GENESIS
         walk = ChainWalk(ChainEntry(n, digest), last)
-        strange = False
         trail = bytearray()
         if not start:
             self._trails[log] = trail
-        for line, end in read_lines(path, start, size):
+        for line, broken, end in check_lines(path, walk, start, size):
             start = end
+            if broken:
+                self._report(log, broken)
             if line is None:
-                strange = True
                 continue
-            broken = walk.check(line.n, line.seq, line.hash, line.text)
-            if broken or strange:
-                self._report(log, broken or BrokenEntry(line.seq, "a line was added before this row"))
-            strange = False
             trail += _shorten(line.hash)
             if broken and broken.why == CHANGED:  # nothing may be undone by it
                 continue
@@ -424,8 +436,6 @@ class _Reading:
                 first, last = min(first or line.seq, line.seq), max(last, line.seq)
             if len(self._rows.calls) >= _BATCH:
                 self._flush(log)
-        if strange:
-            self._report(log, BrokenEntry(walk.next_call, "a line was changed, or one was added"))
         self._flush(log)
         row = (log, start, walk.n, walk.hash, first, last)
         self._run("INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -13,7 +13,7 @@ OLD = ".anchor"
 """Behind the name of a journal in the format of 0.2, as long as it was not imported."""
 BLOCK = 160
 """Bytes of the counters in the file `numbers`, and of each head behind them."""
-_MOST = 1 << 62
+MOST = 1 << 62
 """Entries and calls have smaller numbers."""
 _LINE = re.compile(rb"([0-9a-f]{64}) (\[.*\])", re.DOTALL)
 _decode = json.JSONDecoder().raw_decode
@@ -63,7 +63,7 @@ def parse_line(raw: bytes) -> LogLine | None:
         (n, seq, stage, content), end = _decode(text)
     except (ValueError, TypeError, RecursionError):
         return None
-    numbered = type(n) is type(seq) is int and max(n, seq) < _MOST and end == len(text)
+    numbered = type(n) is type(seq) is int and max(n, seq) < MOST and end == len(text)
     known = numbered and type(stage) is str and isinstance(content, list)
     return LogLine(match[1].decode("ascii"), match[2], n, seq, stage, content) if known else None
 
@@ -102,7 +102,7 @@ def read_heads(directory: str) -> dict[int, Head]:
     return {number: head for number, head in heads.items() if head.n}
 
 
-def read_lines(path: str, start: int = 0, size: int = _MOST) -> Iterator[tuple[LogLine | None, int]]:
+def read_lines(path: str, start: int = 0, size: int = MOST) -> Iterator[tuple[LogLine | None, int]]:
     """The lines of a log from byte ``start`` up to ``size``, and where each ends; None for one that is none of ours.
 
     A last line without an end is left out: its call was not answered, or its head says that it was.

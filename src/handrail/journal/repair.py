@@ -1,4 +1,7 @@
-"""Repair a journal: damaged logs are set aside, and what can be read of them is written to another log."""
+"""Repair a journal: damaged logs are set aside, and their good lines are written to another log.
+
+A line that was changed is not: nothing may be undone by it. It stays in the log that was set aside.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 from handrail.frozen import frozen
-from handrail.journal.index import ChainWalk, set_aside
+from handrail.journal.index import CHANGED, ChainWalk, check_lines, set_aside
 from handrail.journal.log_lines import (
     GENESIS,
     ChainEntry,
@@ -18,7 +21,6 @@ from handrail.journal.log_lines import (
     get_logs_path,
     list_logs,
     read_heads,
-    read_lines,
 )
 from handrail.journal.logs import LogWriter
 
@@ -53,7 +55,10 @@ def repair_logs(path: str) -> Iterator[RepairedLog]:
                 in_use = False
             except BlockingIOError:
                 in_use = True
-            lines, damaged = _read_lines(log, heads.get(number, Head()))
+            walk = ChainWalk(ChainEntry(0, GENESIS))
+            entries = list(check_lines(log, walk))
+            damaged = walk.n < heads.get(number, Head()).n or any(broken for _, broken, _ in entries)
+            lines = [line for line, broken, _ in entries if line and not (broken and broken.why == CHANGED)]
             if damaged and in_use:
                 yield RepairedLog(log, "", 0)
             elif damaged:
@@ -64,15 +69,6 @@ def repair_logs(path: str) -> Iterator[RepairedLog]:
                 yield RepairedLog(log, name, len(lines))
     if repaired:
         set_aside(path, keep=False)  # the next reader makes a new index
-
-
-def _read_lines(log: str, head: Head) -> tuple[list[LogLine], bool]:
-    """The lines that can be read, and whether others are missing or changed."""
-    parts = [line for line, _ in read_lines(log)]
-    lines = [line for line in parts if line]
-    walk = ChainWalk(ChainEntry(0, GENESIS))
-    checked = [walk.check(line.n, line.seq, line.hash, line.text) for line in lines]
-    return lines, len(lines) < len(parts) or any(checked) or walk.n < head.n
 
 
 def _copy(path: str, number: int, lines: list[LogLine]) -> None:
