@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -12,9 +13,9 @@ import pytest
 from handrail.drafts.changes import ChangeReader
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import keep, recover
-from handrail.drafts.layout import DraftDirectory, remove_tree
+from handrail.drafts.layout import DraftDirectory, read_clock, remove_tree
 from handrail.drafts.three_way import save_bases
-from handrail.pipeline.merging import merge_draft, resolve_conflicts
+from handrail.pipeline.merging import merge_draft, read_conflicts, resolve_conflicts, resolve_overlaps
 from tests.drafts.test_kills import count_calls, kill_at
 from tests.sizes import pick
 
@@ -24,8 +25,15 @@ NAMES = ("a.txt", "b.txt")
 
 @pytest.fixture(autouse=True)
 def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed merge leaves behind goes with the test."""
+    """What a killed merge leaves behind goes with the test. The person's merge tool takes the lines of both."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    both = json.dumps("sed -E -i '/^[<=>]{7}/d' \"$MERGED\"")
+    (tmp_path / ".gitconfig").write_text(
+        f'[merge]\n\ttool = both\n[mergetool]\n\tprompt = false\n[mergetool "both"]\n\ttrustExitCode = true\n'
+        f"\tcmd = {both}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def make(folder: Path, theirs: str) -> DraftDirectory:
@@ -63,11 +71,23 @@ def read(draft: DraftDirectory) -> list[str]:
     return [Path(draft.info.workspace, name).read_text(encoding="utf-8") for name in NAMES]
 
 
+def resolve_on_page(draft: DraftDirectory) -> None:
+    """What the page does with "both" for each overlap."""
+    time = read_clock(draft.path)
+    conflicts = read_conflicts(draft, compare(draft))
+    resolve_overlaps(draft, [(one, ["both"] * len(one.overlaps)) for one in conflicts], time)
+
+
 MERGED = LINES.replace("line 2\n", "ours\n").replace("line 9\n", "theirs\n")
+BOTH = LINES.replace("line 2\n", "ours\ntheirs\n")
+MARKED = LINES.replace("line 2\n", "<<<<<<< draft\nours\n=======\ntheirs\n>>>>>>> workspace\n")
 WAYS: dict[str, tuple[Callable[[DraftDirectory], object], str, str]] = {
     "merge": (merge, "line 9\n", MERGED),
     "ours": (partial(resolve_conflicts, side="ours"), "line 2\n", LINES.replace("line 2\n", "ours\n")),
     "theirs": (partial(resolve_conflicts, side="theirs"), "line 2\n", LINES.replace("line 2\n", "theirs\n")),
+    "markers": (partial(resolve_conflicts, side="merge"), "line 2\n", MARKED),
+    "tool": (partial(resolve_conflicts, side="tool"), "line 2\n", BOTH),
+    "page": (resolve_on_page, "line 2\n", BOTH),
 }
 
 

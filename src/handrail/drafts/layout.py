@@ -277,17 +277,22 @@ class DraftNotes:
     def __init__(self, directory: DraftDirectory) -> None:
         self._directory = directory
 
-    def accept(self, *versions: tuple[str, Version]) -> None:
-        """Take these versions of files of the workspace for no change from outside: a keep has touched them."""
-        accepted = self._read_accepted()
+    def accept(self, *versions: tuple[str, tuple[int, ...]]) -> None:
+        """Take these versions of files of the workspace for no change from outside: a keep has touched them.
+
+        One with a fifth number counts only as long as the draft's own file has this inode.
+        """
+        accepted = self._read(_ACCEPTED, {})
         for path, version in versions:
             accepted[path] = [*accepted.get(path, []), list(version)][-_MOST_ACCEPTED:]
         self._directory.write(_ACCEPTED, accepted)
 
     def is_accepted(self, path: str, status: os.stat_result) -> bool:
         """Whether the workspace has a version of a file that the draft takes for its base."""
-        version = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
-        return list(version) in self._read_accepted().get(path, [])
+        version = [status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns]
+        accepted = self._read(_ACCEPTED, {}).get(path, [])
+        own = os.path.join(self._directory.upper, path)
+        return version in accepted or (os.path.lexists(own) and [*version, os.lstat(own).st_ino] in accepted)
 
     def resolve(self, paths: Iterable[str], time: int) -> None:
         """Let the draft win at these paths, and below them, over what was changed before ``time``."""
@@ -331,10 +336,6 @@ class DraftNotes:
     def read_marked(self) -> list[str]:
         marked: list[str] = self._read(_MARKED, [])
         return marked
-
-    def _read_accepted(self) -> dict[str, list[list[int]]]:
-        accepted: dict[str, list[list[int]]] = self._read(_ACCEPTED, {})
-        return accepted
 
     def _read(self, name: str, default: object) -> Any:
         try:

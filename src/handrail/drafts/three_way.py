@@ -127,22 +127,20 @@ def _read(directory: int, name: str) -> tuple[bytes, os.stat_result]:
 def _write_base(draft: DraftDirectory, path: str, raw: bytes, mode: int) -> None:
     place = os.path.join(draft.bases, path)
     os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-    _write(draft, raw, mode, place)
+    os.replace(_write(draft, raw, mode), place)
 
 
-def _write(draft: DraftDirectory, raw: bytes, mode: int, place: str, like: str = "") -> None:
-    """Write a file whole or not at all. ``like``: a file with its owner and attributes."""
+def _write(draft: DraftDirectory, raw: bytes, mode: int, like: str = "") -> str:
+    """Write a file that a rename then puts into its place; returns its path. ``like``: with this one's owner."""
     new = f"{draft.upper}.{os.getpid()}.new"  # on the mount of the layers; other processes may save bases, too
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(new)
-    with open(new, "xb") as file:
+    with open(new, "wb") as file:
         file.write(raw)
     if like:
         shutil.copystat(like, new)
         copy_owner(os.stat(like), new)
         os.utime(new)
     os.chmod(new, stat.S_IMODE(mode))
-    os.replace(new, place)
+    return new
 
 
 def read_sides(draft: DraftDirectory, path: str) -> Sides | None:
@@ -177,9 +175,11 @@ def read_sides(draft: DraftDirectory, path: str) -> Sides | None:
 def write_merged(draft: DraftDirectory, sides: Sides, raw: bytes) -> None:
     """Give the draft's file merged contents, with the workspace's as its new base.
 
-    A draft that is killed in between merges the same lines again, which changes nothing.
+    Whole or not at all: what is noted first counts for no other file of the draft than the merged one.
     """
     upper = os.path.join(draft.upper, sides.path)
-    _write(draft, raw, sides.mode, upper, like=upper)
+    new = _write(draft, raw, sides.mode, like=upper)
+    draft.notes.accept((sides.path, (*sides.version, os.stat(new).st_ino)))
+    os.replace(new, upper)
     _write_base(draft, sides.path, sides.theirs, sides.version[1])
     draft.notes.accept((sides.path, sides.version))
