@@ -37,7 +37,7 @@ from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileA
 from handrail.pipeline.approve import advise_operator
 from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
-from handrail.pipeline.merging import Merged, find_markers, merge_draft
+from handrail.pipeline.merging import NOTHING_MERGED, Merged, find_markers, merge_draft
 from handrail.shell.git.internals import judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import NOTHING_INSTALLED, find_installation
@@ -311,7 +311,7 @@ class DraftChanges:
         if names and (marked := find_markers(self.draft.directory, names)):
             raise DraftConflict(marked)
         if not self.comparison.conflicts:
-            return self, Merged()
+            return self, NOTHING_MERGED
         merged = merge_draft(self.draft.directory, self.comparison, self.changes)
         return replace(DraftChanges.observe(self.draft), take_back=self.take_back), merged
 

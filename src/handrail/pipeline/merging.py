@@ -71,6 +71,9 @@ class Merged:
     """Ignored files that stay as the workspace has them."""
 
 
+NOTHING_MERGED = Merged()
+
+
 def merge_draft(draft: DraftDirectory, comparison: Comparison, changes: Sequence[DraftChange]) -> Merged:
     """Resolve the conflicts of a draft in its own files, where lines can be merged; raises `OSError`.
 
