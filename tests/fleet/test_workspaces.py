@@ -19,6 +19,7 @@ from handrail.drafts.store import DraftStore
 from handrail.fleet.worker import open_beside, open_draft, open_session, work_in
 from handrail.fleet.workspaces import build_workspace, remove_unused
 from handrail.pipeline.options import ConnectOptions
+from tests.command import handrail
 from tests.drafts.machine import require_drafts
 
 FULL: ConnectOptions = {"mode": "full"}
@@ -197,6 +198,29 @@ def test_drafts_of_a_fleet_are_kept_resolved_and_dropped(tree: Path) -> None:
         assert [change.path for change in draft.changes()] == ["src/a.txt"]
         draft.drop()
     assert work_in(two, read_all, "run", FULL).value == merged
+
+
+def test_a_workspace_of_a_fleet_is_a_draft_at_the_terminal(tree: Path) -> None:
+    require_drafts()
+    one, two = (FleetWorkspace(name, folder=str(tree)) for name in ("w1", "w2"))
+    results = [work_in(workspace, change, "run", FULL) for workspace in (one, two)]
+    if results[0].built != "draft":
+        pytest.skip("workspaces are copies here")
+
+    def draft(*words: str, code: int = 0) -> str:
+        done = handrail("draft", *words, cwd=tree)
+        assert done.returncode == code, done.stderr
+        return (done.stdout + done.stderr).decode()
+
+    assert "1 changed: src/a.txt by handrail" in draft("list", "run/w1")
+    assert "+++ src/a.txt" in draft("diff", "run/w1")
+    draft("run", "run/w2", "--", "sh", "-c", "echo other > src/a.txt")
+    assert "1 changed: kept" in draft("keep", "run/w1")
+    assert "handrail draft resolve run/w2" in draft("keep", "run/w2", code=1)
+    assert draft("resolve", "run/w2", "src", "--theirs") == "src/a.txt\n"
+    assert "run/w2 is dropped" in draft("drop", "run/w2")
+    assert "there is no draft run/w3" in draft("diff", "run/w3", code=2)
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 def test_nobody_keeps_a_draft_of_a_fleet_in_which_somebody_works(tree: Path) -> None:

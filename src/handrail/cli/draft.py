@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from functools import partial
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
@@ -18,11 +17,11 @@ from handrail.drafts import IN_DRAFT
 from handrail.drafts.changes import ChangeReader, count_changes, describe_failure, diff_drafts
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict
-from handrail.drafts.split import choose, is_below
 from handrail.drafts.store import DraftStore, check_name
 from handrail.drafts.three_way import saving_bases
 from handrail.drafts.view import enter_view
 from handrail.errors import JournalFailed
+from handrail.fleet.workspaces import DRAFT, read_built
 from handrail.json_types import JsonObject
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
@@ -54,6 +53,8 @@ ways on one project, each in its own draft; you compare them and keep one.
   resolve NAME [PATH ...]  resolve conflicts with other changes: --ours, --theirs, --merge or --tool
   to-branch NAME [BRANCH]  commit its changes to a new git branch, on top of HEAD
   drop NAME                delete it
+
+RUN/NAME is the draft that a workspace of `handrail fleet` on this machine is.
 
 `handrail chat`, `run`, `call`, `batch` and `mcp` take --draft NAME: all tools of that session see the draft. Its calls
 are in a journal of the draft's own; what you keep is one call in the journal of the workspace, so that `handrail undo`
@@ -114,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
-    if bool(options.name) == (options.what == "list"):
+    if bool(options.name) == (options.what == "list") and "/" not in options.name:
         raise UsageError("draft list takes no name" if options.name else f"draft {options.what} needs the NAME")
     for given, allowed, what in (
         (options.paths, ("keep", "resolve", "diff", "to-branch"), "paths"),
@@ -126,7 +127,19 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"draft {options.what} does not take {what}, as draft {' or '.join(allowed)} does")
     if os.environ.get(IN_DRAFT):
         raise Stop("this is inside of a draft already; drafts are managed outside of it")
+    if "/" in options.name:
+        os.environ["HANDRAIL_STATE"], options.workspace = _find_in_fleet(options.name)
+        os.chdir(options.workspace)
     return _ACTIONS[options.what](options)
+
+
+def _find_in_fleet(name: str) -> tuple[str, str]:
+    """The state directory and the source of RUN/NAME: a workspace of a fleet on this machine is a draft."""
+    folder = os.path.join(find_state(), "fleet", name.replace("/", "/work/", 1))
+    _, kind, source = read_built(os.path.join(folder, "built"))
+    if kind != "draft":
+        raise UsageError(f"there is no draft {escape(name)}: a fleet has built no such workspace here, or a copy")
+    return os.path.join(folder, "state"), source
 
 
 def _open_store(workspace: str) -> DraftStore:
@@ -139,7 +152,7 @@ def _open_store(workspace: str) -> DraftStore:
 def _open_draft(store: DraftStore, name: str, *, shared: bool = False) -> OpenDraft:
     """Open a draft for this process alone, or ``shared`` with others that work in it."""
     try:
-        return store.open_named(name, shared=shared)
+        return store.open_named(DRAFT if "/" in name else name, shared=shared)
     except FileNotFoundError:
         names = ", ".join(draft.info.name for draft in store.list_named())
         raise UsageError(
@@ -237,8 +250,8 @@ def _print_diff(diff: str) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """How another draft differs from this one."""
-    if len(options.paths) != 1 or options.paths[0] == options.name or options.json:
-        raise UsageError("give two different drafts to compare, without --json")
+    if len(options.paths) != 1 or options.name in options.paths or "/" in options.paths[0] or options.json:
+        raise UsageError("give two different drafts of one workspace to compare, without --json")
     failure, parts = "the drafts cannot be read", []
     with _opened(options, failure) as one, _opened(options, failure, options.paths[0]) as other:
         for change, line in diff_drafts(one.directory, other.directory):
@@ -290,8 +303,7 @@ def _create_missing(store: DraftStore, name: str) -> None:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise Stop(f"the draft {escape(name)} cannot be created: {error.strerror}") from None
-    others = f"; there are also {', '.join(names)}" if names else ""
-    warn(f"created the draft {name}{others}")
+    warn(f"created the draft {name}" + (f"; there are also {', '.join(names)}" if names else ""))
 
 
 def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
@@ -335,29 +347,22 @@ def run_in_draft(name: str, workspace: str, command: Sequence[str], worker: str 
 
 
 def _keep(options: argparse.Namespace) -> int:
-    with _opened(options, "nothing was kept") as draft:
-        changes = DraftChanges.observe(draft)
-        if not (changes.changes or changes.comparison.conflicts):
-            write("nothing was changed\n")
-        elif options.paths:
-            _keep_part(options, changes)
-        else:
-            _keep_and_record(options, changes)
-    return 0
-
-
-def _keep_part(options: argparse.Namespace, changes: DraftChanges) -> None:
-    """Keep the changes of some paths; the others stay in the draft."""
     store = _open_store(options.workspace)
     tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
-    chosen = choose(changes.changes, partial(is_below, tops))
-    if not chosen:
-        raise UsageError(
-            f"the draft {escape(options.name)} has no changes of these paths alone; "
-            "a repository and a database are kept as a whole"
-        )
-    with changes.split_off(chosen, store) as picked:
-        _keep_and_record(options, picked)
+    with (
+        _opened(options, "nothing was kept") as draft,
+        DraftChanges.observe(draft).narrow(tops, store) as changes,
+    ):
+        if changes.changes or changes.comparison.conflicts:
+            _keep_and_record(options, changes)
+        elif tops:
+            raise UsageError(
+                f"the draft {escape(options.name)} has no changes of these paths alone; "
+                "a repository and a database are kept as a whole"
+            )
+        else:
+            write("nothing was changed\n")
+    return 0
 
 
 def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:
@@ -394,8 +399,7 @@ def _resolve(options: argparse.Namespace) -> int:
     if len(options.sides or ()) != 1:
         raise UsageError("choose one of --ours, --theirs, --merge and --tool")
     with _opened(options, "nothing was resolved") as draft:
-        workspace = draft.directory.info.workspace
-        tops = [os.path.relpath(os.path.realpath(path), workspace) for path in options.paths]
+        tops = [os.path.relpath(os.path.realpath(path), draft.directory.info.workspace) for path in options.paths]
         try:
             resolved, left = resolve_conflicts(draft.directory, options.sides[0], tops or (".",))
         except DraftConflict as error:

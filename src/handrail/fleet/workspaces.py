@@ -109,7 +109,7 @@ def _open_workspace(workspace: FleetWorkspace, base: str, started: float) -> Bui
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path, state, built_file = (os.path.join(folder, name) for name in ("files", "state", "built"))
     with _locked(os.path.join(folder, "lock")):
-        attempt, kind, place = _read_built(built_file)
+        attempt, kind, place = read_built(built_file)
         is_new = not attempt or workspace.after_restart == "rebuild"
         if is_new:
             for one in (path, state):
@@ -160,7 +160,7 @@ def _remove_workspace(built_file: str) -> None:
     """Remove a workspace, and its fleet with the last one; raises `BlockingIOError` if somebody works in it."""
     folder = os.path.dirname(built_file)
     with _locked(built_file, fcntl.LOCK_EX | fcntl.LOCK_NB):
-        _, kind, place = _read_built(built_file)
+        _, kind, place = read_built(built_file)
         if kind == "draft":  # a shell in it has no session
             with contextlib.suppress(FileNotFoundError):
                 DraftStore.open(os.path.join(folder, "state"), place).open_named(DRAFT).close()
@@ -280,7 +280,7 @@ def _locked(path: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
         os.close(fd)
 
 
-def _read_built(path: str) -> tuple[int, Built, str]:
+def read_built(path: str) -> tuple[int, Built, str]:
     """How often a workspace was built, how, and where; 0 if it never was."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:

@@ -195,6 +195,15 @@ class DraftChanges:
             if part.is_open:
                 part.drop()
 
+    @contextmanager
+    def narrow(self, tops: Sequence[str], store: DraftStore) -> Iterator[DraftChanges]:
+        """The changes at and below some paths, in a draft of their own; all changes without paths."""
+        if not tops:
+            yield self
+            return
+        with self.split_off(choose(self.changes, lambda path: is_below(tops, path)), store) as part:
+            yield part
+
     def discard(
         self, chosen: Sequence[DraftChange], store: DraftStore, hunks: Mapping[str, Sequence[int]] | None = None
     ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
-from handrail.drafts.split import choose, is_below
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, keep_and_record
 from handrail.pipeline.draft_process import open_draft
@@ -79,13 +77,8 @@ class SessionDraft(Generic[S_co]):
         Lines that something else has changed meanwhile in the same files are merged. Raises `DraftConflict` where they
         overlap, and `OSError`; then nothing is kept. The draft is over if all changes were kept.
         """
-        with self._observed() as changes, ExitStack() as stack:
-            if paths:
-                tops = [path.strip("/") or "." for path in paths]
-                chosen = choose(changes.changes, partial(is_below, tops))
-                if not chosen:
-                    return []
-                changes = stack.enter_context(changes.split_off(chosen, self._store))
+        tops = [path.strip("/") or "." for path in paths]
+        with self._observed() as observed, observed.narrow(tops, self._store) as changes:
             if changes.changes or changes.comparison.conflicts:
                 call = Call(DRAFT, {"keep": self.name})
                 changes = keep_and_record(self._journal(), self._origin, changes, call).changes
