@@ -206,53 +206,97 @@ def measure(seed: int = 7) -> dict[str, Any]:
     return {"calls": calls, "facts": facts, "kinds": sums, "chars": sum(one[1] for one in sums.values()), "lost": lost}
 
 
-_CHAINS = {
-    "Grep": """\
-for path in glob({pattern!r}).data["paths"][:{most}]:
-    try:
-        print(path, *grep({word!r}, path, output_mode="content").splitlines()[1:], sep="\\n")
-    except CallFailed as error:
-        print(path, error)
-""",
-    "Read": """\
+_NAMES = """\
+home = {home!r}
+names = [m["text"].split("(")[0].split()[1] for m in grep({first!r}, home, output_mode="content").data["matches"]][:8]
+for name in names:
+    found = grep({then!r} % name, "src", output_mode="content").data["matches"]
+"""
+_QUESTIONS = {
+    "callers": (
+        r"^def [a-z]",
+        r"\b%s\(",
+        """    print(name, *(f"{m['file']}:{m['line']}" for m in found if m["file"] != home))\n""",
+        ("search/query.py", "drafts/split.py", "text/lines.py", "policy/paths.py"),
+    ),
+    "raised": (
+        r"^class \w+\(",
+        r"raise %s\b",
+        """    print(name, len(found), *(f"{m['file']}:{m['line']}" for m in found[:1]))\n""",
+        ("errors/files.py", "errors/changes.py", "errors/commands.py"),
+    ),
+    "unused": (
+        r"^    def [a-z]",
+        r"\b%s\b",
+        "    if len(found) < 2:\n        print(name)\nprint(len(names), 'checked')\n",
+        ("drafts/store.py", "journal/queries.py", "text/document.py"),
+    ),
+}
+"""Ten questions about names of a module: what lists them, what finds each, what a script prints, and the modules."""
+_READ = """\
 for path in glob({pattern!r}).data["paths"][:{most}]:
     print(path, *(line for line in read(path).splitlines() if {word!r} in line), sep="\\n")
-""",
-}
-"""Programs that find files, and look at each."""
+"""
 
 
-def measure_chains() -> dict[str, tuple[int, int, int]]:
-    """By tool: the characters of the single answers, those of scripts with their answers, and the lines they lack."""
+def _ask(session: Session, question: str, module: str) -> tuple[str, int, list[str]]:
+    """A script that answers a question, the characters of its looks made one by one, and what must be in the answer."""
+    first, then, end, _ = _QUESTIONS[question]
+    home, facts = f"src/handrail/{module}", list[str]()
+    listed = session.call("Grep", {"pattern": first, "path": home, "output_mode": "content"})
+    single, names = len(listed.full_text), [m["text"].split("(")[0].split()[1] for m in listed.data["matches"]][:8]
+    for name in names:
+        look = session.call("Grep", {"pattern": then % name, "path": "src", "output_mode": "content"})
+        single += len(look.full_text)
+        places = [
+            f"{m['file']}:{m['line']}" for m in look.data["matches"] if question != "callers" or m["file"] != home
+        ]
+        if question == "unused":
+            facts += [name] if len(places) < 2 else []
+        else:
+            facts += [name, *places] if question == "callers" else [f"{name} {len(places)}", *places[:1]]
+    return _NAMES.format(home=home, first=first, then=then) + end, single, facts
+
+
+def _look(session: Session, word: str, pattern: str, most: int) -> tuple[str, int, list[str]]:
+    """The same for the lines with a word in some files, which are read one by one."""
+    listed = session.call("Glob", {"pattern": pattern})
+    single, facts = len(listed.full_text), list[str]()
+    for path in listed.data["paths"][:most]:
+        look = session.call("Read", {"file_path": path})
+        single += len(look.full_text)
+        facts += (line.partition("\t")[2] for line in look.text.splitlines() if word in line and line[0].isdigit())
+    return _READ.format(pattern=pattern, most=most, word=word), single, facts
+
+
+def measure_chains() -> dict[str, list[int]]:
+    """By kind: chains, looks, the characters of single answers, those of scripts and their answers, and lost facts."""
     words = ("import ", "raise ", "class ", "yield", "lambda", "assert ", "return None", "while ", "TODO", "def _")
     patterns = ("src/handrail/policy/*.py", "src/handrail/search/*.py")
-    figures: dict[str, tuple[int, int, int]] = {}
+    figures: dict[str, list[int]] = {}
     with tempfile.TemporaryDirectory() as name:
         shutil.copytree(HERE / "src", Path(name, "work", "src"), ignore=shutil.ignore_patterns("__pycache__"))
         settings = Settings(state=str(Path(name, "state")))
         with Session(Path(name, "work"), mode="full", journal=None, settings=settings) as session:
-            for number, (word, (tool, program)) in enumerate((one, two) for one in words for two in _CHAINS.items()):
-                pattern, most = patterns[number % 4 // 2], 4 + number % 4
-                listed = session.call("Glob", {"pattern": pattern})
-                single, lines = len(listed.full_text), set[str]()
-                for path in listed.data["paths"][:most]:
-                    grep = {"pattern": word, "path": path, "output_mode": "content", "literal": True}
-                    look = session.call(tool, grep if tool == "Grep" else {"file_path": path})
-                    single += len(look.full_text)
-                    lines |= {line for line in look.text.splitlines() if word in line and line[0].isdigit()}
-                code = program.format(pattern=pattern, most=most, word=word)
-                answer = session.call("Script", {"code": code}).full_text
-                before = figures.get(tool, (0, 0, 0))
-                lost = sum(line not in answer for line in lines)
-                figures[tool] = (before[0] + single, before[1] + len(code) + len(answer), before[2] + lost)
+            chains = [
+                (f"Grep, {one}", _ask(session, one, module)) for one, row in _QUESTIONS.items() for module in row[3]
+            ]
+            for number, word in enumerate(words):
+                chains.append(("Read", _look(session, word, patterns[number % 2], 5 + number % 4)))
+            for tool, (code, single, facts) in chains:
+                answer = session.call("Script", {"code": code})
+                lost = sum(fact not in answer.text for fact in facts)
+                one = (1, len(answer.data["calls"]), single, len(code) + len(answer.full_text), lost)
+                figures[tool] = [sum(pair) for pair in zip(figures.get(tool, [0] * 5), one, strict=True)]
     return figures
 
 
 def main() -> None:
     if "--chains" in sys.argv:
-        for tool, (single, scripts, lost) in measure_chains().items():
+        for tool, (chains, looks, single, scripts, lost) in measure_chains().items():
             saved = 1 - scripts / single
-            print(f"{tool}: {single:,} characters, {scripts:,} as scripts (-{saved:.0%}); lines lost: {lost}")
+            print(f"{tool}: {chains} chains of {looks} looks, {single:,} characters", end="")
+            print(f", {scripts:,} as scripts (-{saved:.0%}); facts lost: {lost}")
         return
     figures = measure()
     if "--json" in sys.argv:

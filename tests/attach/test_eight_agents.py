@@ -1,6 +1,7 @@
 """Eight agents on one repository: no line that was answered as kept is lost, and each can be undone by itself.
 
-Two are attached as Claude Code is, two as Codex, two are MCP clients and two are programs with a session. Each task
+Two are attached as Claude Code is, two as Codex, two are MCP clients and two are programs with a session. The attached
+ones are scripts that keep to the contract of the clients' hooks; `tests/clients` has the clients themselves. Each task
 writes a line of its own behind a line that others use, too.
 """
 
