@@ -44,7 +44,7 @@ def test_the_same_lines_in_another_draft_are_reported_and_others_are_not(project
     with Session(project, mode="full", draft=draft) as session:
         assert edit(session, "line 10", "ten") == []
         (note,) = edit(session, "line 20", "zwanzig")
-        assert "changed these lines of a.txt 0 minutes ago in the draft b" in note
+        assert "changed these lines of a.txt just now in the draft b" in note
         assert edit(session, "line 30", "thirty") == []
 
 
