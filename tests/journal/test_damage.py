@@ -114,6 +114,8 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "no tables": run_sql("DROP TABLE calls", "DROP TABLE files"),
     "other format": run_sql("PRAGMA user_version = 99"),
     "strange format": run_sql("PRAGMA user_version = 16777217"),
+    "a size of another type": run_sql("UPDATE logs SET size = 'x'"),
+    "a place of another type": run_sql("UPDATE calls SET entry = 'x' WHERE seq = 3"),
     "deleted": Path.unlink,
 }
 

@@ -45,6 +45,7 @@ LOST = ".lost-"
 """Behind the name of an index whose logs are gone; the time follows."""
 _WAIT = 10.0
 _BATCH = 2_000
+_SPOILED = "its format is not ours: a value was changed on the disk"
 _PUT_CALL = make_upsert("calls", ["seq"], ["log", "entry", *CALL_COLUMNS[1:]], "?")
 _PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "?")
 _TABLES = f"""
@@ -280,8 +281,14 @@ class Index:
 
     def _differs(self, sizes: dict[int, int]) -> bool:
         """Whether a log is not as long as this index knows it: somebody else has changed it."""
-        known = dict(self.connection.execute("SELECT log, size FROM logs").fetchall())
-        return any(sizes.get(log, -1) < size for log, size in known.items())
+        return any(sizes.get(log, -1) < known[0] for log, known in self.read_known().items())
+
+    def read_known(self) -> dict[int, tuple[int, int, str, int, int]]:
+        """What was read of each log: size, newest entry and its hash, first and last call."""
+        rows = self.connection.execute("SELECT log, size, n, hash, first, last FROM logs").fetchall()
+        if any([*map(type, row)] != [int, int, int, str, int, int] for row in rows):
+            raise sqlite3.DatabaseError(_SPOILED)
+        return {row[0]: row[1:] for row in rows}
 
     def _is_removed(self, log: int) -> bool:
         """Whether a log was removed by us: there were too many records, or it was repaired."""
@@ -378,7 +385,9 @@ class _Reading:
 
     def read(self, sizes: dict[int, int], heads: Mapping[int, Head]) -> None:
         self._entry = self._run("SELECT coalesce(max(entry), 0) FROM calls").fetchone()[0]
-        known = {row[0]: row[1:] for row in self._run("SELECT log, size, n, hash, first, last FROM logs").fetchall()}
+        if type(self._entry) is not int:
+            raise sqlite3.DatabaseError(_SPOILED)
+        known = self._index.read_known()
         for log, size in sizes.items():
             if log not in known or size != known[log][0]:
                 self._read_log(log, size, *known.get(log, (0, 0, GENESIS, 0, 0)))
