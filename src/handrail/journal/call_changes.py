@@ -54,21 +54,25 @@ class TakenBack:
     holding: list[tuple[CallRow, bool]] = field(default_factory=list)
     """The undos and redos that count, the newest first, and whether each is unsure."""
 
+    def take(self, one: CallRow) -> None:
+        """Take an undo or redo into account; all newer ones must have been taken before."""
+        if one.seq in self.undone or one.status in ("denied", "error"):
+            return
+        killed = one.status == UNFINISHED or one.seq in self.unsure
+        self.holding.append((one, killed))
+        if killed:
+            self.unsure.update(one.undone, one.calls if one.places else ())
+        elif one.places:
+            self.places.setdefault(one.calls[0], set()).update(one.places)
+        else:
+            self.undone |= {seq: one.seq for seq in one.undone if seq not in self.undone}
+
 
 def read_taken_back(reader: JournalReader, first: int = 0, *, session: str = "", workspace: str = "") -> TakenBack:
     """What undos and redos from number ``first`` on have taken back."""
     taken = TakenBack()
     for one in read_undos(reader, first, session=session, workspace=workspace):
-        if one.seq in taken.undone or one.status in ("denied", "error"):
-            continue
-        killed = one.status == UNFINISHED or one.seq in taken.unsure
-        taken.holding.append((one, killed))
-        if killed:
-            taken.unsure.update(one.undone, one.calls if one.places else ())
-        elif one.places:
-            taken.places.setdefault(one.calls[0], set()).update(one.places)
-        else:
-            taken.undone |= {seq: one.seq for seq in one.undone if seq not in taken.undone}
+        taken.take(one)
     return taken
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from handrail.frozen import frozen
 from handrail.journal.call_changes import (
+    TakenBack,
     find_prompt,
     has_session,
     iterate_changing_calls,
     read_taken_back,
+    read_undos,
 )
 from handrail.journal.queries import REDO, CallRow, FileRow, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, read_state
@@ -134,9 +137,12 @@ def iterate_changes(
 
     ``only``: of this session, though another one may have undone it. ``file``: that have changed this file.
     """
-    taken_back = read_taken_back(reader)
-    for one in iterate_changing_calls(reader, session=only or session, workspace=workspace):
-        if one.seq in taken_back.undone or one.status == "denied" or one.is_undo:
+    taken_back = TakenBack()
+    changes = iterate_changing_calls(reader, session=only or session, workspace=workspace)
+    for one in heapq.merge(changes, read_undos(reader), key=lambda one: -one.seq):  # no further than is asked for
+        if one.is_undo:
+            taken_back.take(one)
+        if one.is_undo or one.seq in taken_back.undone or one.status == "denied":
             continue
         taken = taken_back.places.get(one.seq, set())
         files = [row for place, row in enumerate(reader.read_files(one.seq)) if place not in taken]
