@@ -371,7 +371,7 @@ def _find_files(row: Program, named: Sequence[Arg], deep: bool) -> list[FileEffe
         paths = [_STAGE.sub(":", arg.text or "").partition(":")[2] for arg in named]
         stored = [FileEffect("read", path) for path in paths if path]
         words = [effect for arg in named for effect in arg.files("read", below=True)]
-        return [*stored, *words] or [FileEffect("read", ".", below=True)]
+        return [*stored, *words, FileEffect("read", ".", below=not named)]  # git looks at its directory in any case
     files = [effect for arg in named for effect in arg.files("read", below=deep) if effect.path != "-" or effect.glob]
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
