@@ -58,8 +58,8 @@ class FileAccess:
     """By a command: the target is a pattern of the shell."""
     below: bool = False
     """By a command: includes everything below, if the path is a directory."""
-    sees: Literal["contents", "names", "unhidden"] = "contents"
-    """By a command: which part of the file it shows."""
+    sees: Literal["contents", "names", "tracked", "unhidden"] = "contents"
+    """By a command: which part of the file it shows. `tracked`: what git has of it."""
     deferred: bool = False
     """By a command in a draft: the change is judged after the command has run."""
     observed: bool = False

@@ -245,3 +245,15 @@ def test_git_shows_no_secret_that_is_not_under_version_control(command: str, hom
     shell("git init -q . && echo x >f && echo x >f.txt && git add f f.txt", work, home)
     assert allowed(work, "read-only", "git diff main feature")
     assert not any(allowed(work, mode, command.format(top=tmp_path)) for mode in MODES[:3])
+
+
+@pytest.mark.parametrize(
+    "command", ["git -C ../other log -p", "git -C ../other show HEAD", "cd ../other && git diff HEAD"]
+)
+def test_what_another_repository_holds_is_shown_after_a_question(
+    command: str, template: Path, home: Path, tmp_path: Path
+) -> None:
+    workspace = Path(shutil.copytree(template, tmp_path / "work"))
+    shutil.copytree(template, tmp_path / "other")
+    assert not any(allowed(workspace, mode, command) for mode in MODES[:3])
+    assert allowed(workspace, "read-only", command.replace("../other", "."))

@@ -104,7 +104,9 @@ class CallCommands:
         reads = [
             one for one in self._accesses if isinstance(one, FileAccess) and one.action == "read" and one.by_command
         ]
-        named = [self._locate_read(one.target, one.glob) for one in reads if proven or one.sees != "names"]
+        named = [
+            self._locate_read(one.target, one.glob) for one in reads if proven or one.sees not in ("names", "tracked")
+        ]
         # What the words of unknown programs name: a person was asked about these too.
         mentions = [
             one

@@ -1006,7 +1006,7 @@ class OwnFiles:
             if access.below and is_within(path, place):
                 if access.action != "read":
                     return Verdict("deny", _RULE, f"{escape(access.target)} contains Handrail's own files")
-                if access.sees != "names" and not hidden():
+                if access.sees not in ("names", "tracked") and not hidden():
                     return Verdict(
                         "ask", _RULE, f"{escape(access.target)} would be read with Handrail's own files in it"
                     )

@@ -160,7 +160,7 @@ def judge_file(basis: Basis, access: FileAccess) -> Verdict:
     if access.action != "read" and access.below and not access.deferred and (access.glob or os.path.isdir(access.path)):
         verdict = take_stricter(verdict, _judge_whole(basis, access))
     if access.action == "read" and not basis.machine.masked():
-        if access.below and access.sees != "names":
+        if access.below and access.sees not in ("names", "tracked"):
             verdict = take_stricter(verdict, _judge_below(basis, access))
         if goes_through_process(access.target, glob=access.glob):
             verdict = take_stricter(verdict, judge_process_path(access.target))
@@ -237,7 +237,7 @@ def _judge_matches(basis: Basis, access: FileAccess) -> Verdict:
         if "/-" in f"/{name}":
             why = f"a pattern may match the file {escape(name)}, which would be an option"
             return Verdict("ask", "hidden files", why)
-        if access.sees != "names":
+        if access.sees not in ("names", "tracked"):
             one = replace(access, target=name, path=os.path.realpath(path), glob=False)
             hidden = access.action == "read" and basis.machine.masked()
             worst = take_stricter(worst, judge_place(basis, one) if hidden else _judge_named(basis, one))

@@ -23,7 +23,7 @@ _HERE = ("$PWD", "${PWD}")
 
 CommandTier = Literal["read_only", "ordinary", "destructive"]
 FileAction = Literal["read", "write", "delete"]
-Visibility = Literal["contents", "names", "unhidden"]
+Visibility = Literal["contents", "names", "tracked", "unhidden"]
 """How much a command shows of a file that it reads."""
 
 

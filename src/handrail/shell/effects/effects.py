@@ -132,7 +132,7 @@ _QUIET = re.compile(QUIET_DEVICES)
 _SYSTEM_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"))
-_SEES: tuple[Visibility, ...] = ("names", "unhidden", "contents")
+_SEES: tuple[Visibility, ...] = ("names", "tracked", "unhidden", "contents")
 """How much a command shows of a file, the least first."""
 _ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
 

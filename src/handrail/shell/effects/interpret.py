@@ -130,7 +130,7 @@ def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
     if base == "git":  # of two paths, git shows what is outside of the repository as well
         words = [arg.text or arg.source for arg in args]
         two = "diff" in words and sum(not word.startswith("-") for word in words) > 2
-        return "contents" if two or "--no-index" in words or "--untracked" in words else "names"
+        return "contents" if two or "--no-index" in words or "--untracked" in words else "tracked"
     if base == "rg":
         return "contents" if any(arg.text is None or _OPENS_HIDDEN.match(arg.text) for arg in args) else "unhidden"
     row = LOOKING.get(base or "")
