@@ -8,7 +8,7 @@ megabytes and one thread, however large the program is that asks. Requests arriv
 
 The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the kernel then ends everything
 that is left inside. It also ends when the launcher does, and the launcher ends with the program that started it, so no
-command outlives that program, however it dies. While a command works in a draft, its init has overlayfs look at the
+command outlives that program, however it dies. While a command works in a draft, the launcher has overlayfs look at the
 workspace again from time to time (`_refresh`). The init is prepared before there is a command to run: a start is then a
 message to a process that waits, a few mounts, and `posix_spawn`, which copies no memory.
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
-import _thread
 import ctypes
 import errno
 import fcntl
@@ -60,8 +59,6 @@ _MOST_FDS = 253
 _HIGH = 256
 _LAST_WORDS_SECONDS, _MOST_NAMED, _LONGEST_LINE = 0.1, 50, 300
 _MOST_VIEWS = 4
-_MAY_MOUNT = 1 << 21
-"""The capability CAP_SYS_ADMIN."""
 _REFRESH_SECONDS, _REFRESH_SHARE = 0.4, 0.02
 """How often an overlay looks at its lower layer again, and the most of the time that this may take."""
 
@@ -402,18 +399,20 @@ def _find_program(name: str, env: dict[str, str]) -> list[str]:
     return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
 
 
-def _start_command(request: Request, fds: list[int], control: socket.socket) -> int:
-    """Mount what is the command's own, give up what it does not get, and start it; returns its process number."""
+def _start_command(request: Request, fds: list[int], control: socket.socket) -> tuple[int, list[int]]:
+    """Mount what is the command's own, give up what it does not get, and start it.
+
+    Returns its process number, and if it has drafts the descriptors of its mounts and of each draft's overlay.
+    """
     args: list[str] = request["args"]  # type: ignore[assignment]
     env: dict[str, str] = request["env"]  # type: ignore[assignment]
     mounts: list[tuple[str, ...]] = request["mounts"]  # type: ignore[assignment]
     targets: list[int] = request["targets"]  # type: ignore[assignment]
     _mount_all(mounts)
-    drafts = [
-        os.open(values[3], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for kind, *values in mounts if kind == "Overlay"
-    ]
-    if drafts:  # a thread keeps what it has, whatever another one gives up
-        _thread.start_new_thread(_refresh, (drafts,))
+    places = [values[3] for kind, *values in mounts if kind == "Overlay"]
+    drafts = [os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for place in places]
+    if drafts:
+        drafts.insert(0, os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
     try:
         os.chdir(str(request["cwd"]))
     except OSError as error:
@@ -445,7 +444,7 @@ def _start_command(request: Request, fds: list[int], control: socket.socket) -> 
             os.chdir("/")
             for fd in (*fds, *high):
                 os.close(fd)
-            return command
+            return command, drafts
     raise _Step(failed.errno if failed else errno.ENOENT, "exec", args[0])
 
 
@@ -498,29 +497,30 @@ def _run_init(control: socket.socket, life: int) -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
     signal.set_wakeup_fd(wake)
-    command = _start_command(*received, control)
-    _send(control, ("begun",))
+    command, drafts = _start_command(*received, control)
+    _send(control, ("begun",), *drafts)
+    for fd in drafts:
+        os.close(fd)
     code, left = _wait(command, life, woken, asked)
     if left:
         _send(control, ("left", left))
     return code
 
 
-def _refresh(drafts: list[int]) -> None:
-    """Have overlays look at the workspace again from time to time, until this process ends.
+def _refresh(drafts: dict[int, list[int]]) -> float:
+    """Have overlays look at the workspace again; returns the seconds until the next time.
 
     Overlayfs keeps every name that it has looked up, also those that were not there, and does not notice that another
     program creates, replaces or deletes them in the layer below. To remount it drops the names that nobody uses.
     """
-    _drop_capabilities(_MAY_MOUNT)
-    pause = _REFRESH_SECONDS
-    while True:
-        time.sleep(pause)
-        start = time.monotonic()
-        for fd in drafts:
-            path = f"/proc/self/fd/{fd}".encode()
-            _libc.mount(b"none", path, None, ctypes.c_ulong(_MS_REMOUNT | _MS_NOSUID), None)
-        pause = max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
+    start = time.monotonic()
+    for mounts, *overlays in drafts.values():
+        _check(_libc.setns(mounts, _NEWNS), "setns")
+        for fd in overlays:  # not by its path: the command may have put something else there
+            os.fchdir(fd)
+            _libc.mount(b"none", b".", None, ctypes.c_ulong(_MS_REMOUNT | _MS_NOSUID), None)
+    _enter_view([])
+    return max(_REFRESH_SECONDS, (time.monotonic() - start) / _REFRESH_SHARE)
 
 
 def _wait(command: int, life: int, woken: int, asked: list[int]) -> tuple[int, list[tuple[int, str]]]:
@@ -619,21 +619,42 @@ def main() -> int:
     _send(sock, ("ready",), *listener)
     for fd in listener:
         os.close(fd)
+    _serve(sock, parent)
+    return 0
+
+
+def _serve(sock: socket.socket, parent: int) -> None:
+    """Prepare inits, and refresh the drafts of commands, until nobody is left who asks."""
     life = os.pipe()
+    drafts: dict[int, list[int]] = {}
+    """The mounts of commands and the overlays among them, by descriptors of their inits."""
+    due = 0.0
     waiting = select.poll()
     waiting.register(sock.fileno(), select.POLLIN)
     waiting.register(parent, select.POLLIN)
     while True:
-        ready = {fd for fd, _ in waiting.poll()}
+        left = max(0.0, due - time.monotonic()) if drafts else None
+        ready = {fd for fd, _ in waiting.poll(None if left is None else left * 1000 + 1)}
+        for process in ready & drafts.keys():
+            waiting.unregister(process)
+            for fd in (process, *drafts.pop(process)):
+                os.close(fd)
+        if drafts and time.monotonic() >= due:
+            due = time.monotonic() + _refresh(drafts)
         if parent in ready:
-            return 0
-        received = _receive(sock)
+            return
+        received = _receive(sock) if sock.fileno() in ready else ({}, [])
         if received is None:
-            return 0
-        for fd in received[1]:
-            control = socket.socket(fileno=fd)
+            return
+        request, fds = received
+        if "drafted" in request:
+            due = due if drafts else time.monotonic() + _REFRESH_SECONDS
+            drafts[fds[0]] = fds[1:]
+            waiting.register(fds[0], select.POLLIN)
+        elif fds:
+            control = socket.socket(fileno=fds[0])
             try:
-                _enter_view(received[0]["view"])  # type: ignore[arg-type]
+                _enter_view(request["view"])  # type: ignore[arg-type]
                 _prepare(control, sock, life)
             except OSError as error:
                 _send(control, ("error", error.strerror, error.errno, error.filename))

@@ -7,6 +7,7 @@ import errno
 import marshal
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -135,6 +136,15 @@ class Launcher:
             if self._spare is None and not self._closed:
                 self._spare = self._order(view)
 
+    def refresh(self, pid: int, drafts: Sequence[int]) -> None:
+        """Have a command's drafts look at the workspace from time to time; takes over the descriptors."""
+        if drafts:
+            fds = [os.pidfd_open(pid), *drafts]
+            with contextlib.suppress(LauncherGone):  # then the command ends, too
+                self._send({"drafted": pid}, fds)
+            for fd in fds:
+                os.close(fd)
+
     def _order(self, view: Sequence[CommandMount]) -> Prepared:
         ours, theirs = socket.socketpair()
         try:
@@ -174,10 +184,12 @@ class Prepared:
         """Wait until it is there."""
         self.pid = _receive(self.control)[0][1]
 
-    def run(self, args: Sequence[str], cwd: str, env: Mapping[str, str], how: Start, fds: Mapping[int, int]) -> None:
+    def run(
+        self, args: Sequence[str], cwd: str, env: Mapping[str, str], how: Start, fds: Mapping[int, int]
+    ) -> list[int]:
         """Have it start the command ``args`` with the descriptors ``fds`` (ours by theirs); wait until that begins.
 
-        Raises `LauncherGone` only if it cannot have begun.
+        Returns what `Launcher.refresh` takes. Raises `LauncherGone` only if it cannot have begun.
         """
         message = {
             "args": list(map(os.fsdecode, args)),
@@ -192,18 +204,19 @@ class Prepared:
         _send(self.control, message, list(fds.values()))
         _receive(self.control)
         try:
-            _receive(self.control)
+            return _receive(self.control)[1]
         except LauncherGone:
             raise OSError(errno.ESRCH, "the process of the command was killed when it began") from None
 
     def close(self) -> None:
-        """End it without a command, and wait for that."""
+        """End it, and its command if that has begun, and wait for that."""
         with contextlib.suppress(OSError):
             if self.pid < 0:
                 self.receive()
         self.control.close()
         if self.pid > 0:
-            with contextlib.suppress(ChildProcessError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.pid, signal.SIGKILL)  # nobody else waits for it: the number is its own
                 os.waitpid(self.pid, 0)
 
 
@@ -264,12 +277,13 @@ class ContainedProcess(SweepingProcess):
             place = os.path.realpath(os.fsdecode(cwd)) if cwd else os.getcwd()
             prepared = self._launcher.take_prepared(self._how.view)
             try:
-                prepared.run(args, place, os.environ if env is None else env, self._how, fds)
+                drafts = prepared.run(args, place, os.environ if env is None else env, self._how, fds)
             except BaseException:
                 prepared.close()
                 self._launcher.prepare(self._how.view)
                 raise
             self.pid, self._control = prepared.pid, prepared.control
+            self._launcher.refresh(prepared.pid, drafts)
             self._child_created = True
         finally:
             self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
