@@ -21,7 +21,7 @@ from handrail.drafts.store import DraftStore, check_name
 from handrail.drafts.three_way import saving_bases
 from handrail.drafts.view import enter_view
 from handrail.errors import JournalFailed
-from handrail.fleet.workspaces import DRAFT, read_built
+from handrail.fleet.workspaces import WHOLE_DRAFT, read_built
 from handrail.json_types import JsonObject
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
@@ -152,7 +152,7 @@ def _open_store(workspace: str) -> DraftStore:
 def _open_draft(store: DraftStore, name: str, *, shared: bool = False) -> OpenDraft:
     """Open a draft for this process alone, or ``shared`` with others that work in it."""
     try:
-        return store.open_named(DRAFT if "/" in name else name, shared=shared)
+        return store.open_named(WHOLE_DRAFT if "/" in name else name, shared=shared)
     except FileNotFoundError:
         names = ", ".join(draft.info.name for draft in store.list_named())
         raise UsageError(

@@ -13,7 +13,7 @@ from typing import Any
 from handrail.drafts.store import NoDraft
 from handrail.errors import ToolError
 from handrail.files.locks import state_directory
-from handrail.fleet.workspaces import DRAFT, BuiltWorkspace, FleetWorkspace, build_workspace
+from handrail.fleet.workspaces import WHOLE_DRAFT, BuiltWorkspace, FleetWorkspace, build_workspace
 from handrail.frozen import frozen
 from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.options import ConnectOptions
@@ -86,7 +86,7 @@ def open_beside(workspace: FleetWorkspace, run: str, options: ConnectOptions) ->
 @contextmanager
 def open_draft(session: AnySession) -> Iterator[SessionDraft[AnySession]]:
     """The draft that a workspace is, by the session beside it, which is closed at the end."""
-    with session, session.draft(DRAFT) as draft:
+    with session, session.draft(WHOLE_DRAFT) as draft:
         yield draft
 
 

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GIT_SECONDS = 3600
 _TRIAL_SECONDS = 120
-DRAFT = "workspace"
+WHOLE_DRAFT = "workspace"
 _UNUSED_SECONDS = 30 * 24 * 3600
 """A workspace that was last opened or closed that long ago expires."""
 Built = Literal["reopened", "draft", "reflink", "copy"]
@@ -123,12 +123,12 @@ def _open_workspace(workspace: FleetWorkspace, base: str, started: float) -> Bui
                 kind, place = "reflink" if _copy_tree(source, path) else "copy", path
         if kind == "draft":  # once it was kept or dropped, the workspace is a new one
             with contextlib.suppress(FileExistsError):
-                DraftStore.open(state, place).create(DRAFT).close()
+                DraftStore.open(state, place).create(WHOLE_DRAFT).close()
                 is_new = True
         if is_new:
             attempt += 1
             _write_text(built_file, f"{attempt} {kind} {place}")
-        draft, built = DRAFT if kind == "draft" else "", kind if is_new else "reopened"
+        draft, built = WHOLE_DRAFT if kind == "draft" else "", kind if is_new else "reopened"
         opened = _mark_open(built_file)
     return BuiltWorkspace(place, state, draft, attempt, built, time.monotonic() - started, opened)
 
@@ -163,7 +163,7 @@ def _remove_workspace(built_file: str) -> None:
         _, kind, place = read_built(built_file)
         if kind == "draft":  # a shell in it has no session
             with contextlib.suppress(FileNotFoundError):
-                DraftStore.open(os.path.join(folder, "state"), place).open_named(DRAFT).close()
+                DraftStore.open(os.path.join(folder, "state"), place).open_named(WHOLE_DRAFT).close()
         remove_tree(folder)
         os.rmdir(os.path.dirname(folder))
         remove_tree(os.path.dirname(os.path.dirname(folder)))
