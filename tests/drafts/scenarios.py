@@ -188,7 +188,7 @@ def keep_and_undo(folder: str, seed: int) -> None:
     else:
         assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
     draft.drop()
-    assert set(os.listdir(os.path.dirname(workspace))) <= {"workspace", "view", "own-periods", "reserve"}
+    assert set(os.listdir(os.path.dirname(workspace))) <= {"workspace", "view", "own-periods.jsonl", "reserve"}
     assert not is_copied or not os.listdir(os.path.join(folder, "layers"))
 
 
