@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from handrail.journal.queries import JOB, REDO, UNDO, UNFINISHED, CallRow, JournalReader, bound, limit_to, parse_call
-from handrail.journal.records import PROMPT, read_state
+from handrail.journal.queries import UNFINISHED, CallRow, JournalReader, bound, limit_to, parse_call
+from handrail.journal.records import JOB, PROMPT, RARE, REDO, UNDO, read_state
 
 
 def iterate_changing_calls(
@@ -25,20 +25,20 @@ def iterate_changing_calls(
     """
     where, values = limit_to(session, workspace)
     changing = "(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))"
-    query = (
-        f"{reader.calls} WHERE seq >= ? AND seq < ? {where} "
-        f"AND (tool = '{JOB}' AND coalesce(rule, '') = 'job') = ? AND {changing} ORDER BY seq DESC"
-    )
+    job = f"tool = '{JOB}' AND coalesce(rule, '') = 'job'"
+    kind = f"{RARE} AND {job}" if jobs else f"NOT ({job})"
+    query = f"{reader.calls} WHERE seq >= ? AND seq < ? {where} AND {kind} AND {changing} ORDER BY seq DESC"
     with reader.errors():
-        yield from map(parse_call, reader.db.execute(query, (first, bound(before), *values, jobs)))
+        yield from map(parse_call, reader.db.execute(query, (first, bound(before), *values)))
 
 
 def read_undos(reader: JournalReader, first: int = 0, *, session: str = "", workspace: str = "") -> Iterator[CallRow]:
     """The undos and redos from number ``first`` on, the newest first."""
     where, values = limit_to(session, workspace)
-    query = f"{reader.calls} WHERE seq >= ? AND tool IN (?, ?) AND rule = 'undo' {where} ORDER BY seq DESC"
+    query = f"{reader.calls} WHERE seq >= ? AND {RARE} AND rule = 'undo' {where} ORDER BY seq DESC"
     with reader.errors():
-        yield from map(parse_call, reader.db.execute(query, (first, UNDO, REDO, *values)))
+        undos = map(parse_call, reader.db.execute(query, (first, *values)))
+        yield from (one for one in undos if one.is_undo)
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from handrail.journal.log_lines import (
     read_lines,
 )
 from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possible
-from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS
+from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS, RARE
 from handrail.journal.rows import LogRows, make_upsert
 
 VERSION = 5
@@ -61,9 +61,10 @@ CREATE TABLE IF NOT EXISTS files (
     seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
 );
 """
-_INDEXES = """
+_INDEXES = f"""
 CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
 CREATE INDEX IF NOT EXISTS calls_workspace ON calls (workspace);
+CREATE INDEX IF NOT EXISTS calls_rare ON calls (workspace) WHERE {RARE};
 CREATE INDEX IF NOT EXISTS calls_entry ON calls (entry);
 CREATE INDEX IF NOT EXISTS calls_id ON calls (call_id) WHERE call_id != '';
 CREATE INDEX IF NOT EXISTS calls_figures ON calls (

@@ -17,15 +17,10 @@ from handrail.frozen import frozen
 from handrail.journal.index import BrokenEntry, Index
 from handrail.journal.log_lines import get_logs_path, list_logs
 from handrail.journal.logs import OldContents
-from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, IN_SCRIPT, Queries
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, IN_SCRIPT, JOB, REDO, UNDO, Queries
 from handrail.journal.rows import fits
 from handrail.policy.paths import is_within
 
-UNDO, REDO = "Undo", "Redo"
-"""The names under which undos and redos are in the journal."""
-JOB = "Job"
-"""The name under which the changes of a background job are in the journal. An undo has to name this call: some of the
-changes may be a person's, made at the same time."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
 ADDED_CALL = "the row was added by another program"

@@ -32,8 +32,8 @@ from handrail.journal.call_changes import (
     read_taken_back,
 )
 from handrail.journal.moved_trees import MovedTree, Trash
-from handrail.journal.queries import REDO, UNDO, CallRow, FileRow, JournalReader, describe_undo
-from handrail.journal.records import ABSENT, DIRECTORY, LINK, read_mode
+from handrail.journal.queries import CallRow, FileRow, JournalReader, describe_undo
+from handrail.journal.records import ABSENT, DIRECTORY, LINK, REDO, UNDO, read_mode
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_drafts import How, KeptDraft, read_images

@@ -16,8 +16,8 @@ from handrail.journal.call_changes import (
     read_taken_back,
     read_undos,
 )
-from handrail.journal.queries import REDO, CallRow, FileRow, JournalReader
-from handrail.journal.records import ABSENT, DIRECTORY, read_state
+from handrail.journal.queries import CallRow, FileRow, JournalReader
+from handrail.journal.records import ABSENT, DIRECTORY, REDO, read_state
 from handrail.journal.undo_drafts import has_kept_changes
 from handrail.journal.undo_plan import State, has_changed, is_undone, select_files
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from handrail.drafts.changes import DraftChange
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.journal import BeforeImage, MovedEntry, NoJournal, PendingRecord, Record
-from handrail.journal.queries import JOB
-from handrail.journal.records import ABSENT, read_state
+from handrail.journal.records import ABSENT, JOB, read_state
 from handrail.model import Call, CommandAccess, Result, Verdict
 from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.finish import Recorder
