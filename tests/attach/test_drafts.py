@@ -71,7 +71,7 @@ def test_agents_of_all_kinds_work_in_one_draft_at_the_same_time(project: Project
         assert (project.path / "a.txt").read_text(encoding="utf-8") == "one\n"
         assert sorted(path.name for path in project.path.iterdir()) == ["a.txt"]
     listed = project.handrail("draft", "list")
-    assert "c.txt" in listed and all(name in listed for name in ("handrail mcp", "python", "sh")), listed
+    assert "c.txt" in listed and all(name in listed for name in ("handrail mcp", "python")), listed
     project.handrail("draft", "keep", _NAME)
     assert (project.path / "a.txt").read_text(encoding="utf-8") == "one\nclaude\ncodex\nmcp\nlibrary\n"
     assert (project.path / "c.txt").exists() and (project.path / "job.txt").exists()

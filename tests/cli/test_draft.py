@@ -168,6 +168,7 @@ def test_wrong_usage_is_reported(project: Path, words: tuple[str, ...]) -> None:
 
 def test_a_draft_that_cannot_be_read_is_not_one_without_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draft(project, "start", "way")
+    draft(project, "run", "way", "--", "touch", "new.txt")
 
     def fail(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "closed")

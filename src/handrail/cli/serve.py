@@ -8,9 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
-from handrail.cli.log import choose_journal
 from handrail.cli.output import Stop, UsageError
-from handrail.cli.web import open_site
 from handrail.files.locks import state_directory
 from handrail.mcp.stdio.channel import take_over_stdio
 from handrail.pipeline.kept_answers import KeptAnswers
@@ -18,8 +16,6 @@ from handrail.pipeline.remote_server import RemoteServer
 from handrail.pipeline.remote_values import read, read_restriction
 from handrail.pipeline.session import Session
 from handrail.remote.frames import FramePipe
-from handrail.web.pages import make_app
-from handrail.web.remote_pages import PageAnswerer
 from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
@@ -81,6 +77,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
+    from handrail.cli.log import choose_journal
+    from handrail.cli.web import open_site  # what the pages need is not in the bundle that is sent to a machine
+    from handrail.web.pages import make_app
+    from handrail.web.remote_pages import PageAnswerer
+
     try:
         site = stack.enter_context(open_site(choose_journal(argparse.Namespace(journal=None, shared=False))))
     except (Stop, UsageError) as error:
