@@ -53,21 +53,21 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def fill(path: str, count: int, workspace: Path, files: bool) -> None:
-    """Calls of another session, older than all that come later."""
+    """Calls of another session, older than all that come later, and newer than all before."""
     journal = SqliteJournal(path)
     assert (
         journal.record(Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""), origin=Origin("old"))) == ""
     )
     journal.close()
     with JournalReader(path) as reader:
-        reader.read_calls()
-    seqs = range(2, count + 2)
+        newest = reader.find_last_call()
+    seqs = range(newest + 1, newest + count + 1)
     marks = ", ".join("?" * len(_COLUMNS.split(", ")))
     begin = ("old", os.fsencode(workspace), "native", "Read", "", 1, "{}", 0, "[]", "allow", "r", "w", "")
     end = (0, "ok", None, None, 1.0, None, None, "text " * 100, 500, 500, "[]", "", 0, "", "")
     with sqlite3.connect(path) as db:
-        rows = ((seq, seq, *begin, *end) for seq in seqs)
-        db.executemany(f"INSERT INTO calls ({_COLUMNS}) VALUES ({marks})", rows)
+        rows = ((files or None, seq, seq, *begin, *end) for seq in seqs)
+        db.executemany(f"INSERT INTO calls (changing, {_COLUMNS}) VALUES (?, {marks})", rows)
         if files:
             columns = "seq, attempt, place, path, kept, before, made, after"
             db.executemany(
@@ -161,6 +161,25 @@ def test_the_work_does_not_grow_with_the_journal(
             way(session, journal)
             steps.append(Counting.steps)
     capfd.readouterr()
+    assert 0 < steps[1] < steps[0] * 1.5 + 20, steps
+
+
+@pytest.mark.parametrize("way", [by_undo, by_undo_in_a_session, by_session, by_last_change_of_a_session])
+def test_the_work_does_not_grow_with_what_was_only_read_since(
+    way: Callable[[Wired, SqliteJournal], None], tmp_path: Path
+) -> None:
+    steps = []
+    for count in (100, 4000):
+        project = tmp_path / f"project{count}"
+        project.mkdir()
+        journal = SqliteJournal(str(tmp_path / f"{count}.db"))
+        with contextlib.closing(journal), Wired(project, journal) as session:
+            session.call("Write", {"file_path": "a", "content": "one\n"})
+            session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"})
+            fill(journal.path, count, project, files=False)
+            Counting.steps = 0
+            way(session, journal)
+            steps.append(Counting.steps)
     assert 0 < steps[1] < steps[0] * 1.5 + 20, steps
 
 

@@ -24,10 +24,9 @@ def iterate_changing_calls(
     ``before``: only those before this one. ``jobs``: only background jobs, which are left out if not.
     """
     where, values = limit_to(session, workspace)
-    changing = "(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))"
     job = f"tool = '{JOB}' AND coalesce(rule, '') = 'job'"
     kind = f"{RARE} AND {job}" if jobs else f"NOT ({job})"
-    query = f"{reader.calls} WHERE seq >= ? AND seq < ? {where} AND {kind} AND {changing} ORDER BY seq DESC"
+    query = f"{reader.calls} WHERE seq >= ? AND seq < ? {where} AND {kind} AND changing ORDER BY seq DESC"
     with reader.errors():
         yield from map(parse_call, reader.db.execute(query, (first, bound(before), *values)))
 

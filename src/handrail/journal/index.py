@@ -37,7 +37,7 @@ from handrail.journal.logs import FORMAT, hash_text, lock_numbers, require_possi
 from handrail.journal.records import BEGIN, CALL_COLUMNS, END, FILE, FILE_COLUMNS, RARE
 from handrail.journal.rows import LogRows, make_upsert
 
-VERSION = 5
+VERSION = 6
 CHANGED = "the row was changed"
 _CUT = "rows are missing at the end (removed, or lost in a power failure)"
 UNREADABLE = "the row is in its log, but cannot be read"
@@ -46,7 +46,10 @@ LOST = ".lost-"
 _WAIT = 10.0
 _BATCH = 2_000
 _SPOILED = "its format is not ours: a value was changed on the disk"
-_PUT_CALL = make_upsert("calls", ["seq"], ["log", "entry", *CALL_COLUMNS[1:]], "?")
+_PUT_CALL = make_upsert("calls", ["seq"], ["log", "entry", "changing", *CALL_COLUMNS[1:]], "?")
+_TOUCHES = CALL_COLUMNS.index("touches") - 1
+_RUN = '["run",'
+"""Stands among the accesses of a call that has run a command."""
 _PUT_FILE = make_upsert("files", ["seq", "attempt", "place"], FILE_COLUMNS[1:], "?")
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL);
@@ -56,7 +59,9 @@ CREATE TABLE IF NOT EXISTS logs (
 );
 CREATE TABLE IF NOT EXISTS removed (log INTEGER PRIMARY KEY, n INTEGER NOT NULL, hash TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS broken (log INTEGER, seq INTEGER, why TEXT, UNIQUE (log, seq, why));
-CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, log INTEGER, entry INTEGER, {BEGIN}, {END});
+CREATE TABLE IF NOT EXISTS calls (
+    seq INTEGER PRIMARY KEY, log INTEGER, entry INTEGER, changing INTEGER, {BEGIN}, {END}
+);
 CREATE TABLE IF NOT EXISTS files (
     seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
 );
@@ -65,6 +70,8 @@ _INDEXES = f"""
 CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
 CREATE INDEX IF NOT EXISTS calls_workspace ON calls (workspace);
 CREATE INDEX IF NOT EXISTS calls_rare ON calls (workspace) WHERE {RARE};
+CREATE INDEX IF NOT EXISTS calls_changing ON calls (workspace) WHERE changing;
+CREATE INDEX IF NOT EXISTS calls_changing_session ON calls (session) WHERE changing;
 CREATE INDEX IF NOT EXISTS calls_entry ON calls (entry);
 CREATE INDEX IF NOT EXISTS calls_id ON calls (call_id) WHERE call_id != '';
 CREATE INDEX IF NOT EXISTS calls_figures ON calls (
@@ -262,9 +269,13 @@ class Index:
         """Read what the logs have gained. Raises `sqlite3.Error` or `OSError`."""
         if self._synced and _read_counters(self.directory) == self._synced:
             return
-        counters, sizes, heads = self._measure_logs()
+        counters = _read_counters(self.directory)
         known = self.connection.execute("SELECT value FROM meta WHERE key = 'synced'").fetchone()
-        if known != (counters,) or self._differs(sizes):
+        is_behind = known != (counters,)
+        if not is_behind:
+            counters, sizes, _ = self._measure_logs()
+            is_behind = known != (counters,) or self._differs(sizes)
+        if is_behind:
             with self._transaction():
                 counters, sizes, heads = self._measure_logs()  # others may have written and read meanwhile
                 _Reading(self).read(sizes, heads)
@@ -406,18 +417,22 @@ class _Reading:
     def _check_heads(self, heads: Mapping[int, Head]) -> None:
         """Report what heads name, in `numbers` and in the logs, and no log has."""
         logs = {row[0]: row[1:] for row in self._run("SELECT log, n, last FROM logs")}
+        broken = {row[0] for row in self._run("SELECT log FROM broken")}
         named = [*((log, head.n, "", head.seq) for log, head in heads.items()), *((*one, 0) for one in self._named)]
         for log, n, digest, seq in named:
-            path, (count, last) = get_log_path(self._index.directory, log), logs.get(log, (-1, 0))
-            known = self._run("SELECT 1 FROM broken WHERE log = ?", (log,)).fetchone()
-            if known or (count < 0 and self._index._is_removed(log)):
+            count, last = logs.get(log, (-1, 0))
+            if log in broken or (count < 0 and self._index._is_removed(log)):
                 continue
             replaced = log in self._trails and digest and self._trails[log][8 * n - 8 : 8 * n] != _shorten(digest)
+            if not (count < n or replaced):
+                continue
+            broken.add(log)
+            path = get_log_path(self._index.directory, log)
             if count < 0:
                 self._report(log, BrokenEntry(seq, f"{path} is missing"))
             elif count < n:
                 self._report(log, BrokenEntry(last + 1, _CUT))
-            elif replaced:
+            else:
                 self._report(log, BrokenEntry(last, f"{path} was replaced, or its end is lost"))
 
     def _read_log(self, log: int, size: int, start: int, n: int, digest: str, first: int, last: int) -> None:
@@ -470,8 +485,16 @@ class _Reading:
         rows, self._rows = self._rows, LogRows()
         entries = list(accumulate([self._entry, *(is_over for _, is_over, _ in rows.calls)]))
         self._entry = entries[-1]
+        changing = {seq for seq, _, _ in rows.files}
+        changing |= {seq for seq, _, row in rows.calls if _RUN in (row[_TOUCHES] or "")}
         numbered = zip(rows.calls, entries[1:], strict=True)
-        self._many(_PUT_CALL, ((seq, log, entry if is_over else None, *row) for (seq, is_over, row), entry in numbered))
+        self._many(
+            _PUT_CALL,
+            (
+                (seq, log, entry if is_over else None, (seq in changing) or None, *row)
+                for (seq, is_over, row), entry in numbered
+            ),
+        )
         self._many(_PUT_FILE, ((seq, attempt, *row) for seq, attempt, row in rows.files))
 
     def _report(self, log: int, broken: BrokenEntry) -> None:

@@ -17,6 +17,7 @@ MOST = 1 << 62
 """Entries and calls have smaller numbers."""
 _LINE = re.compile(rb"([0-9a-f]{64}) (\[.*\])", re.DOTALL)
 _decode = json.JSONDecoder().raw_decode
+_HEAD = re.compile(rb"\s*(\d+) ([0-9a-f]{64}) (\d+) (\d+)\s*\Z")
 _NAME = re.compile(r"(\d{6,})\.log")
 
 
@@ -85,10 +86,8 @@ def get_log_path(directory: str, number: int) -> str:
 
 def parse_head(raw: bytes) -> Head:
     """A head as it is written; zeros if it is none."""
-    words = raw.split()
-    if len(words) != 4 or not all(words[place].isdigit() for place in (0, 2, 3)) or len(words[1]) != 64:
-        return Head()
-    return Head(int(words[0]), words[1].decode("ascii", "replace"), int(words[2]), int(words[3]))
+    match = _HEAD.match(raw)
+    return Head(int(match[1]), match[2].decode("ascii"), int(match[3]), int(match[4])) if match else Head()
 
 
 def read_heads(directory: str) -> dict[int, Head]:
