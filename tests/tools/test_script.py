@@ -101,13 +101,13 @@ def test_a_script_that_cannot_start_leaves_no_process(open_session: Make) -> Non
     assert _script(session, "print(1)").ok  # opens what stays open
     before, free = len(list_processes()), os.dup(0)
     os.close(free)
-    try:
-        for room in (20, 14, 11, 8, 6):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, limits[1]))
+    for room in (20, 14, 11, 8, 6):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, limits[1]))
+        try:
             assert not _script(session, "print(1)").ok
-            assert len(list_processes()) <= before
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert len(list_processes()) <= before
 
 
 @pytest.mark.parametrize("missing", ["saver", "draft"])
@@ -163,9 +163,9 @@ def test_looks_alone_are_never_asked_about(open_session: Make) -> None:
         ('read("../secret.txt")', "outside"),
         ('read(".env")', "secret"),
         ('write(".env", "x")', "secret"),
-        ('bash("cat ../secret.txt")', ""),
+        ('bash("cat ../secret.txt")', "secret"),
         ('bash("cat .env")', ""),
-        ('bash("curl -m 3 http://192.0.2.1/")', ""),
+        ('bash("curl -m 3 http://192.0.2.1/")', "a script asks nobody"),
         ('script("print(1)")', "not defined"),
         ("undo()", "not defined"),
     ],
@@ -179,7 +179,7 @@ def test_what_a_call_is_refused_a_script_is_refused(
         open_session(), f"try:\n    print({call})\nexcept Exception as error:\n    print('refused:', error)"
     )
     assert "refused:" in result.text and why in result.text, result.text
-    assert "secret-value" not in result.text
+    assert "secret-value" not in result.text and "the user refused" not in result.text
 
 
 def test_the_program_itself_has_no_network_and_its_own_writes_are_dropped(open_session: Make, root: Path) -> None:

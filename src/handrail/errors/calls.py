@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, dataclass_transform
+from functools import partial
+from typing import ClassVar, Self, dataclass_transform
 
 from handrail.json_types import JsonObject
 
@@ -17,6 +18,10 @@ class _Facts(Exception):
     def __init__(self, **facts: object) -> None:
         super().__init__(self.code, facts)
         self.__dict__.update(facts)
+
+    def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
+        """How another process gets it."""
+        return partial(type(self), **self.facts), ()
 
     @property
     def facts(self) -> JsonObject:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, OpenDraft, check_name
 from handrail.drafts.three_way import BaseSaver, save_bases
-from handrail.errors import SessionOver
+from handrail.errors import SessionOver, ToolError
 from handrail.model import Approve, Question, Result
 from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.events import naming
@@ -122,9 +122,13 @@ class DraftProcess:
                 elif kind == "question":
                     assert self._approve
                     question = replace(Question.from_json(value), cancel=cancel)
-                    with naming("approve"):
-                        answer = resolve_answer(self._approve(question))
-                    connection.send(("answer", answer.as_json()))
+                    try:
+                        with naming("approve"):
+                            answer = resolve_answer(self._approve(question))
+                    except ToolError as refused:  # the call fails where it is made
+                        connection.send(("refused", refused))
+                    else:
+                        connection.send(("answer", answer.as_json()))
                 else:
                     result: Result = _result(kind, value)
                     return result

@@ -17,6 +17,7 @@ from typing import Any
 
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.view import enter_view
+from handrail.errors import ToolError
 from handrail.model import Answer, Question
 
 
@@ -26,7 +27,7 @@ class _Caller:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.cancel = threading.Event()
-        self._answers: queue.Queue[Answer] = queue.Queue()
+        self._answers: queue.Queue[Answer | ToolError] = queue.Queue()
         self._lock = threading.Lock()
 
     def send(self, kind: str, value: object) -> None:
@@ -41,13 +42,16 @@ class _Caller:
                 if kind == "cancel":
                     self.cancel.set()
                 else:
-                    self._answers.put(Answer.from_json(value))
+                    self._answers.put(Answer.from_json(value) if kind == "answer" else value)
         self.cancel.set()
         self._answers.put(Answer(False, "the session has ended"))
 
     def ask(self, question: Question) -> Answer:
         self.send("question", question.as_json())
-        return self._answers.get()
+        answer = self._answers.get()
+        if isinstance(answer, ToolError):
+            raise answer
+        return answer
 
 
 _CALLER: contextvars.ContextVar[_Caller] = contextvars.ContextVar("caller")

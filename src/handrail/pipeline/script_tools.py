@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from handrail.dialects import Dialect
 from handrail.drafts.store import OpenDraft
+from handrail.errors import Denied
 from handrail.model import Answer, FileAccess, Question, Result
 from handrail.pipeline.draft_process import DraftProcess
 from handrail.pipeline.events import Events
@@ -42,7 +43,10 @@ def open_draft_tools(dialect: Dialect, draft: OpenDraft, options: Mapping[str, o
 
 
 def _allow_in_draft(question: Question) -> Answer:
-    """Yes if all that is asked about are changes in the draft, which are judged later. A command is not that alone."""
+    """Yes if all that is asked about are changes in the draft, which are judged later. A command is not that alone.
+
+    Raises `Denied` for anything else.
+    """
     stays = all(
         isinstance(access, FileAccess)
         and bool(access.path)
@@ -50,4 +54,7 @@ def _allow_in_draft(question: Question) -> Answer:
         and not (access.by_command or access.lent_to)
         for access in question.accesses
     )
-    return Answer(stays, "" if stays else "a script asks nobody; make this call outside of it")
+    if not stays:
+        why = "a script asks nobody; make this call outside of it"
+        raise Denied(rule=question.verdict.rule, why=why, source="", allow="")
+    return Answer(True)
