@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -126,6 +126,40 @@ def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -
     assert session.call("LS", {"path": "."}).error is not None
     with Session(project) as other:
         other.draft("mine").drop()
+
+
+def test_a_server_in_a_draft_is_started_again_by_a_rebase(session: Session, project: Path) -> None:
+    lines = [f"line {number}\n" for number in range(9)]
+    config = project / "config"
+    config.write_text("".join(lines), encoding="utf-8")
+    with session.draft("way") as draft:
+        inner = draft.session
+        assert inner.call("Edit", {"file_path": "config", "old_string": "line 1\n", "new_string": "ours\n"}).ok
+        assert inner.call("Bash", {"command": "sleep 0", "background": True}).ok
+        serve = {"command": "cat ../config >> read; exec sleep 300", "workdir": "src", "background": True}
+        assert inner.call("Bash", serve).ok
+        _wait_for(lambda: inner.call("Bash", {"command": "tail -n1 src/read"}).text == "line 8")
+        _wait_for(lambda: inner.list_background_calls() == [("Bash", serve)])
+
+        lines[7] = "theirs\n"
+        config.write_text("".join(lines), encoding="utf-8")
+        assert draft.rebase() == ["config"]
+        lines[1] = "ours\n"
+        _wait_for(lambda: draft.session.call("Bash", {"command": "tail -n9 src/read"}).text == "".join(lines).rstrip())
+        assert draft.session.list_background_calls() == [("Bash", serve)]
+
+        lines[1] = "theirs\n"
+        config.write_text("".join(lines), encoding="utf-8")
+        with pytest.raises(DraftConflict):
+            draft.rebase()
+        assert draft.session.list_background_calls() == [("Bash", serve)]
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + TIMEOUT
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_several_sessions_work_in_one_draft_and_see_what_the_others_do(session: Session, project: Path) -> None:

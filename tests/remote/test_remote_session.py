@@ -220,6 +220,19 @@ def test_conflicts_in_a_draft_of_a_remote_workspace_are_resolved(
             assert (tmp_path / "a.txt").read_text() == kept
 
 
+def test_a_rebase_of_a_remote_draft_starts_its_server_again(connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n3\n4\n5\n")
+    session = connect()
+    with open_draft(session) as draft:
+        serve = {"command": "echo start >> log; exec sleep 300", "background": True}
+        assert draft.session.call("Bash", {"command": "sed -i s/1/one/ a.txt"}).ok
+        assert draft.session.call("Bash", serve).ok
+        (tmp_path / "a.txt").write_text("1\n2\n3\n4\nfive\n")
+        assert draft.rebase() == ["a.txt"]
+        assert draft.session.call("Read", {"file_path": "a.txt"}).text.count("five") == 1
+        assert draft.session.list_background_calls() == [("Bash", serve)]
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [({"mode": "wild"}, "mode must be"), ({"dialect": "none-such"}, "none-such"), ({"rules": ["x"]}, "rules must")],

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from handrail.dialects import Dialect, Spec
     from handrail.journal import Journal, Origin
     from handrail.journal.undo import UndoReport
+    from handrail.json_types import JsonMapping
     from handrail.model import Result
     from handrail.pipeline.call_state import Judged, Received
     from handrail.pipeline.events import OnEvent
@@ -83,6 +84,9 @@ class AnySession(Protocol):
 
     def restrict(self, restriction: Restriction) -> None:
         """Replace the restriction of this session."""
+
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
+        """The calls, with their arguments, whose commands still run in the background."""
 
     def describe_project(self) -> ProjectFacts:
         """Return the facts about the project that a model starts with."""

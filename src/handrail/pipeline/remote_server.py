@@ -369,6 +369,7 @@ _REQUESTS: Mapping[str, _Request] = {
     "prompt": _Request(lambda _, session, one: session.record_prompt(str(one["text"]))),
     "restrict": _Request(lambda _, session, one: _restrict(session, one)),
     "project": _Request(lambda _, session, __: asdict(session.describe_project())),
+    "background": _Request(lambda _, session, __: session.list_background_calls()),
     "warm": _Request(lambda _, session, __: session.warm()),
     "pages": _Request(lambda server, *_: server.find_pages() and None),
     "draft open": _Request(lambda server, _, one: server.find_draft(one).name, _always),
@@ -378,6 +379,7 @@ _REQUESTS: Mapping[str, _Request] = {
     "draft resolve": _Request(
         lambda server, _, one: server.find_draft(one).resolve(one["side"], *one["paths"]), _always
     ),
+    "draft rebase": _Request(lambda server, _, one: server.find_draft(one).rebase(), _always),
     "draft drop": _Request(lambda server, _, one: server.find_draft(one).drop(), _always),
     "draft close": _Request(lambda server, _, one: server.find_draft(one).close()),
 }

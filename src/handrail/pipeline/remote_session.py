@@ -252,6 +252,11 @@ class RemoteSession:
         self._link.options["restriction"] = sent
         self.request("restrict", restriction=sent)
 
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
+        return values.read(
+            lambda value: [(str(tool), dict(given)) for tool, given in value], self.request("background")
+        )
+
     @property
     def mode(self) -> Mode:
         """The mode of this side; the other machine has one too, and the stricter verdict wins."""
@@ -313,6 +318,10 @@ class RemoteDraft(SessionDraft[AnySession]):
     def resolve(self, side: Literal["ours", "theirs", "merge"], *paths: str) -> list[str]:
         left = self._do("resolve", once=True, side=side, paths=list(paths))
         return [str(path) for path in left] if isinstance(left, list) else []
+
+    def rebase(self) -> list[str]:
+        merged = self._do("rebase", once=True)
+        return [str(path) for path in merged] if isinstance(merged, list) else []
 
     def drop(self) -> None:
         if not self._is_over:

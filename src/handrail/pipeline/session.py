@@ -305,6 +305,10 @@ class Session:
         """Replace the restriction of this session, a second mode and rules; its own mode and rules stay."""
         self._calls.restrict(restriction)
 
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
+        """The calls, with their arguments, whose commands still run in the background."""
+        return self._calls.list_background_calls()
+
     def command_host(self) -> CommandHost:
         """The host of the commands; opened for the first one."""
         return self.services.command_host()
@@ -323,6 +327,8 @@ class Calls(Protocol):
 
     def restrict(self, restriction: Restriction) -> None: ...
 
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]: ...
+
     def close(self) -> None: ...
 
 
@@ -332,6 +338,8 @@ class CallPipeline:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._renderer = ResultRenderer(services.dialect, services.settings)
+        self._background: dict[str, Call] = {}
+        """The calls that have started background commands, by the names of these."""
         self._swept = threading.Event()
 
     def undo(self, which: UndoOptions) -> UndoReport:
@@ -345,6 +353,10 @@ class CallPipeline:
 
     def restrict(self, restriction: Restriction) -> None:
         self.services.restrict(restriction)
+
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
+        jobs = self.services.host.jobs.list() if self.services.host else []
+        return [(call.tool, call.arguments) for job in jobs if job.running and (call := self._background.get(job.id))]
 
     def close(self) -> None:
         self.services.close()
@@ -467,6 +479,8 @@ class CallPipeline:
 
             result = self._renderer.add_block(result, list(list_put_back(restored, "A background job or a hook")))
         shaped = self.services.dialect.render(result, progress.received.call, self.services.workspace.home)
+        if isinstance(result.data, dict) and "job" in result.data and "pid" in result.data:
+            self._background[result.data["job"]] = progress.received.call
         result = self.services.recorder.record(Rendered(progress, shaped, result.data, traceback))
         if self.services.hooks:
             self.services.hooks.run_after(progress.received.call, progress.accesses, result)
@@ -514,6 +528,10 @@ class CallsInDraft:
     def restrict(self, restriction: Restriction) -> None:
         self._process.request("restrict", restriction)
         self._pipeline.restrict(restriction)
+
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
+        calls: list[tuple[str, JsonMapping]] = self._process.request("list_background_calls")
+        return calls
 
     def close(self) -> None:
         self._process.close()

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from handrail.drafts.changes import FileSummary
     from handrail.drafts.store import DraftStore
     from handrail.journal import Journal, Origin
+    from handrail.json_types import JsonMapping
 
 
 class _Session(Protocol):
+    def call(self, tool: str, arguments: JsonMapping, /) -> object: ...
+
+    def list_background_calls(self) -> list[tuple[str, JsonMapping]]: ...
+
     def close(self) -> None: ...
 
 
@@ -100,6 +105,20 @@ class SessionDraft(Generic[S_co]):
         with self._observed() as changes:
             tops = [path.strip("/") or "." for path in paths]
             return resolve_conflicts(changes.draft.directory, side, tops or (".",))[1]
+
+    def rebase(self) -> list[str]:
+        """Merge what has changed in the workspace into the draft; returns the files that had to be merged.
+
+        Background commands of `session`, such as a server, end before that and are started again. Raises
+        `DraftConflict` where both sides changed the same lines; then the draft is as before.
+        """
+        ended = self._session.list_background_calls() if self._session else []
+        try:
+            with self._observed() as changes:
+                return list(changes.merge()[1].paths)
+        finally:
+            for tool, arguments in ended:
+                self.session.call(tool, arguments)
 
     def drop(self) -> None:
         """Delete the draft. May be called again."""
