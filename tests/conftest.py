@@ -16,7 +16,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from handrail import Session, Settings, programs
+from handrail import Session, Settings, Setup, programs
 from handrail.policy import AllowAll
 from tests import sizes
 
@@ -101,7 +101,7 @@ def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     def make(root: Path | None = None, dialect: str = "native", **options: Any) -> Session:
         names = Settings.__dataclass_fields__.keys() - {"journal"}  # the session has an option of that name
         settings = {name: options.pop(name) for name in list(options) if name in names}
-        if not options.keys() & {"policy", "mode", "rules"}:
+        if not options.keys() & {"policy", "mode"} and not (options.get("setup") or Setup()).rules:
             options["policy"] = AllowAll()
         session = Session(
             root or tmp_path, dialect=dialect, settings=Settings(**{"raise_bugs": True, **settings}), **options

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Result, Root, Session
+from handrail import Result, Root, Session, Setup
 
 Make = Callable[..., Session]
 
@@ -170,7 +170,7 @@ def test_a_read_only_root_is_read_and_not_written(make_session: Make, root: Path
     library = tmp_path / "library"
     library.mkdir()
     (library / "b.txt").write_text("b\n", encoding="utf-8")
-    session = make_session(root, roots=[Root(str(library), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(library), writable=False)]))
     assert read(session, library / "b.txt").status == "ok"
     for name in ("b.txt", "new.txt", "deep/new.txt"):
         result = write(session, library / name)
@@ -184,14 +184,14 @@ def test_a_link_into_a_read_only_root_is_read_and_not_written(make_session: Make
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "b.txt").write_text("b\n", encoding="utf-8")
     (root / "link").symlink_to("../library/b.txt")
-    session = make_session(root, roots=[Root(str(tmp_path / "library"), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(tmp_path / "library"), writable=False)]))
     assert read(session, "link").status == "ok"
     assert code(write(session, "link")) == "read_only_root"
 
 
 def test_several_roots_can_be_written(make_session: Make, root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    session = make_session(root, roots=[Root(str(tmp_path / "other"))])
+    session = make_session(root, setup=Setup(roots=[Root(str(tmp_path / "other"))]))
     assert write(session, tmp_path / "other" / "new.txt").status == "ok"
     assert write(session, "new.txt").status == "ok"
     assert (root / "new.txt").exists() and (tmp_path / "other" / "new.txt").exists()
@@ -199,14 +199,14 @@ def test_several_roots_can_be_written(make_session: Make, root: Path, tmp_path: 
 
 def test_the_innermost_root_decides(make_session: Make, root: Path) -> None:
     (root / "vendor").mkdir()
-    session = make_session(root, roots=[Root(str(root / "vendor"), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(root / "vendor"), writable=False)]))
     assert code(write(session, "vendor/x")) == code(write(session, root / "vendor" / "x")) == "read_only_root"
     assert write(session, "x").status == "ok"
 
 
 def test_the_refusal_names_every_root(make_session: Make, root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    result = read(make_session(root, roots=[Root(str(tmp_path / "other"))]), "/etc/passwd")
+    result = read(make_session(root, setup=Setup(roots=[Root(str(tmp_path / "other"))])), "/etc/passwd")
     assert str(root) in result.text and str(tmp_path / "other") in result.text
 
 
@@ -266,14 +266,14 @@ def test_a_root_that_was_moved_away_and_made_anew_is_the_one_at_the_reported_pat
 
 
 def test_a_missing_extra_root_does_not_disturb_the_others(make_session: Make, root: Path, tmp_path: Path) -> None:
-    session = make_session(root, roots=[Root(str(tmp_path / "missing"))])
+    session = make_session(root, setup=Setup(roots=[Root(str(tmp_path / "missing"))]))
     assert read(session, root / "a.txt").status == write(session, "new.txt").status == "ok"
 
 
 def test_an_extra_root_that_is_no_directory_does_not_disturb_the_others(
     make_session: Make, root: Path, tmp_path: Path
 ) -> None:
-    session = make_session(root, roots=[Root(str(tmp_path / "secret"))])
+    session = make_session(root, setup=Setup(roots=[Root(str(tmp_path / "secret"))]))
     assert read(session, root / "a.txt").status == "ok"
     assert write(session, "new.txt").status == "ok"
     assert write(session, root / "newer.txt").status == "ok"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from handrail import Answer, Question, Session, parse_rules
+from handrail import Answer, Question, Session, Setup, parse_rules
 
 RULES = parse_rules((Path(__file__).with_name("handrail.toml")).read_text(encoding="utf-8"))
 CALLS = [
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "customers").mkdir()
         Path(folder, "customers", "list.csv").write_text("Ada,1\n", encoding="utf-8")
-        with Session(folder, rules=[RULES], approve=approve) as session:
+        with Session(folder, setup=Setup(rules=[RULES]), approve=approve) as session:
             for tool, arguments in CALLS:
                 result = session.call(tool, arguments)
                 print(f"{result.status:7} {tool} {arguments['file_path']}: {result.text.splitlines()[0]}")

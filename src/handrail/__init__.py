@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.any_session import AnySession
     from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
+    from handrail.pipeline.options import Setup
     from handrail.pipeline.remote_session import connect
     from handrail.pipeline.session import Session
     from handrail.pipeline.session_draft import SessionDraft
@@ -111,6 +112,7 @@ _HOMES = {
     "Session": "pipeline.session",
     "SessionDraft": "pipeline.session_draft",
     "Settings": "settings",
+    "Setup": "pipeline.options",
     "Spec": "dialects",
     "SqliteJournal": "journal.store",
     "Token": "journal",
@@ -194,6 +196,7 @@ __all__ = [
     "SessionDraft",
     "SessionEvent",
     "Settings",
+    "Setup",
     "Spec",
     "SqliteJournal",
     "Token",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.agent.messages import CallFinished, ModelReplied, ToolCall, Usage
 from handrail.agent.providers import family
 from handrail.cli import run
@@ -65,7 +65,7 @@ def test_the_lines_of_a_running_command_show_no_secrets_and_go_with_it(
 
     command = "seq 9; printf 'a\\tb\\n'; echo hunter2hunter2; while ! test -e go; do sleep 0.01; done"
     settings = Settings(redact_values_from_env=("MY_SECRET",))
-    with Session(tmp_path, journal=None, settings=settings, on_event=listen) as session:
+    with Session(tmp_path, journal=None, settings=settings, setup=Setup(on_event=listen)) as session:
         assert session.call("Bash", {"command": command, "timeout": TIMEOUT}, id="1").ok
     longest = max(shown, key=len)
     assert longest[:4] == ["7", "8", "9", "a   b"] and "⟦secret:" in longest[4] and len(longest) == 5

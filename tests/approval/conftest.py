@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, Setup
 from handrail.policy.files import load
 from tests.approval.asked import Say
 
@@ -29,6 +29,6 @@ def opened(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     def make(approve: Say | None, root: Path = project, mode: Any = "ask", bugs: bool = True, **more: Any) -> Session:
         settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=bugs, sandbox="off")
         rules = load(str(root), os.environ, str(tmp_path / "state"))
-        return Session(root, mode=mode, rules=rules, approve=approve, settings=settings, **more)
+        return Session(root, mode=mode, setup=Setup(rules=rules), approve=approve, settings=settings, **more)
 
     return make

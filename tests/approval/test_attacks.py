@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Question, Session, Settings
+from handrail import Question, Session, Settings, Setup
 from handrail.model import Access, Answer, CommandAccess, Verdict
 from handrail.policy.files import PolicyError, load, remember
 from handrail.text.display import escape
@@ -355,7 +355,7 @@ def test_rules_hold_in_every_mode_that_is_chosen_later(project: Path, tmp_path: 
     (project / "handrail.toml").write_text('rules = ["deny Read(a.txt)"]\n', encoding="utf-8")
     rules = load(str(project), {"HOME": str(tmp_path)}, str(tmp_path / "state"))
     settings = Settings(state=str(tmp_path / "state"), raise_bugs=True, sandbox="off")
-    with Session(project, rules=rules, settings=settings) as session:
+    with Session(project, setup=Setup(rules=rules), settings=settings) as session:
         session.set_mode("full")
         assert session.call("Read", {"file_path": "a.txt"}).status == "denied"
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, Setup
 from tests.attach.conftest import Agent
 from tests.attach.programs import Client, Project
 
@@ -50,7 +50,7 @@ def test_agents_of_all_kinds_work_in_one_draft_at_the_same_time(project: Project
         for client in mcp:
             client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})
         settings = Settings(state=str(project.state))
-        library = stack.enter_context(Session(project.path, mode="full", draft=_NAME, settings=settings))
+        library = stack.enter_context(Session(project.path, mode="full", setup=Setup(draft=_NAME), settings=settings))
         done = claude.ask({"command": "echo claude >> a.txt"})
         assert (done["code"], done["error"]) == (0, "")
         assert codex.ask({"command": "cat a.txt; echo codex >> a.txt"})["out"] == "one\nclaude\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Root, Session
+from handrail import Root, Session, Setup
 from handrail.dialects.templates import DialectTemplates, facts_in
 from handrail.errors import OutsideWorkspace, RootMissing
 from handrail.journal.queries import JournalReader
@@ -98,7 +98,7 @@ def test_a_read_only_root_inside_the_workspace_is_so_by_every_name(
     (tmp_path / "kept").mkdir()
     (tmp_path / "link").symlink_to("kept")
     (tmp_path / "kept" / "x").write_text("a\n", encoding="utf-8")
-    session = make_session(roots=[Root(str(tmp_path / "kept"), writable=False)])
+    session = make_session(setup=Setup(roots=[Root(str(tmp_path / "kept"), writable=False)]))
     path = named.format(root=tmp_path, name=tmp_path.name)
     assert session.call("Read", {"file_path": path}).ok
     refused = session.call("Edit", {"file_path": path, "old_string": "a", "new_string": "b"})

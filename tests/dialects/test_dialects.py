@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session, dialects
+from handrail import Session, Setup, dialects
 from handrail.dialects import DialectError
 
 Make = Callable[..., Session]
@@ -74,7 +74,7 @@ def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("name", ["native", "claude"])
 def test_the_dialects_with_the_whole_set_offer_these_tools(name: str, make_session: Make) -> None:
-    specs = make_session(dialect=name, offer=["all"]).specs()
+    specs = make_session(dialect=name, setup=Setup(offer=["all"])).specs()
     assert {"Read", "Write", "Edit", "MultiEdit", "NotebookEdit"} <= {spec.name for spec in specs}
     limit = re.compile(r"\{[a-z_]+\}")  # one that was not filled in
     assert all(spec.description and not limit.search(spec.description.replace("{path}", "")) for spec in specs)
@@ -83,16 +83,18 @@ def test_the_dialects_with_the_whole_set_offer_these_tools(name: str, make_sessi
 def test_rarely_used_tools_are_offered_on_request(make_session: Make) -> None:
     usual = [spec.name for spec in make_session().specs()]
     assert usual == list(dialects.load("native").core) and "Undo" not in usual
-    assert [spec.name for spec in make_session(offer=["Read", "Undo"]).specs()] == ["Read", "Undo"]
-    assert {spec.name for spec in make_session(offer=["all"]).specs()} == set(dialects.load("native").entries)
+    assert [spec.name for spec in make_session(setup=Setup(offer=["Read", "Undo"])).specs()] == ["Read", "Undo"]
+    assert {spec.name for spec in make_session(setup=Setup(offer=["all"])).specs()} == set(
+        dialects.load("native").entries
+    )
     with pytest.raises(ValueError, match=r"no tool 'Fly'; it has Read"):
-        make_session(offer=["Fly"])
+        make_session(setup=Setup(offer=["Fly"]))
     assert make_session().call("Undo", {}).ok  # one that a model names all the same is there
 
 
 @pytest.mark.parametrize("name", dialects.names())
 def test_every_schema_is_one_plain_object(name: str, make_session: Make) -> None:
-    for spec in make_session(dialect=name, offer=["all"]).specs():
+    for spec in make_session(dialect=name, setup=Setup(offer=["all"])).specs():
         json.dumps(spec.schema)
         # A document that prints its schemas without this key is reproduced as it is; unknown names are refused anyway.
         assert (spec.schema["type"], spec.schema.get("additionalProperties", False)) == ("object", False)
@@ -103,7 +105,7 @@ def test_every_schema_is_one_plain_object(name: str, make_session: Make) -> None
 
 @pytest.mark.parametrize("name", dialects.names())
 def test_every_argument_of_every_tool_is_described(name: str, make_session: Make) -> None:
-    for spec in make_session(dialect=name, offer=["all"]).specs():
+    for spec in make_session(dialect=name, setup=Setup(offer=["all"])).specs():
         for argument, schema in spec.schema["properties"].items():
             if (name, spec.name, argument) == ("hello", "edit_file", "file_path"):
                 continue  # its document prints this one without a description, and is followed to the letter

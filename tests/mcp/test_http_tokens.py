@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.cli.mcp_http import make_http_options, parser
 from handrail.mcp.http.principals import make_separating_rules
 from handrail.workspace import Root
@@ -59,7 +59,7 @@ def test_the_own_token_lies_in_the_state_directory_that_sessions_guard(
     monkeypatch.setenv("HANDRAIL_CONFIG", str(config))
     make_http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work)]))
     (token,) = state.glob("*token*")
-    with Session(work, roots=[Root(str(tmp_path))]) as session:
+    with Session(work, setup=Setup(roots=[Root(str(tmp_path))])) as session:
         refused = session.call("Read", {"file_path": str(token)})
     assert not refused.ok
     assert token.read_text(encoding="ascii").strip() not in refused.text

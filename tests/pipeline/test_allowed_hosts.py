@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.model import Answer, Question, Result
 from handrail.policy.files import parse
 from handrail.shell.effects.hosts import Host
@@ -108,7 +108,9 @@ def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     with made_user(monkeypatch) as user:
         forget_settings(user)
         rules = [parse(f"rules = {RULES!r}", "policy.toml", "user")]
-        session = user.session(request.param, mode="accept-edits", rules=rules, approve=lambda _: Answer(False))
+        session = user.session(
+            request.param, mode="accept-edits", setup=Setup(rules=rules), approve=lambda _: Answer(False)
+        )
         with session:
             require_proxy(session)
             yield session
@@ -259,7 +261,7 @@ def test_a_port_of_this_machine_is_asked_about_and_then_reached(
             other = bash(session, "python3 ./get.py")
             assert [note.code for note in other.notes] == ["needs_port"]
         rules = [parse(f'rules = ["allow Network(localhost:{site})"]', "policy.toml", "user")]
-        with user.session(sandbox, mode="accept-edits", rules=rules) as session:
+        with user.session(sandbox, mode="accept-edits", setup=Setup(rules=rules)) as session:
             assert "hello" in bash(session, "python3 get.py").text
         with user.session(sandbox, mode="full") as session:
             assert "hello" in bash(session, "python3 get.py").text
@@ -271,7 +273,7 @@ def test_an_answer_for_good_about_one_command_opens_the_network_for_it(monkeypat
     with made_user(monkeypatch) as user:
         forget_settings(user)
         policies = [parse(f"rules = {rules!r}", "policy.toml", "user")]
-        with user.session("auto", mode="accept-edits", rules=policies) as session:
+        with user.session("auto", mode="accept-edits", setup=Setup(rules=policies)) as session:
             require_proxy(session)
             for line, grant in ((command, (True, False)), ("curl -L http://www.good.example/x", (False, True))):
                 approved = session.services.approvals.approve(session.prepare("Bash", {"command": line}))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Result, Session, Settings, parse_rules
+from handrail import Result, Session, Settings, Setup, parse_rules
 from handrail.pipeline.checks import find_new, find_problems
 from handrail.policy.files import trust
 
@@ -23,7 +23,7 @@ GREP = "grep -nH BAD {files}"
 
 def open_session(root: Path, command: str = GREP, glob: str = "*.txt", **options: Any) -> Session:
     rules = [parse_rules(f"[checks]\n'{glob}' = '''{command}'''\n")]
-    return Session(root, journal=None, rules=rules, **options)
+    return Session(root, journal=None, setup=Setup(rules=rules), **options)
 
 
 def write(session: Session, name: str, content: str) -> Result:
@@ -110,7 +110,7 @@ def test_a_check_that_cannot_be_run_is_reported_once(tmp_path: Path, command: st
 
 def test_a_denied_command_is_no_check(tmp_path: Path) -> None:
     rules = [parse_rules(f"rules = ['deny Bash(grep *)']\n[checks]\n'*.txt' = '{GREP}'\n")]
-    with Session(tmp_path, journal=None, rules=rules) as session:
+    with Session(tmp_path, journal=None, setup=Setup(rules=rules)) as session:
         write(session, "a.txt", "BAD\n")
         assert "it was not run: " in wait_for_report(session)
 

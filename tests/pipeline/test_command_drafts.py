@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from handrail import Setup
 from handrail.cli.chat.changes import undo_calls
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.files.versions import MOST_SAVED_BYTES
@@ -545,7 +546,7 @@ def test_secrets_and_protected_files_are_asked_about_with_the_diff(workspace: Pa
 
 def test_a_deny_rule_drops_the_changes_and_the_answer_names_it(workspace: Path) -> None:
     rules = [parse_rules('rules = ["deny Edit(src/**)"]', root=workspace)]
-    with judged_session(workspace, "full", [], Answer(True), rules=rules) as session:
+    with judged_session(workspace, "full", [], Answer(True), setup=Setup(rules=rules)) as session:
         result = session.call("Bash", {"command": opaque("open('s' + 'rc/new.py', 'w'); open('ok', 'w')")})
     assert "deny Edit(src/**)" in result.text
     assert not (workspace / "src" / "new.py").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import AsyncSession, Session, Settings, UnknownCall
+from handrail import AsyncSession, Session, Settings, Setup, UnknownCall
 from handrail.journal import JournalFailed, NoJournal
 from handrail.journal.undo import CannotUndo
 from handrail.policy import AllowAll
@@ -97,7 +97,7 @@ def test_rules_that_a_host_adds_hold_beside_those_of_files(project: Path) -> Non
 
     write_config("policy.toml", 'rules = ["deny Edit(locked.txt)"]\n')
     added = parse('rules = ["deny Edit(more.txt)"]\n', "(host)", "user")
-    with Session(project, rules=[added]) as session:
+    with Session(project, setup=Setup(rules=[added])) as session:
         for name in ("locked.txt", "more.txt"):
             assert session.call("Write", {"file_path": name, "content": "x\n"}).status == "denied"
 

@@ -15,6 +15,7 @@ from handrail import (
     Session,
     SessionEvent,
     Settings,
+    Setup,
     ToolFinished,
     ToolOutput,
     ToolProgress,
@@ -39,7 +40,7 @@ def test_a_listener_that_raises_stops_no_call(tmp_path: Path, caplog: pytest.Log
     def listen(event: SessionEvent) -> None:
         raise LookupError(type(event).__name__)
 
-    with Session(tmp_path, journal=None, on_event=listen) as session:
+    with Session(tmp_path, journal=None, setup=Setup(on_event=listen)) as session:
         assert session.call("Bash", {"command": "echo one"}).text == "one"
     assert {record.getMessage() for record in caplog.records} == {"on_event, a callback of the host program, failed"}
 
@@ -57,7 +58,7 @@ def test_the_output_of_a_command_arrives_while_it_runs(tmp_path: Path) -> None:
             (tmp_path / "go").touch()
 
     command = "echo first; while ! test -e go; do sleep 0.01; done; printf 'a\\rb\\n'; printf last"
-    with Session(tmp_path, journal=None, on_event=listen) as session:
+    with Session(tmp_path, journal=None, setup=Setup(on_event=listen)) as session:
         result = session.call("Bash", {"command": command, "timeout": TIMEOUT}, id="7")
     assert result.text == "first\nb\nlast" and outputs(events) == "first\nb\nlast"
     assert isinstance(events[0], ToolStarted) and isinstance(events[-1], ToolFinished)
@@ -72,7 +73,7 @@ def test_a_command_that_prints_nothing_reports_progress(tmp_path: Path) -> None:
         if isinstance(event, ToolProgress):
             (tmp_path / "go").touch()
 
-    with Session(tmp_path, journal=None, on_event=listen) as session:
+    with Session(tmp_path, journal=None, setup=Setup(on_event=listen)) as session:
         session.call("Bash", {"command": "while ! test -e go; do sleep 0.01; done", "timeout": TIMEOUT})
     progress = next(event for event in events if isinstance(event, ToolProgress))
     assert progress.message == "running" and progress.seconds > 0
@@ -82,7 +83,7 @@ def test_secrets_in_live_output_are_replaced(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("MY_SECRET", "hunter2hunter2")
     events: list[SessionEvent] = []
     settings = Settings(redact_values_from_env=("MY_SECRET",))
-    with Session(tmp_path, journal=None, settings=settings, on_event=events.append) as session:
+    with Session(tmp_path, journal=None, settings=settings, setup=Setup(on_event=events.append)) as session:
         session.call("Bash", {"command": "printf hunter2; sleep 0.3; echo hunter2"})
     assert outputs(events).startswith("⟦secret:") and "hunter2hunter2" not in repr(events)
 
@@ -97,7 +98,7 @@ def test_a_listener_that_never_returns_does_not_keep_the_result(
         if isinstance(event, ToolOutput):
             never.wait()
 
-    with Session(tmp_path, journal=None, on_event=listen) as session:
+    with Session(tmp_path, journal=None, setup=Setup(on_event=listen)) as session:
         assert session.call("Bash", {"command": "echo one; sleep 0.3; echo two"}).text == "one\ntwo"
     never.set()
 
@@ -118,7 +119,7 @@ def test_a_listener_that_is_too_slow_misses_the_middle(tmp_path: Path) -> None:
     command = (
         "echo first; while ! test -e go; do sleep 0.01; done; yes 1234567 | head -c 4000000; echo last; touch printed"
     )
-    with Session(tmp_path, journal=None, on_event=listen) as session:
+    with Session(tmp_path, journal=None, setup=Setup(on_event=listen)) as session:
         session.call("Bash", {"command": command, "timeout": TIMEOUT})
     actual = [event for event in events if isinstance(event, ToolOutput)]
     assert actual[0].text == "first\n" and actual[-1].text.endswith("last\n")

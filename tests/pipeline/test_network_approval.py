@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.model import Answer, Question, Result
 from handrail.policy.files import load, parse
 from handrail.shell.runner.explain_exit import find_unreachable
@@ -103,7 +103,7 @@ def test_a_yes_for_good_holds_in_the_next_session(user: User, sandbox: str) -> N
         with user.session(sandbox, mode="accept-edits", network="off", approve=person) as session:
             assert called(session, fetch(port)).text.splitlines()[0] == "hello"
         rules = load(str(user.work), os.environ, str(user.state))
-        with user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session:
+        with user.session(sandbox, mode="accept-edits", network="off", setup=Setup(rules=rules)) as session:
             assert called(session, fetch(port)).text.splitlines()[0] == "hello"
     assert len(person.asked) == 1
 
@@ -112,7 +112,7 @@ def test_a_yes_for_good_holds_in_the_next_session(user: User, sandbox: str) -> N
 def test_a_network_rule_opens_the_network_without_a_question(user: User, sandbox: str) -> None:
     rules = [parse('rules = ["allow Network(service.example)"]', "policy.toml", "user")]
     with (
-        user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session,
+        user.session(sandbox, mode="accept-edits", network="off", setup=Setup(rules=rules)) as session,
         server("127.0.0.1") as (port, _),
     ):
         assert called(session, fetch(port)).text.splitlines()[0] == "hello"
@@ -129,7 +129,7 @@ def test_neither_a_rule_nor_an_answer_for_another_command_opens_it_for_a_program
     with server("127.0.0.1") as (port, arrived):
         lines = [f"{fetch(port)}; {steal}", f"{steal} ; {fetch(port)}", f"{fetch(port)} | python3 -c 1; {steal}"]
         lines.append(f"export https_proxy=127.0.0.2:1; {fetch(port)}; ./x")
-        with user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session:
+        with user.session(sandbox, mode="accept-edits", network="off", setup=Setup(rules=rules)) as session:
             for line in lines:
                 called(session, line.format(port=port))
             assert arrived == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from tests.drafts.machine import require_drafts
 
 _LINES = "".join(f"line {number}\n" for number in range(1, 41))
@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def other(project: Path) -> Iterator[None]:
     """Somebody works in the draft `b`, and has changed line 20."""
-    with Session(project, mode="full", draft="b") as session:
+    with Session(project, mode="full", setup=Setup(draft="b")) as session:
         assert session.call("Bash", {"command": "sed -i 's/line 20$/twenty/' a.txt"}).ok
         yield
 
@@ -41,7 +41,7 @@ def edit(session: Session, old: str, new: str) -> list[str]:
 @pytest.mark.usefixtures("other")
 @pytest.mark.parametrize("draft", [None, "a"])
 def test_the_same_lines_in_another_draft_are_reported_and_others_are_not(project: Path, draft: str | None) -> None:
-    with Session(project, mode="full", draft=draft) as session:
+    with Session(project, mode="full", setup=Setup(draft=draft)) as session:
         assert edit(session, "line 10", "ten") == []
         (note,) = edit(session, "line 20", "zwanzig")
         assert "changed these lines of a.txt just now in the draft b" in note

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail import Setup
 from handrail.approval import json_socket
 from handrail.approval.attached_terminal import ApprovalServer
 from handrail.shell.runner import ancestry
@@ -104,7 +105,7 @@ def test_no_rule_and_no_mode_lets_a_command_approve(user: User) -> None:
     from handrail.policy.files import parse
 
     rules = [parse(f'rules = ["allow Bash(handrail approve)", "allow Read(/{user.state}/**)"]', "p.toml", "user")]
-    with user.session("off", mode="full", rules=rules, approve=lambda _: True) as session:
+    with user.session("off", mode="full", setup=Setup(rules=rules), approve=lambda _: True) as session:
         assert session.call("Bash", {"command": "handrail approve"}).status == "denied"
         assert session.call("Bash", {"command": f"cat {user.state}/mcp-http-token"}).status == "denied"
 

@@ -18,6 +18,7 @@ from handrail import (
     Result,
     Root,
     Session,
+    Setup,
     UnknownCall,
     Verdict,
     dialects,
@@ -28,18 +29,8 @@ from handrail.agent.providers import APIS
 from handrail.policy.modes import MODES
 
 ODD: tuple[Any, ...] = (3, 0, True, "x", "", b"x", object(), {"a": 1}, ["x"], [None], AllowAll, 1.5)
-OPTIONS = (
-    "root",
-    "dialect",
-    "roots",
-    "policy",
-    "mode",
-    "rules",
-    "approve",
-    "journal",
-    "settings",
-    "on_event",
-)
+OPTIONS = ("root", "dialect", "policy", "mode", "approve", "journal", "settings", "setup", "roots", "rules", "on_event")
+IN_SETUP = ("roots", "rules", "on_event")
 ALSO_RIGHT = {("approve", AllowAll), ("on_event", AllowAll)}
 """A class can be called, so that it may serve as a function."""
 
@@ -60,7 +51,7 @@ def test_an_option_with_a_wrong_value_is_refused_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=rf"\b{option}\b") as refused:
-        opened(**{"root": tmp_path, option: value})
+        opened(**{"root": tmp_path, **({"setup": Setup(**{option: value})} if option in IN_SETUP else {option: value})})
     actual = value[0] if isinstance(value, list) and option in ("roots", "rules") else value
     assert repr(actual)[:40] in str(refused.value)
 
@@ -75,7 +66,7 @@ def test_a_root_must_be_a_directory_that_exists(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for wrong in (tmp_path / "none", tmp_path / "file", "\0", f"{tmp_path}/none"):
         refused("root", "path of an existing directory", repr(wrong)[:60], root=wrong)
-    with Session(str(tmp_path)), Session(tmp_path, roots=[Root(str(tmp_path), writable=False)]):
+    with Session(str(tmp_path)), Session(tmp_path, setup=Setup(roots=[Root(str(tmp_path), writable=False)])):
         pass
 
 
@@ -84,15 +75,15 @@ def test_the_right_values_are_listed(tmp_path: Path) -> None:
     refused("nope", *dialects.names(), root=tmp_path, dialect="nope")
     refused(*dialects.names(), root=tmp_path, dialect=3)
     refused("auto", "require", "None", root=tmp_path, journal="x")
-    refused("Root(", root=tmp_path, roots=["x"])
-    refused("parse_rules", root=tmp_path, rules=["deny Read"])
+    refused("Root(", root=tmp_path, setup=Setup(roots=["x"]))
+    refused("parse_rules", root=tmp_path, setup=Setup(rules=["deny Read"]))
     refused("judge", "Verdict", "AllowAll()", root=tmp_path, policy=object())
     refused("Question", "Answer", root=tmp_path, approve="x")
 
 
 def test_a_policy_and_a_mode_or_rules_exclude_each_other(tmp_path: Path) -> None:
     refused("either a policy", root=tmp_path, policy=AllowAll(), mode="ask")
-    refused("either a policy", root=tmp_path, policy=AllowAll(), rules=[parse_rules("")])
+    refused("either a policy", root=tmp_path, policy=AllowAll(), setup=Setup(rules=[parse_rules("")]))
 
 
 def test_another_mode_must_exist(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Answer, Session, Settings, parse_rules
+from handrail import Answer, Session, Settings, Setup, parse_rules
 from handrail.policy.files import trust
 from tests.command import handrail
 from tests.mcp.stdio_client import RawClient
@@ -18,7 +18,7 @@ WRITE = {"file_path": "src/a.py", "content": "x = 1\n"}
 
 
 def open_session(root: Path, hooks: str, **options: Any) -> Session:
-    return Session(root, journal=None, rules=[parse_rules(hooks)], **options)
+    return Session(root, journal=None, setup=Setup(rules=[parse_rules(hooks)]), **options)
 
 
 def hook(event: str, pattern: str, run: str) -> str:
@@ -123,7 +123,7 @@ def test_a_session_in_a_draft_has_the_hooks_too(tmp_path: Path) -> None:
     root.mkdir()
     rules = [parse_rules(hook("before", "Edit(src/**)", "echo not today; false"))]
     try:
-        session = Session(root, rules=rules, draft="one", settings=Settings(state=str(tmp_path / "state")))
+        session = Session(root, setup=Setup(rules=rules, draft="one"), settings=Settings(state=str(tmp_path / "state")))
     except OSError as error:
         pytest.skip(f"no drafts here: {error}")
     with session:

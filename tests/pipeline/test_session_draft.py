@@ -20,6 +20,7 @@ from handrail import (
     Session,
     SessionEvent,
     Settings,
+    Setup,
     ToolFinished,
     ToolOutput,
 )
@@ -112,7 +113,7 @@ def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -
         asked.append(question)
         return Answer(len(asked) > 1, "not yet")
 
-    with Session(project, mode="ask", approve=approve, on_event=events.append, draft="mine") as session:
+    with Session(project, mode="ask", approve=approve, setup=Setup(on_event=events.append, draft="mine")) as session:
         write = {"file_path": "n.txt", "content": "x\n"}
         refused = session.call("Write", write, id="1")
         assert refused.status == "denied" and "not yet" in refused.text
@@ -163,14 +164,17 @@ def _wait_for(holds: Callable[[], bool]) -> None:
 
 
 def test_several_sessions_work_in_one_draft_and_see_what_the_others_do(session: Session, project: Path) -> None:
-    with Session(project, mode="full", draft="ours") as one, Session(project, mode="full", draft="ours") as other:
+    with (
+        Session(project, mode="full", setup=Setup(draft="ours")) as one,
+        Session(project, mode="full", setup=Setup(draft="ours")) as other,
+    ):
         assert one.call("Write", {"file_path": "n.txt", "content": "x\n"}).ok
         assert "x" in other.call("Read", {"file_path": "n.txt"}).text
         assert other.call("Bash", {"command": "cat n.txt; echo two >> n.txt"}).text.startswith("x")
         assert "two" in one.call("Bash", {"command": "cat n.txt"}).text
         with pytest.raises(BlockingIOError):
             session.draft("ours").changes()
-    with Session(project, mode="full", draft="ours") as later, session.draft("ours") as draft:
+    with Session(project, mode="full", setup=Setup(draft="ours")) as later, session.draft("ours") as draft:
         assert "two" in later.call("Bash", {"command": "cat n.txt"}).text
         assert "two" in draft.session.call("Bash", {"command": "cat n.txt"}).text
     assert not (project / "n.txt").exists()
@@ -206,7 +210,7 @@ def test_directories_are_moved_and_deleted_in_a_draft(session: Session, project:
 
 def test_a_call_in_a_draft_can_be_cancelled(project: Path) -> None:
     cancel = threading.Event()
-    with Session(project, policy=AllowAll(), draft="mine") as session:
+    with Session(project, policy=AllowAll(), setup=Setup(draft="mine")) as session:
 
         def stop(event: SessionEvent) -> None:
             if isinstance(event, ToolOutput):
@@ -229,9 +233,9 @@ def test_a_conflict_is_raised_and_nothing_is_kept(session: Session, project: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"draft": "a/b"}, "a name has letters"),
-        ({"draft": 1}, "draft must be"),
-        ({"draft": "a", "tools": [print]}, "takes no tools"),
+        ({"setup": Setup(draft="a/b")}, "a name has letters"),
+        ({"setup": Setup(draft=1)}, "draft must be"),  # type: ignore[arg-type]
+        ({"setup": Setup(draft="a"), "tools": [print]}, "takes no tools"),
     ],
 )
 def test_options_that_cannot_go_together_are_refused(project: Path, options: dict[str, object], message: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, Setup
 from handrail.model import Result
 from handrail.policy.files import parse_rules
 from handrail.shell.git.tracked_files import TrackedFiles
@@ -344,7 +344,7 @@ def test_what_a_tool_wrote_is_shown_to_commands_and_what_it_moved_is_not(project
     rules += [f"allow Read(/{names[1]})"]
     settings = Settings(durable=False, raise_bugs=True, state=str(project.folder / "state"))
     file = parse_rules(f"rules = {json.dumps(rules)}")
-    with Session(project.work, settings=settings, rules=[file], approve=lambda _: True) as session:
+    with Session(project.work, settings=settings, setup=Setup(rules=[file]), approve=lambda _: True) as session:
         assert session.call("Write", {"file_path": "new.pem", "content": "own\n"}).status == "ok"
         moved = session.call("Move", {"source_path": "old.pem", "target_path": "moved.pem"})
         assert moved.status == "ok", moved.text

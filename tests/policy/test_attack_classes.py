@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Result, Session, Settings
+from handrail import Result, Session, Settings, Setup
 from handrail.errors import NoSandbox
 from handrail.files import directory_index
 from handrail.policy.files import PolicyError, parse
@@ -322,7 +322,7 @@ def held(request: pytest.FixtureRequest, project: _Project, tmp_path: Path) -> I
     required = sandbox != "off"
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=required, raise_bugs=True)
     with Session(
-        project.work, mode=mode, rules=[parse(RULES, "policy.toml", "user", "/")], settings=settings
+        project.work, mode=mode, setup=Setup(rules=[parse(RULES, "policy.toml", "user", "/")]), settings=settings
     ) as session:
         try:
             assert session.command_host().boundary
@@ -441,7 +441,7 @@ def test_reads_outside_of_the_workspace_are_asked_about(
 def test_a_rule_against_a_flag_holds_wherever_the_flag_stands(mode: Mode, project: _Project, tmp_path: Path) -> None:
     settings = Settings(state=str(tmp_path / "state"), sandbox="off", raise_bugs=True)
     with Session(
-        project.work, mode=mode, rules=[parse(RULES, "policy.toml", "user", "/")], settings=settings
+        project.work, mode=mode, setup=Setup(rules=[parse(RULES, "policy.toml", "user", "/")]), settings=settings
     ) as session:
         passed = [
             command

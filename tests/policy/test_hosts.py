@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, Setup
 from handrail.policy.files import parse
 
 _RULES = 'rules = ["allow Bash", "allow Network(*.example.org)", "deny Network(bad.example.org)"]'
@@ -16,7 +16,7 @@ _RULES = 'rules = ["allow Bash", "allow Network(*.example.org)", "deny Network(b
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     rules = [parse(_RULES, "policy.toml", "user")]
-    with Session(tmp_path, mode="ask", rules=rules, settings=Settings(sandbox="off")) as result:
+    with Session(tmp_path, mode="ask", setup=Setup(rules=rules), settings=Settings(sandbox="off")) as result:
         yield result
 
 
@@ -81,7 +81,7 @@ def test_an_answer_for_good_is_read_back_for_that_command_alone(tmp_path: Path, 
         ]
         line = session.policy.judge(accesses).allow
     rules = [parse(f"rules = [{line!r}]", "approved.toml", "user")]
-    with Session(tmp_path, mode="ask", rules=rules, settings=settings) as session:
+    with Session(tmp_path, mode="ask", setup=Setup(rules=rules), settings=settings) as session:
         assert session.policy.judge(accesses).decision == "allow"
         other = session.prepare("Bash", {"command": "ssh elsewhere.test ls"}).accesses
         assert session.policy.judge([access for access in other if access.action == "network"]).decision == "ask"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session, parse_rules
+from handrail import Session, Setup, parse_rules
 from handrail.model import Question
 from tests.sizes import spread
 
@@ -234,7 +234,7 @@ def test_a_change_is_judged_again_if_its_file_has_changed_since(make_session: Ma
         asked.append(question)
         return False
 
-    session = make_session(tmp_path, mode="accept-edits", rules=[parse_rules(HOOK)], approve=approve)
+    session = make_session(tmp_path, mode="accept-edits", setup=Setup(rules=[parse_rules(HOOK)]), approve=approve)
     edit = {"file_path": ".git/config", "old_string": "# a", "new_string": "\tname = !x"}
     assert session.call("Edit", edit).status == "denied"
     assert [question.verdict.rule for question in asked] == ["protected"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Question, Session, Settings
+from handrail import Question, Session, Settings, Setup
 from handrail.errors import NoSandbox
 from handrail.model import CommandAccess
 from handrail.policy.files import parse
@@ -32,7 +32,7 @@ def judge(tmp_path: Path) -> Callable[..., str]:
 
     def decide(command: str, mode: Any = "full", rules: str = 'rules = ["deny Edit(sub/keep/**)"]') -> str:
         files = [parse(rules, "policy.toml", "user", str(root))]
-        with Session(root, mode=mode, rules=files, settings=settings) as session:
+        with Session(root, mode=mode, setup=Setup(rules=files), settings=settings) as session:
             return session.prepare("Bash", {"command": command}).verdict.decision
 
     return decide

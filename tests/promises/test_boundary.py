@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Root, Session
+from handrail import Root, Session, Setup
 
 SECRET = "the secret outside"
 
@@ -221,7 +221,7 @@ def test_an_extra_read_only_root_is_read_and_never_written(
     place: tuple[Path, Path], make_session: Callable[..., Session]
 ) -> None:
     root, outside = place
-    session = make_session(root, roots=[Root(str(outside), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(outside), writable=False)]))
     path = f"{outside}/secret.txt"
     assert SECRET in session.call("Read", {"file_path": path}).text
     for tool, rest in (
@@ -242,7 +242,7 @@ def test_of_nested_roots_the_innermost_decides(tmp_path: Path, make_session: Cal
     (vendor / "ours").mkdir(parents=True)
     (vendor / "a.txt").write_text("vendored\n", encoding="utf-8")
     extra = [Root(str(vendor), writable=False), Root(str(vendor / "ours"))]
-    session = make_session(tmp_path, roots=extra, durable=False)
+    session = make_session(tmp_path, setup=Setup(roots=extra), durable=False)
     assert session.call("Read", {"file_path": "vendor/a.txt"}).status == "ok"
     assert session.call("Write", {"file_path": "vendor/b.txt", "content": "x"}).status == "denied"
     assert session.call("Write", {"file_path": "vendor/ours/b.txt", "content": "x"}).status == "ok"

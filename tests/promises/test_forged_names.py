@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Result, Root, Session
+from handrail import Result, Root, Session, Setup
 from handrail.model import as_json
 
 NAMES = {
@@ -125,7 +125,7 @@ def test_the_name_of_a_root_is_escaped_too(tmp_path: Path, make_session: Callabl
     root, extra = tmp_path / name, tmp_path / f"extra {name}"
     root.mkdir()
     extra.mkdir()
-    session = make_session(root, roots=[Root(str(extra), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(extra), writable=False)]))
     root.rmdir()
     clean(failed(session.call("Read", {"file_path": "a"})))
     root.mkdir()

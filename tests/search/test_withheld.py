@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.policy.files import parse
 from handrail.search import ripgrep
 from tests import sizes
@@ -47,7 +47,7 @@ def test_what_rules_withhold_is_counted(
     if tool.endswith("without ripgrep"):
         monkeypatch.setenv("HANDRAIL_RG", "")
     rules = [parse(RULES, "policy.toml", "user", str(tmp_path))]
-    session = make_session(mode="accept-edits", rules=rules)
+    session = make_session(mode="accept-edits", setup=Setup(rules=rules))
     arguments = {
         "Grep": {"pattern": "needle", "include_hidden": True},
         "Glob": {"pattern": "**/*.nothing", "include_hidden": True},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import FileAccess, Question, Root, Session, dialects, parse_rules
+from handrail import FileAccess, Question, Root, Session, Setup, dialects, parse_rules
 from handrail.policy.files import parse
 from handrail.policy.judge import RulePolicy
 
@@ -46,7 +46,9 @@ def open_session(project: Path, make_session: Make, asked: Asked) -> Make:
 
     def make(mode: Any = "ask", *more: str) -> Session:
         rules = [shipped, parse_rules(f"rules = {list(more)!r}")]
-        return make_session(project, dialect="deepagents", mode=mode, rules=rules, approve=approve, durable=False)
+        return make_session(
+            project, dialect="deepagents", mode=mode, setup=Setup(rules=rules), approve=approve, durable=False
+        )
 
     return make
 
@@ -76,7 +78,7 @@ def test_s0_2_each_call_is_decided_by_itself(project: Path, open_session: Make, 
 def test_s0_2_an_edit_that_the_person_refuses_changes_nothing(project: Path, make_session: Make) -> None:
     shipped = parse_rules(dialects.load("deepagents").policy)
     for approve, code in ((lambda _: False, "denied"), (None, "needs_approval")):
-        session = make_session(project, dialect="deepagents", rules=[shipped], approve=approve)
+        session = make_session(project, dialect="deepagents", setup=Setup(rules=[shipped]), approve=approve)
         session.call("read_file", {"file_path": "/bar.txt"})
         result = session.call("edit_file", EDIT)
         assert result.error is not None and (result.status, result.error.code) == ("denied", code)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Root, Session, dialects
+from handrail import Root, Session, Setup, dialects
 from handrail.agent.prompt import system_prompt
 
 Make = Callable[..., Session]
@@ -192,7 +192,7 @@ def test_s1_10_directories_that_cannot_be_made_and_files_that_cannot_be_written_
     root, library = tmp_path / "project", tmp_path / "library"
     root.mkdir()
     library.mkdir()
-    claw = make_session(root, "claw", durable=False, roots=[Root(str(library), writable=False)])
+    claw = make_session(root, "claw", durable=False, setup=Setup(roots=[Root(str(library), writable=False)]))
     (root / "file").write_text("old\n", encoding="utf-8")
     (root / "src").mkdir()
     os.link(root / "file", root / "twin")

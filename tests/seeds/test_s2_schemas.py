@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Root, Session
+from handrail import Root, Session, Setup
 from handrail.model import Result
 from tests.seeds.golden import EXISTS, MISSING, MODIFIED, NOT_READ, REMINDER, SAME, TAIL, description, rows, schema
 
@@ -145,7 +145,7 @@ def test_s2_29_a_file_outside_is_read_where_the_host_allows_it_and_never_written
     inside.mkdir(), outside.mkdir()
     path = outside / "hosts"
     path.write_text("127.0.0.1 localhost\n", encoding="utf-8")
-    session = make_session(inside, dialect="claude", roots=[Root(str(outside), writable=False)])
+    session = make_session(inside, dialect="claude", setup=Setup(roots=[Root(str(outside), writable=False)]))
     assert session.call("Read", {"file_path": str(path)}).text == "     1→127.0.0.1 localhost" + REMINDER
     assert session.call("Edit", _edit(str(path), "localhost")).status == "denied"
     assert path.read_text(encoding="utf-8") == "127.0.0.1 localhost\n"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Session, Settings, Setup
 from handrail.errors import NoSandbox
 from handrail.model import Answer
 from handrail.policy.files import parse
@@ -294,7 +294,7 @@ def test_a_rule_shows_what_it_allows_to_read(place: _Place, tmp_path: Path) -> N
     (place.out.parent / "other/file").write_text(CANARY, encoding="utf-8")
     rules = [parse(f'rules = ["allow Read(/{place.out}/**)"]', "policy.toml", "user", "/")]
     code = "import os; print(os.listdir('..'), open('/'.join(['..', 'out', 'note.txt'])).read())"
-    with open_session(place, "ask", "namespaces", tmp_path, rules=rules) as session:
+    with open_session(place, "ask", "namespaces", tmp_path, setup=Setup(rules=rules)) as session:
         if not session.command_host().drafts.workspace:
             pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
         text = session.call("Bash", {"command": f'python3 -c "{code}"'}).text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail import Setup
 from handrail.policy.files import find_approved_file
 from handrail.shell.sandbox.choose import choose
 from handrail.shell.sandbox.confinement import Confinement, find_all_names
@@ -203,7 +204,7 @@ def test_a_path_that_a_rule_denies_outside_of_the_workspace_is_hidden_from_progr
     outside.mkdir()
     (outside / "principals.toml").write_text(SECRET, encoding="utf-8")
     rules = [parse(f'rules = ["deny Read(/{outside})"]', "p.toml", "user")]
-    with user.session(sandbox, mode="full", rules=rules) as session:
+    with user.session(sandbox, mode="full", setup=Setup(rules=rules)) as session:
         assert SECRET not in run(session, f"python3 -c \"print(open('{outside}/principals.toml').read())\"")
 
 

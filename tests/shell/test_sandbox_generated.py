@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from handrail import Answer, Session, Settings
+from handrail import Answer, Session, Settings, Setup
 from handrail.model import Question, Result
 from handrail.policy.modes import Mode
 from tests import sizes
@@ -150,7 +150,7 @@ def test_protected_files_are_as_before_after_every_attack(work: Path, sandbox: s
     parsed = parse_rules(rules.read_text(encoding="utf-8"))
     _make_tree(work)
     before = _protected(work)
-    with _session(work, sandbox, mode="accept-edits", rules=[parsed]) as session:
+    with _session(work, sandbox, mode="accept-edits", setup=Setup(rules=[parsed])) as session:
         for (path, way), mode in itertools.product(attacks, _MODES):
             (work / "attack.py").write_text(f"P = {path!r}\n{_WAYS[way]}\n", encoding="utf-8")
             session.set_mode(mode)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Record, Result, Session, Verdict
+from handrail import Access, Record, Result, Session, Setup, Verdict
 from handrail.journal import NoJournal
 from handrail.policy.files import parse_rules
 
@@ -476,7 +476,9 @@ def test_a_rename_is_judged_as_a_rename_and_a_rule_against_deleting_still_holds(
     make_session: Callable[..., Session], tmp_path: Path, rename: str
 ) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
-    session = make_session(durable=False, mode="accept-edits", rules=[parse_rules('rules = ["deny Delete(a.txt)"]')])
+    session = make_session(
+        durable=False, mode="accept-edits", setup=Setup(rules=[parse_rules('rules = ["deny Delete(a.txt)"]')])
+    )
     session.call("Read", {"file_path": "a.txt"})
     assert session.call("ApplyPatch", {"patch": rename}).status == "denied"
     session = make_session(durable=False, mode="ask")

@@ -18,6 +18,7 @@ from handrail import (
     RunContext,
     Session,
     SessionEvent,
+    Setup,
     ToolFinished,
     ToolProgress,
     ToolStarted,
@@ -170,7 +171,7 @@ def test_boundary_and_rules_hold_for_a_file_argument(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("KEY=1\n", encoding="utf-8")
     (tmp_path / "a").write_text("a\n", encoding="utf-8")
     rules = [parse_rules('rules = ["deny Edit(a)"]')]
-    with Session(tmp_path, tools=[count_words, number_lines], rules=rules) as session:
+    with Session(tmp_path, tools=[count_words, number_lines], setup=Setup(rules=rules)) as session:
         assert session.call("count_words", {"file": "../x"}).status == "denied"
         assert session.call("count_words", {"file": ".env"}).status == "denied"
         assert session.call("number_lines", {"file": "a"}).status == "denied"
@@ -190,12 +191,12 @@ def test_a_function_without_files_is_judged_as_a_call(tmp_path: Path, mode: Any,
 
 def test_rules_name_a_function(tmp_path: Path) -> None:
     table = '[[rules]]\naction = "call"\ntool = "say-*"\ntier = "deny"\nwhy = "be quiet"\n'
-    with Session(tmp_path, tools=[greet, describe], rules=[parse_rules(table)]) as session:
+    with Session(tmp_path, tools=[greet, describe], setup=Setup(rules=[parse_rules(table)])) as session:
         denied = session.call("say-hello", {"name": "Ada"})
         assert denied.status == "denied" and "be quiet" in denied.text
         assert session.call("describe", {"items": [], "weights": {}}).ok
     allowed = parse_rules('rules = ["allow Call(say-hello)"]')
-    with Session(tmp_path, mode="ask", tools=[greet, describe], rules=[allowed]) as session:
+    with Session(tmp_path, mode="ask", tools=[greet, describe], setup=Setup(rules=[allowed])) as session:
         assert session.call("say-hello", {"name": "Ada"}).ok
         asked = session.call("describe", {"items": [], "weights": {}})
         assert asked.error and asked.error.code == "needs_approval" and "allow Call(describe)" in asked.advice
@@ -276,7 +277,7 @@ async def fetch(ctx: RunContext, steps: int) -> list[int]:
 
 def test_an_async_function_is_awaited_and_reports_progress(make_session: Make) -> None:
     events = list[object]()
-    session = make_session(tools=[fetch], on_event=events.append)
+    session = make_session(tools=[fetch], setup=Setup(on_event=events.append))
     result = session.call("fetch", {"steps": 2})
     assert result.text == "[0, 1]" and result.data["value"] == [0, 1]
     reported = [(one.message, one.done, one.total) for one in events if isinstance(one, ToolProgress)]
@@ -377,7 +378,7 @@ def test_the_function_itself_stays_as_it_is() -> None:
 
 def test_listeners_get_calls_of_functions(make_session: Make) -> None:
     seen = list[SessionEvent]()
-    make_session(tools=[greet], on_event=seen.append).call("say-hello", {"name": "Ada"})
+    make_session(tools=[greet], setup=Setup(on_event=seen.append)).call("say-hello", {"name": "Ada"})
     assert [(type(event), event.call.tool) for event in seen] == [
         (ToolStarted, "say-hello"),
         (ToolFinished, "say-hello"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Setup
 from handrail.files.locks import make_intents, make_part
 from handrail.files.recovery import recover
 from handrail.journal.store import SqliteJournal
@@ -150,7 +150,7 @@ def test_a_file_is_moved_to_another_root(tmp_path: Path, root: Path, make_sessio
     other.mkdir()
     closed.mkdir()
     (root / "a").write_text("a", encoding="utf-8")
-    session = make_session(root=root, roots=[Root(str(other)), Root(str(closed), writable=False)])
+    session = make_session(root=root, setup=Setup(roots=[Root(str(other)), Root(str(closed), writable=False)]))
     assert moved(session, "a", str(closed / "a")).error.code == "read_only_root"
     assert moved(session, "a", str(other / "b")).status == "ok"
     assert (other / "b").read_text(encoding="utf-8") == "a" and not (root / "a").exists()
@@ -167,7 +167,7 @@ def test_a_file_moves_to_another_file_system_and_keeps_mode_and_time(
     try:
         filled(root)
         os.utime(root / "d" / "run.sh", ns=(1_000_000_000, 2_000_000_000))
-        session = make_session(root=root, roots=[Root(str(other))])
+        session = make_session(root=root, setup=Setup(roots=[Root(str(other))]))
         assert moved(session, "d/run.sh", str(other / "run.sh")).status == "ok"
         now = (other / "run.sh").stat()
         assert (stat.S_IMODE(now.st_mode), now.st_mtime_ns) == (0o751, 2_000_000_000)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail import Access, Result, Root, Session, Settings, Verdict
+from handrail import Access, Result, Root, Session, Settings, Setup, Verdict
 from tests import sizes
 
 Make = Callable[..., Session]
@@ -411,7 +411,7 @@ def test_a_read_only_root_is_not_changed(make_session: Make, root: Path, tmp_pat
     reference = tmp_path / "reference"
     reference.mkdir()
     (reference / "r.txt").write_bytes(b"foo\n")
-    session = make_session(root, roots=[Root(str(reference), writable=False)])
+    session = make_session(root, setup=Setup(roots=[Root(str(reference), writable=False)]))
     assert swap(session, dry_run=True, path=str(reference)).data["total"] == 1
     assert code(swap(session, expected=1, path=str(reference))) == "read_only_root"
     assert (reference / "r.txt").read_bytes() == b"foo\n"

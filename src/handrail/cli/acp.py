@@ -21,6 +21,7 @@ from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
 from handrail.errors.extras import MissingExtra
 from handrail.model import Failure, Result
+from handrail.pipeline.options import Setup
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
         Driver(plan),
         dialect=plan.dialect,
         mode=plan.mode,
-        roots=config.roots,
         settings=config.settings,
+        setup=Setup(roots=config.roots),
     )
     asyncio.run(serve(agent))
     return 0

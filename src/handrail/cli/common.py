@@ -19,6 +19,7 @@ from handrail.cli.output import Stop, UsageError, write
 from handrail.cli.remote import connect
 from handrail.errors import ToolError
 from handrail.files.locks import state_directory
+from handrail.pipeline.options import Setup
 from handrail.pipeline.session import Session
 from handrail.policy.files import PolicyError
 from handrail.policy.modes import DEFAULT_MODE, MODES
@@ -211,12 +212,10 @@ def open_local_session(
         return Session(
             options.workspace,
             dialect=dialect,
-            roots=roots,
+            setup=Setup(roots=roots, on_event=on_event, offer=list_offered(options)),
             settings=settings,
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
-            on_event=on_event,
-            offer=list_offered(options),
         )
     except (PolicyError, ValueError) as error:
         raise UsageError(str(error)) from None

@@ -293,7 +293,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _create_missing(store: DraftStore, name: str) -> None:
-    """Create the draft of a name if there is none, as `Session(draft=...)` does, and say so."""
+    """Create the draft of a name if there is none, as `Setup(draft=...)` does, and say so."""
     names = [draft.info.name for draft in store.list_named()]
     if name in names:
         return

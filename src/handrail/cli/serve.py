@@ -12,6 +12,7 @@ from handrail.cli.output import Stop, UsageError
 from handrail.files.locks import state_directory
 from handrail.mcp.stdio.channel import take_over_stdio
 from handrail.pipeline.kept_answers import KeptAnswers
+from handrail.pipeline.options import Setup
 from handrail.pipeline.remote_server import RemoteServer
 from handrail.pipeline.remote_values import read, read_restriction
 from handrail.pipeline.session import Session
@@ -103,8 +104,7 @@ def _open_session(
     session = Session(
         options.workspace,
         dialect=str(message.get("dialect")),
-        offer=message.get("offer") or (),
-        roots=roots,
+        setup=Setup(offer=message.get("offer") or (), roots=roots),
         settings=settings,
         mode=options.mode,
         approve=ask,

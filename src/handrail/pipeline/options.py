@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from handrail.dialects import Dialect, names
+from handrail.frozen import frozen
 from handrail.policy.files import PolicyFile, load
 from handrail.secrets import redaction
 from handrail.settings import Settings
@@ -28,22 +29,39 @@ Matching = Literal["dialect", "ladder"]
 """How edits are matched: as the dialect's document says, or forgiving in every dialect."""
 
 
+@frozen
+class Setup:
+    """What a session has besides its usual options: `Session(".", setup=Setup(draft="way"))`."""
+
+    roots: Sequence[Root] = ()
+    """Further directories that its tools may use."""
+    rules: Sequence[PolicyFile] = ()
+    """Rules besides those of the files; see `parse_rules`."""
+    offer: Sequence[str] = ()
+    """The tools that `specs` returns, `["all"]` for every tool. By default rarely used ones are left out."""
+    draft: str | None = None
+    """The name of a draft that all tools see in the place of the workspace. It is created if there is none."""
+    on_event: OnEvent | None = None
+    """Gets the start and the end of each call, its progress, and the live output of commands."""
+
+
 def check_options(
     root: object,
     dialect: object,
-    roots: object,
     policy: object,
     mode: object,
-    rules: object,
     approve: object,
     journal: object,
     settings: object,
+    setup: object,
 ) -> None:
     """Check the options of `Session` before anything is opened; raises `ValueError` with the valid values.
 
     A wrong type is found here and not in the first call: there it would look like a fault of Handrail's.
     """
-    if policy is not None and (mode is not None or rules):
+    if not isinstance(setup, Setup):
+        raise _reject_value("setup", "a Setup object", setup)
+    if policy is not None and (mode is not None or setup.rules):
         raise ValueError("give either a policy, or a mode and rules")
     if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
         raise _reject_value(
@@ -62,18 +80,14 @@ def check_options(
         raise _reject_value("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
     if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
         raise _reject_value("root", "the path of an existing directory", root)
-    for one in _check_items("roots", roots, "Root objects, such as Root('path', writable=False)"):
+    if setup.on_event is not None and not callable(setup.on_event):
+        raise _reject_value("on_event", "a function", setup.on_event)
+    for one in _check_items("roots", setup.roots, "Root objects, such as Root('path', writable=False)"):
         if not isinstance(one, Root):
             raise _reject_value("roots", "Root objects, such as Root('path', writable=False)", one)
-    for one in _check_items("rules", rules, "PolicyFile objects, as parse_rules(text) returns them"):
+    for one in _check_items("rules", setup.rules, "PolicyFile objects, as parse_rules(text) returns them"):
         if not isinstance(one, PolicyFile):
             raise _reject_value("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
-
-
-def check_callback(name: str, callback: object) -> None:
-    """Check that a callback is a function, if it is given; raises `ValueError`."""
-    if callback is not None and not callable(callback):
-        raise _reject_value(name, "a function", callback)
 
 
 def check_draft_options(draft: object, **others: object) -> None:
@@ -111,16 +125,12 @@ class SessionOptions(TypedDict, total=False):
     """The options of `Session` except ``approve``."""
 
     dialect: str | Dialect
-    roots: Sequence[Root]
     policy: Policy | None
     mode: Mode | None
-    rules: Sequence[PolicyFile]
     journal: Journal | str | None
     settings: Settings | None
-    on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
-    offer: Sequence[str]
-    draft: str | None
+    setup: Setup
 
 
 class ConnectOptions(TypedDict, total=False):

@@ -56,7 +56,7 @@ from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import ResultRenderer, SessionJournal
 from handrail.pipeline.named_files import read_named_files
 from handrail.pipeline.options import (
-    check_callback,
+    Setup,
     check_draft_options,
     check_options,
     load_rules,
@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from handrail.pipeline.options import SessionOptions, UndoOptions
     from handrail.pipeline.project import ProjectFacts
     from handrail.pipeline.session_draft import SessionDraft
-    from handrail.policy.files import PolicyFile
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
@@ -96,6 +95,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 _OVERTAKEN = 3
 """After this many attempts the locks are taken before the run."""
+_USUAL = Setup()
 
 
 class Session:
@@ -109,13 +109,9 @@ class Session:
       ``"postgresql://..."``: the user's journal is sent to a shared one as well;
     - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
 
-    ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
-    calls are refused. ``on_event`` gets the start and the end of each call, progress and the live output of commands
-    as objects; the logger `handrail` reports start and end. ``tools`` are functions of your own that the model may
-    call. ``offer`` names the tools that `specs` returns, `["all"]` every tool; by default the rarely used ones of the
-    dialect are left out. ``draft``: the name of a draft that all tools see in the place of the workspace; it is
-    created if there is none. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a bad
-    option, and `OSError` if there can be no draft.
+    ``approve`` answers what the rules leave to a person; without it such calls are refused. ``tools`` are functions of
+    your own that the model may call. ``setup`` has what few programs need; see `Setup`. Raises `ConfigError` or
+    `PolicyError` for a mistake in a file, `ValueError` for a bad option, and `OSError` if there can be no draft.
     """
 
     def __init__(
@@ -123,30 +119,24 @@ class Session:
         root: str | os.PathLike[str] = ".",
         *,
         dialect: str | Dialect = "native",
-        roots: Sequence[Root] = (),
         policy: Policy | None = None,
         mode: Mode | None = None,
-        rules: Sequence[PolicyFile] = (),
         approve: Approve | None = None,
         journal: Journal | str | None = "auto",
         settings: Settings | None = None,
-        on_event: OnEvent | None = None,
         tools: Sequence[AnyTool | Callable[..., object]] = (),
-        offer: Sequence[str] = (),
-        draft: str | None = None,
+        setup: Setup = _USUAL,
     ) -> None:
-        check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
-        check_callback("on_event", on_event)
-        check_draft_options(draft, journal=journal, tools=tools)
+        check_options(root, dialect, policy, mode, approve, journal, settings, setup)
+        check_draft_options(setup.draft, journal=journal, tools=tools)
         options: SessionOptions = {
             "dialect": dialect if isinstance(dialect, str) else dialect.name,
-            "roots": tuple(roots),
             "policy": policy,
-            "rules": tuple(rules),
             "journal": journal if journal in ("auto", "require", None) else "auto",
             "settings": settings,
-            "offer": tuple(offer),
+            "setup": replace(setup, on_event=None, draft=None),
         }
+        roots = setup.roots
         if settings is None:
             user = config_file.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
@@ -154,12 +144,12 @@ class Session:
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
         if tools:
             self.dialect = self.dialect.with_tools(load_tools(tools))
-        self.dialect = self.dialect.offering(offer)
+        self.dialect = self.dialect.offering(setup.offer)
         state = state_directory(settings.state)
         artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
         place = Root(artefacts.directory, writable=False, alias=ALIAS)
         self.workspace = self._open_workspace([Root(os.fspath(root)), *roots, place])
-        kept = () if policy is not None else (*load_rules(root, state), *rules)
+        kept = () if policy is not None else (*load_rules(root, state), *setup.rules)
         self.services = Services(
             settings,
             self.dialect,
@@ -171,14 +161,14 @@ class Session:
             DEFAULT_MODE if mode is None else mode,
             approve=approve,
             journal=SessionJournal(journal, state, settings),
-            on_event=on_event,
+            on_event=setup.on_event,
             options=options,
         )
         self.tracker = self.services.tracker
         self._pipeline = CallPipeline(self.services)
         self._calls: Calls = self._pipeline
-        if draft is not None:
-            self._calls = _start_in_draft(draft, self._pipeline)
+        if setup.draft is not None:
+            self._calls = _start_in_draft(setup.draft, self._pipeline)
 
     def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
         """The files of this session; a session on files that are not only on the disk has another kind."""
@@ -556,7 +546,8 @@ def reopen(options: JsonMapping, approve: Approve | None, draft: str | None = No
     """Open a session again, with the options that `Services.describe_options` returned."""
     given = dict(options)
     restriction = given.pop("restriction")
-    session = Session(approve=approve, draft=draft, **given)
+    given["setup"] = replace(given["setup"], draft=draft)
+    session = Session(approve=approve, **given)
     if restriction:
         session.restrict(restriction)
     return session

@@ -206,7 +206,7 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
 
 
 def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[str] = ".") -> PolicyFile:
-    """Parse rules in TOML for `Session(rules=[...])`; they may loosen, as the user's own may. Raises `PolicyError`.
+    """Parse rules in TOML for `Setup(rules=[...])`; they may loosen, as the user's own may. Raises `PolicyError`.
 
     ``source`` names them in verdicts and errors. ``root`` is where the examples of the rules (`match`) start from.
     """

@@ -13,13 +13,14 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Unpack, cast
 
 from handrail.agent.acp.files import EditorClient, EditorSession
 from handrail.agent.acp.turn import Conversation
 from handrail.errors.extras import needs
 from handrail.pipeline.async_calls import AsyncCalls
-from handrail.pipeline.options import SessionOptions
+from handrail.pipeline.options import SessionOptions, Setup
 from handrail.version import __version__
 from handrail.workspace import Root
 
@@ -89,8 +90,9 @@ class HandrailAgent:
                 raise acp.RequestError.invalid_params({"details": f"{path} is not the absolute path of a directory"})
         opened = Conversation(secrets.token_hex(8), self._client, mcp_servers or [])
         editor = EditorClient(self._client, opened.id, self._may)
-        roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
-        options: SessionOptions = {**self._options, "roots": roots}
+        setup = self._options.get("setup", Setup())
+        setup = replace(setup, roots=[*setup.roots, *map(Root, additional_directories or ())])
+        options: SessionOptions = {**self._options, "setup": setup}
         opened.session = AsyncCalls(EditorSession(cwd, editor, opened.approve, **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)

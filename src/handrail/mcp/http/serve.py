@@ -30,6 +30,7 @@ from handrail.mcp.http.endpoint import Endpoint
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.mcp.sessions import CannotOpen
 from handrail.mcp.tool_list import NoSuchOffer, list_specs
+from handrail.pipeline.options import Setup
 from handrail.pipeline.session import Session
 from handrail.policy.files import PolicyError, load
 from handrail.settings import config_file as config
@@ -180,10 +181,12 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[Approv
             session = Session(
                 principal.root,
                 dialect=dialect,
-                offer=principal.tools,
-                roots=() if options.roots is None else [*known.roots, *options.roots],
+                setup=Setup(
+                    offer=principal.tools,
+                    roots=() if options.roots is None else [*known.roots, *options.roots],
+                    rules=principals.make_separating_rules(principal, options.principals),
+                ),
                 mode=principal.mode,
-                rules=principals.make_separating_rules(principal, options.principals),
                 approve=approve,
                 settings=known.settings,
             )
