@@ -415,6 +415,32 @@ def test_a_new_directory_that_another_tool_has_seen_first_is_searched(world: Cal
     assert here.on.call("Grep", {"pattern": "brandnew"}).data["files"] == ["brand/new/a.py"]
 
 
+def test_what_another_tool_has_seen_first_is_counted(world: Callable[[int], World]) -> None:
+    here = world(8)
+    query = {"pattern": "brandnew"}
+    for _ in range(3):
+        here.ask(here.on, "Glob", {"pattern": "**/*"})
+        compare(here, query, "watched from now on")
+    for name in ("src/.new", "src/new.log"):
+        (here.root / name).write_text("x", encoding="utf-8")
+        here.ask(here.on, "Glob", {"pattern": "**/*"})
+        compare(here, query, name)
+
+
+@pytest.mark.parametrize("other", ["outside/rules", "work/docs/rules"])
+def test_an_ignore_file_may_be_written_by_another_name(world: Callable[[int], World], other: str) -> None:
+    here = world(8)
+    rules, name = here.root / "src/.ignore", here.root.parent / other
+    rules.write_text("*.log\n", encoding="utf-8")
+    os.link(rules, name)
+    (here.root / "src/brand.log").write_text("brandnew\n", encoding="utf-8")
+    for _ in range(3):
+        compare(here, {"pattern": "brandnew"}, "watched from now on")
+    for text, found in (("", ["src/brand.log"]), ("*.log\n", [])):
+        name.write_text(text, encoding="utf-8")
+        assert here.on.call("Grep", {"pattern": "brandnew"}).data["files"] == found
+
+
 def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()

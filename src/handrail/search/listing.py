@@ -116,6 +116,8 @@ class Listing:
         """The directories in the order in which their watches began: earlier changes in them were not reported."""
         self._current: dict[str, _Directory] = {}
         """Watched directories without a reported change."""
+        self._ruled: set[str] = set()
+        """Those of them with ignore files, which may have other names: what is written there is not reported."""
         self._known: dict[str, _Directory] = {}
         """Directories that must be compared with the disk before use."""
         self._times: dict[str, dict[str, int]] = {}
@@ -184,9 +186,11 @@ class Listing:
         self.touched += changes.files
         for path in changes.moved:
             self._drop(os.fsdecode(path))
-        stale = [os.fsdecode(path) or "." for path in changes.directories]
+        stale = {os.fsdecode(path) or "." for path in changes.directories}
+        stale.update(path for path in self._ruled if not self._has_same_rules(path, self._current[path]))
         for one in stale:
             if known := self._current.pop(one, None):
+                self._ruled.discard(one)
                 self._known[one] = known
         self._renew(stale)
         if time.monotonic() - self._timed_since > TRUSTED_FOR:
@@ -208,15 +212,16 @@ class Listing:
             return known.entries
         with self._lock:
             before = self._known.get(path)
-            if before and not self._watch and before.proven and self._is_same(path, before):
+            if before and not self._watch and self._is_same(path, before):
                 return before.entries
             return self._list(path, before)
 
     def _is_same(self, path: str, known: _Directory) -> bool:
-        rules = zip(NAMES, known.entries.rule_stamps, strict=True)
-        return _stamp(self.root, path) == known.stamp and all(
-            _stamp(self.root, f"{path}/{name}") == stamp for name, stamp in rules if stamp
-        )
+        return _stamp(self.root, path) == known.stamp and self._has_same_rules(path, known)
+
+    def _has_same_rules(self, path: str, known: _Directory) -> bool:
+        stamps = zip(NAMES, known.entries.rule_stamps, strict=True)
+        return known.proven and all(_stamp(self.root, f"{path}/{name}") == stamp for name, stamp in stamps if stamp)
 
     def _list(self, path: str, before: _Directory | None) -> Entries:
         if self._watch and path != ".":
@@ -231,7 +236,7 @@ class Listing:
             before = self._known.get(path)
             status = os.fstat(fd)
             stamp = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-            if before and before.proven and before.stamp == stamp and self._is_same(path, before):
+            if before and before.stamp == stamp and self._is_same(path, before):
                 here = before
             else:
                 here = _list_directory(fd, stamp)
@@ -259,6 +264,8 @@ class Listing:
             self._times.pop(path, None)
         elif is_watched:
             self._current[path] = here
+            if any(here.entries.rule_stamps):
+                self._ruled.add(path)
         else:
             self._known[path] = here
 
@@ -281,6 +288,7 @@ class Listing:
         while waiting:
             here = waiting.pop()
             known = self._current.pop(here, None) or self._known.pop(here, None)
+            self._ruled.discard(here)
             self._times.pop(here, None)
             if known:
                 self.renewed.append(here)

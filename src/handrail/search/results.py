@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from handrail.json_types import JsonObject
 from handrail.search.listing import MOST_NAMES, TRUSTED_FOR, Position
 from handrail.search.receipt import Receipt
 from handrail.search.tree import SearchTree, Visibility
@@ -40,7 +39,7 @@ class _Result(Generic[T]):
 class _Rows(Generic[Row]):
     """What each directory of a walk came to, by its path below the root."""
 
-    rows: dict[str, Row]
+    rows: dict[str, tuple[VisitedDirectory, Row]]
     linked: set[str]
     """Directories with links, which may lead to what changes elsewhere."""
 
@@ -108,11 +107,12 @@ def iterate_rows(
         changed = tree.listing.changed_since(known.position)
         if changed is not None and len(changed) <= _MOST_CHANGED:
             paths = [path for path in changed | linked if path in rows]
-            renewed = walk.renew(look, paths, glob, known.visited, known.receipt)
-            if renewed is not None and tree.listing.covers(paths):
+            renewed = walk.renew(look, [rows[path][0] for path in paths], glob, known.visited, known.receipt)
+            if renewed is not None:
                 for here in renewed:
                     _add(here, see(here), rows, linked)
-                yield from result.keep(_Rows(rows, linked), paths, known.since).rows.values()
+                result.keep(_Rows(rows, linked), paths, known.since)
+                yield from (row for _, row in rows.values())
                 return
     rows, linked = {}, set()
     for here in walk.directories(look, glob):
@@ -124,6 +124,6 @@ def iterate_rows(
         result.keep(_Rows(rows, linked), walk.paths)
 
 
-def _add(here: VisitedDirectory, row: object, rows: JsonObject, linked: set[str]) -> None:
-    rows[here.path] = row
+def _add(here: VisitedDirectory, row: Row, rows: dict[str, tuple[VisitedDirectory, Row]], linked: set[str]) -> None:
+    rows[here.path] = here, row
     (linked.add if here.links else linked.discard)(here.path)

@@ -41,6 +41,19 @@ class VisibleNames(NamedTuple):
     """Entered for many questions one after the other."""
 
 
+class Counts(NamedTuple):
+    """What one directory adds to the counts of a walk."""
+
+    size: int
+    """How many entries there are."""
+    ignored: int
+    hidden: int
+    withheld: int
+
+
+NOTHING = Counts(0, 0, 0, 0)
+
+
 class VisitedDirectory(NamedTuple):
     """One directory of a walk, with its visible entries."""
 
@@ -53,6 +66,7 @@ class VisitedDirectory(NamedTuple):
     files: NameList
     links: NameList
     others: NameList
+    counts: Counts
 
     def mtimes(self, names: NameList) -> list[int]:
         """When these were changed last; 0 for what is gone since it was listed."""
@@ -109,11 +123,6 @@ class _SeenDirectory(NamedTuple):
     below: Ignores
     """The rules that hold in it."""
     shown: VisitedDirectory
-    size: int
-    """How many entries there are."""
-    ignored: int
-    hidden: int
-    withheld: int
 
 
 class Walk:
@@ -175,11 +184,8 @@ class Walk:
                 here = self._see(prefix, path, entries, ignores, look, hidden, in_repository)
                 if prefix == "" or len(remembered) < _MOST_REMEMBERED:
                     remembered[prefix] = here
-            self.visited += here.size
-            receipt.ignored += here.ignored
-            receipt.hidden += here.hidden
-            receipt.withheld += here.withheld
             shown, below = here.shown, here.below
+            self._count(shown.counts, NOTHING)
             if shown.dirs and (depth is None or level < depth):
                 start = "" if path == "." else f"{path}/"
                 for name in reversed(sorted(shown.dirs, key=folded) if fold else shown.dirs):
@@ -194,19 +200,27 @@ class Walk:
             self.has_links = self.has_links or bool(shown.links)
             yield shown
 
-    def renew(
-        self, look: WalkOptions, paths: Iterable[str], glob: Glob | None, visited: int, receipt: Receipt
-    ) -> list[VisitedDirectory] | None:
-        """Some directories of an earlier walk of this kind as they are now; the counts are its own, brought up to date.
+    def _count(self, counts: Counts, before: Counts) -> None:
+        self.visited += counts.size - before.size
+        self.receipt.ignored += counts.ignored - before.ignored
+        self.receipt.hidden += counts.hidden - before.hidden
+        self.receipt.withheld += counts.withheld - before.withheld
 
-        None: one has gone, or what has changed in it changes more than its own entries.
+    def renew(
+        self, look: WalkOptions, shown: Iterable[VisitedDirectory], glob: Glob | None, visited: int, receipt: Receipt
+    ) -> list[VisitedDirectory] | None:
+        """Some directories that an earlier walk of this kind has ``shown``, as they are now.
+
+        ``visited`` and ``receipt``: its counts, from which those of this walk are made. None: a directory has gone, or
+        what has changed in it changes more than its own entries.
         """
-        listing, counts = self._listing, replace(receipt)
+        listing = self._listing
         hidden = look.hidden or (glob is not None and glob.says_hidden)
         remembered, _ = self._recall(look, hidden)
         start = "" if self._inner == "." else f"{self._inner}/"
-        renewed: list[VisitedDirectory] = []
-        for path in paths:
+        renewed: list[tuple[VisitedDirectory, VisitedDirectory]] = []
+        for old in shown:
+            path = old.path
             prefix = "" if path == self._inner else f"{path[len(start) :]}/"
             before = remembered.get(prefix)
             try:
@@ -219,17 +233,19 @@ class Walk:
             if before.entries is not entries:
                 in_repository = prefix == "" or remembered[""].entries.repository
                 here = self._see(prefix, path, entries, before.above, look, hidden, in_repository)
-                passes_links = glob is not None and here.shown.links != before.shown.links  # which are counted
-                if here.below is not before.below or passes_links:
+                if here.below is not before.below:
                     return None
                 remembered[prefix] = here
-            visited += here.size - before.size
-            counts.ignored += here.ignored - before.ignored
-            counts.hidden += here.hidden - before.hidden
-            counts.withheld += here.withheld - before.withheld
-            renewed.append(_narrow(here.shown, glob, _find_places(glob, prefix)) if glob else here.shown)
-        self.visited, self.receipt = visited, counts
-        return renewed
+            new = _narrow(here.shown, glob, _find_places(glob, prefix)) if glob else here.shown
+            if glob and new.links != old.links:  # which are counted
+                return None
+            renewed.append((old, new))
+        if not listing.covers(new.path for _, new in renewed):
+            return None
+        self.visited, self.receipt = visited, replace(receipt)
+        for old, new in renewed:
+            self._count(new.counts, old.counts)
+        return [new for _, new in renewed]
 
     def _recall(self, look: WalkOptions, hidden: bool) -> tuple[dict[str, _SeenDirectory], Ignores]:
         """What earlier walks of this kind have shown, and the rules from above: the same objects for each of them."""
@@ -265,10 +281,8 @@ class Walk:
             return self._filter_names(names, path, prefix, entries.guarded, look, hidden, judge, counts, mark)
 
         kinds = select(entries.dirs, "/"), select(entries.files), select(entries.links), select(entries.others)
-        shown = VisitedDirectory(prefix, path, self._listing, *kinds)
-        return _SeenDirectory(
-            entries, above, below, shown, entries.size, counts.ignored, counts.hidden, counts.withheld
-        )
+        counted = Counts(entries.size, counts.ignored, counts.hidden, counts.withheld)
+        return _SeenDirectory(entries, above, below, VisitedDirectory(prefix, path, self._listing, *kinds, counted))
 
     def _filter_names(
         self,
@@ -320,7 +334,7 @@ def _narrow(here: VisitedDirectory, glob: Glob, places: Places) -> VisitedDirect
         match = last.match
         files = [name for name in here.files if match(name)]
         links = [name for name in here.links if match(name)]
-    return VisitedDirectory(here.prefix, here.path, here.listing, _NO_NAMES, files, links, _NO_NAMES)
+    return VisitedDirectory(here.prefix, here.path, here.listing, _NO_NAMES, files, links, _NO_NAMES, here.counts)
 
 
 def _find_places(glob: Glob, prefix: str) -> Places:
