@@ -113,7 +113,7 @@ def test_rules_that_somebody_has_changed_since_are_not_removed(project: Path, va
     file = project / "handrail.toml"
     file.write_text(file.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
     completed = handrail("init", "--undo", cwd=project, variables=variables)
-    assert completed.returncode == 1 and b"was changed since" in completed.stderr
+    assert completed.returncode == 1 and b"has changed since" in completed.stderr
     assert file.exists()
 
 

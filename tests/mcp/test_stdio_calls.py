@@ -307,8 +307,8 @@ def test_a_change_of_a_file_is_asked_about_with_its_diff(asked: RawClient, tmp_p
         ("accept", {"decision": "no", "reason": "too early"}, "too early"),  # a client may send it at once
         ("decline", {}, "the user refused"),
         ("cancel", {}, "closed"),
-        ("accept", {}, "no choice"),
-        ("accept", {"decision": "perhaps"}, "no choice"),
+        ("accept", {}, "no valid choice"),
+        ("accept", {"decision": "perhaps"}, "no valid choice"),
     ],
 )
 def test_whatever_is_no_plain_yes_is_a_no(
@@ -348,7 +348,7 @@ def test_the_first_line_of_a_question_says_what_would_change(asked: RawClient, t
         "Edit a.txt: -alpha +gamma": ("Edit", edit),
         "Write new.txt: new file, 2 lines": ("Write", {"file_path": "new.txt", "content": "1\n2\n"}),
         f"Bash: {COMMAND}": ("Bash", {"command": COMMAND}),
-        "Bash: touch x (and 1 more lines)": ("Bash", {"command": "touch x\ntouch y"}),
+        "Bash: touch x (and 1 more line)": ("Bash", {"command": "touch x\ntouch y"}),
     }
     for expected, (tool, arguments) in calls.items():
         call = asked.begin("tools/call", name=tool, arguments=arguments)

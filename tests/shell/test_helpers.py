@@ -50,7 +50,7 @@ def test_a_helper_writes_only_where_it_may(version: int, tmp_path: Path, monkeyp
 def test_where_git_fails_nothing_is_merged(repository: Path) -> None:
     assert not find_rules(str(repository), ["file"])["file"].ignored
     (repository / ".git" / "config").write_text(BROKEN, encoding="utf-8")
-    with pytest.raises(OSError, match="git does not tell"):
+    with pytest.raises(OSError, match="git cannot say"):
         find_rules(str(repository), ["file"])
 
 

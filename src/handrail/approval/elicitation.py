@@ -2,7 +2,7 @@
 
 Protocol versions with a handshake let the server send `elicitation/create` and wait. Later versions answer the call
 with `InputRequiredResult`; the client then repeats the call with the person's reply and the token that came with the
-form. Both end a call that got no answer by an exception: nothing was changed, and it is not a refusal.
+form. In either case a call without an answer ends with an exception: nothing was changed, and nobody has refused.
 
 Clients show little of a form: Claude Code three lines of the message, and Codex submits nothing while a text field is
 empty. So the first line says what would change, the form has one field, and the reason for a No is a second form.
@@ -59,7 +59,7 @@ class InputRequired(Unanswered):
 
 
 class Withdrawn(Unanswered):
-    """The client has cancelled the call, or has gone, while the person was asked."""
+    """The form was withdrawn: the call was cancelled or answered elsewhere, or the client has gone."""
 
 
 class ForgedToken(Unanswered):
@@ -97,7 +97,7 @@ class Elicitation:
     """Whether an answer may be written down as a rule, which holds for everybody on this machine."""
 
     def __call__(self, question: Question) -> Answer:
-        """The person's answer; raises `Unanswered` if the call ends without one."""
+        """The person's answer; raises `Unanswered` if the call ends first, and `NeedsApproval` with nobody to ask."""
         if not self.shows_forms:
             return self.attached(question)
         preview = _render_preview(question)
@@ -132,7 +132,7 @@ class Elicitation:
             background.withdraw()
 
     def _answer_in_call(self, question: Question, form: Mapping[str, object], preview: str) -> Answer:
-        """The answer that came with the call, if it is one to this; else the call has to come again with one."""
+        """The answer that came with the call, if it answers this question; raises `InputRequired` if not."""
         params, token = self.params, self.params.get("requestState")
         if token is not None and not self.tokens.is_genuine(token):
             raise ForgedToken
@@ -197,14 +197,18 @@ def describe_change(question: Question) -> str:
     """Summarize a call in one line: `Edit a.txt: -alpha +gamma`, or `Bash: npm install`."""
     if question.command is not None:
         lines = question.command.strip().splitlines() or [""]
-        text = lines[0] + (f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else "")
+        text = lines[0] + (f" (and {_count(len(lines) - 1, 'more line')})" if len(lines) > 1 else "")
     elif question.files:
         text = _describe_file(question.files[0])
-        text += f" (and {len(question.files) - 1} more files)" if len(question.files) > 1 else ""
+        text += f" (and {_count(len(question.files) - 1, 'more file')})" if len(question.files) > 1 else ""
         return f"{escape(question.call.tool)} {text}"
     else:
         text = (question.summary.strip().splitlines() or [""])[0]
     return f"{escape(question.call.tool)}: {_shorten_line(text, _HEADLINE)}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _describe_file(file: FileDiff) -> str:
@@ -214,9 +218,11 @@ def _describe_file(file: FileDiff) -> str:
     if file.deleted:
         return f"{path}: delete"
     if file.created and added:
-        return f"{path}: new file, {len(added)} lines"
+        return f"{path}: new file, {_count(len(added), 'line')}"
     shown = [f"{sign}{_shorten_line(of[0], _FRAGMENT)}" for sign, of in (("-", removed), ("+", added)) if of]
-    total = f" ({len(removed)} lines removed, {len(added)} added)" if len(removed) > 1 or len(added) > 1 else ""
+    total = (
+        f" ({_count(len(removed), 'line')} removed, {len(added)} added)" if len(removed) > 1 or len(added) > 1 else ""
+    )
     if not shown:
         about = (file.description.removeprefix(f"{file.path}: ").splitlines() or ["change"])[0]
         return f"{path}: {_shorten_line(about, _HEADLINE)}"
@@ -260,7 +266,7 @@ def read_reply(reply: object) -> Answer:
             return Answer(True, reason, lasting)
         case "no":
             return Answer(False, reason)
-    return Answer(False, reason or "the answer has no choice")
+    return Answer(False, reason or "the reply has no valid choice")
 
 
 def _build_schema(allow: str, version: str) -> dict[str, object]:

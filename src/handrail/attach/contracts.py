@@ -32,7 +32,7 @@ _KINDS: dict[str, Kind] = {
 
 @frozen
 class Contract:
-    """How one agent calls its own tools."""
+    """What we know about one agent: its tools, hooks, shell and sandbox."""
 
     name: str
     """The agent, as the journal names it."""
@@ -48,13 +48,13 @@ class Contract:
     """What its model calls our tools and arguments (see `Dialect.with_names`)."""
     read_only_modes: Sequence[str] = ("plan",)
     asks: bool = True
-    """Whether a hook can have the person asked."""
+    """Whether a hook can make the agent ask the person."""
     wraps: bool = True
-    """Whether its shell can start Handrail once the agent has decided about a command."""
+    """Whether its shell can hand a command to Handrail after the agent has allowed it."""
     has_flat_answers: bool = False
-    """Whether a hook's decision stands at the top of its answer, as in Gemini CLI."""
+    """Whether the answer of a hook is one flat object (`decision`, `reason`), as in Gemini CLI."""
     has_mounted_sandbox: bool = False
-    """Whether its own sandbox consists of mounts and the network, and so can be seen from outside."""
+    """Whether its own sandbox restricts nothing but mounts and the network, so that `/proc` shows all of it."""
 
 
 CONTRACTS = {
@@ -96,7 +96,7 @@ CONTRACTS = {
         edits={"replace": "file_path", "write_file": "file_path"},
         reads={"read_file": "file_path"},
         names={"tool_read": "read_file", "tool_edit": "replace", "tool_write": "write_file"},
-        asks=False,  # it could, but waits forever where nobody is there to be asked
+        asks=False,  # it can, but waits forever if nobody is there to answer
         wraps=False,
         has_flat_answers=True,
     ),
@@ -122,7 +122,7 @@ class HookEvent:
     tool: str
     arguments: Mapping[str, object]
     call: str
-    """The agent's own id of the tool call; without one, a name for its tool and arguments."""
+    """The agent's own id of the tool call, or else a checksum of the tool and its arguments."""
     prompt: str
     mode: str
     subagent: str
@@ -135,7 +135,7 @@ class HookEvent:
         contract = CONTRACTS.get(agent)
         fields = json.loads(raw)
         if contract is None or not isinstance(fields, dict):
-            raise ValueError("an unknown hook")
+            raise ValueError("the agent is not known, or the input of its hook is no JSON object")
         given = fields.get("tool_input")
         arguments = given if isinstance(given, dict) else {}
         tool = str(fields.get("tool_name", ""))
@@ -189,7 +189,7 @@ class HookEvent:
 
 
 def _list_patched(text: str, is_command: bool) -> list[str]:
-    """The files that a patch names; none if there is no patch in it that we understand."""
+    """The files that a patch names, or a command that applies one; empty if neither can be parsed."""
     directory = ""
     if is_command:
         call = as_patch(["bash", "-lc", text])
@@ -209,7 +209,7 @@ def _name_call(tool: str, arguments: Mapping[str, object]) -> str:
 
 
 def decide(contract: Contract, decision: Literal["deny", "ask"], why: str) -> bytes:
-    """The answer of a hook that refuses a tool call, or has the person asked about it."""
+    """The output of a hook that denies a tool call, or makes the agent ask the person."""
     if contract.has_flat_answers:
         return json.dumps({"decision": decision, "reason": why}).encode()
     output = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": why}
@@ -217,7 +217,7 @@ def decide(contract: Contract, decision: Literal["deny", "ask"], why: str) -> by
 
 
 def inform(contract: Contract, lines: str) -> bytes:
-    """The answer of a hook after a tool call that adds lines for the model; empty if the agent takes none."""
+    """The output of a `PostToolUse` hook that shows the model more lines; empty if the agent takes none."""
     if not lines or contract.has_flat_answers:
         return b""
     output = {"hookEventName": "PostToolUse", "additionalContext": lines}
@@ -225,5 +225,5 @@ def inform(contract: Contract, lines: str) -> bytes:
 
 
 def tell(line: str) -> bytes:
-    """The answer of a hook that shows the person a line."""
+    """The output of a hook that shows the person one line."""
     return json.dumps({"systemMessage": line}).encode() if line else b""

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     screen = Screen(sys.stdout)
     if not proposals:
-        write("Nothing to propose: no known test or build commands, and no client that is not connected yet.\n")
+        write(_describe_nothing(root))
     asks = not options.yes and not options.dry_run and on_terminal(sys.stdin) and on_terminal(sys.stdout)
     done: list[Proposal] = []
     failed = False
@@ -99,7 +99,8 @@ def run(options: argparse.Namespace) -> int:
                 done.append(proposal)
     if not asks and not options.yes and proposals:
         write(
-            "\nNothing was written. At a terminal you are asked about each; `handrail init --yes` makes all changes.\n"
+            "\nNothing was written. `handrail init` at a terminal asks about each change; "
+            "`handrail init --yes` makes all of them.\n"
         )
     if done:
         write(screen.render(("\nDone. To take it back:", "bold")))
@@ -109,9 +110,14 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def _describe_nothing(root: str) -> str:
+    rules = f"{PROJECT} exists" if os.path.lexists(os.path.join(root, PROJECT)) else "no test or build command is known"
+    return f"Nothing to propose: {rules}, and every client found here is connected.\n"
+
+
 def _recommend_environment(root: str) -> str:
     """A line about Handrail in the environment of the project itself; empty if it is elsewhere."""
-    inside = f"Handrail is installed in this project, where commands work: {SEPARATE}.\n"
+    inside = f"Handrail is installed inside this project, where the agent's commands run: {SEPARATE}.\n"
     return inside if find_installation((root,)) else ""
 
 
@@ -137,7 +143,7 @@ def _find_proposals(root: str) -> list[tuple[Proposal, Callable[[], None]]]:
 
 
 def _propose_attaching() -> list[tuple[Proposal, Callable[[], None]]]:
-    """The agents of this machine that keep their own tools."""
+    """Agents that are installed, and neither attached nor connected over MCP."""
     attached, known = list_attached(), list_attachable()
     return [
         (
@@ -179,7 +185,7 @@ def _propose_checks(root: str) -> tuple[Proposal, Callable[[], None]] | None:
 
 
 def _write_rules(root: str, part: str) -> None:
-    """Write a part of the project's rules, below what this command has just written, and trust them."""
+    """Append ``part`` to the rules that this command has just written, or begin them, and trust the result."""
     path = os.path.join(root, PROJECT)
     try:
         with open(path, encoding="utf-8") as file:
@@ -187,7 +193,7 @@ def _write_rules(root: str, part: str) -> None:
     except FileNotFoundError:
         before = ""
     if before and _read_memory(root) != _hash(before):
-        raise Stop(f"{escape(path)} was written meanwhile; it stays as it is")
+        raise Stop(f"{escape(path)} has changed meanwhile; it was left as it is")
     text = (before or _HEAD) + part
     parse_rules(text, source=path, root=root)  # what cannot be read back is not written
     with open(path, "w" if before else "x", encoding="utf-8") as file:
@@ -241,7 +247,7 @@ def _install(name: str) -> None:
 
 
 def _find_memory(root: str) -> str:
-    """Where it is remembered that init has written the rules of this project."""
+    """The file with the hash of the rules that init has written in this project."""
     return os.path.join(find_state(), "init", hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
 
 
@@ -272,7 +278,9 @@ def _undo(root: str) -> int:
     except FileNotFoundError:
         same = True
     if not same:
-        raise Stop(f"{escape(path)} was changed since; nothing was removed: remove it by hand if you want to")
+        raise Stop(
+            f"{escape(path)} has changed since init wrote it, and was not removed; delete it yourself if you want to"
+        )
     if os.path.lexists(path):
         os.unlink(path)
     os.unlink(_find_memory(root))

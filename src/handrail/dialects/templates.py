@@ -1,10 +1,10 @@
 """Templates: a dialect's sentences, filled in with facts.
 
 `{name}` is a fact, with Python's format codes; `{count:n line}` gives "1 line" or "2 lines". `[[ ... ]]` is left out
-unless every fact in it is there: a missing, empty or false one drops the passage. `[[name? ... ]]` tests a fact without
+unless every fact in it is there: a missing, empty, false or zero fact drops it. `[[name? ... ]]` tests a fact without
 printing it, and `[[!name? ... ]]` is printed if that fact is not there. Names of files are escaped, so that a name
 cannot forge structure. `{tool_grep}` is what the dialect calls the tool with the id `grep`, and `{arg_grep_offset}`
-what it calls the argument `offset` of that tool; where the dialect has none, the fact is missing.
+what it calls the argument `offset` of that tool; the fact is missing where the dialect offers no such tool.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DialectTemplates:
         """Finds the dialect's name of a tool or an argument."""
         self._gutter = gutter
         self._add = add or {}
-        """Added to a fact that is a number before it is printed: `next = -1` if the dialect counts from 0."""
+        """Added to positive numbers before they are printed, by the fact: `next = -1` if the dialect counts from 0."""
 
     def naming(self, find_name: Callable[[str], str | None]) -> DialectTemplates:
         """The same templates with other names of tools and arguments."""
@@ -68,7 +68,7 @@ class DialectTemplates:
         return DialectTemplates(self.messages, self._gutter, self._add, self._find_name, notes)
 
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
-        """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
+        """Fill a template with the fields of ``facts`` and with ``values``, which take precedence."""
         parsed = _parse(self.messages[key])
         known = self._collect_values(parsed.names, facts, values)
         text: list[str] = []
@@ -189,7 +189,7 @@ def _split_template(template: str) -> tuple[tuple[str, str | None, str], ...] | 
     pieces: list[tuple[str, str | None, str]] = []
     for literal, name, form, conversion in _formatter.parse(template):
         if conversion or "{" in (form or "") or not (name is None or name.isidentifier()):
-            return None  # Python's formatter reports what is wrong with it
+            return None  # left to Python's formatter
         pieces.append((literal, name, form or ""))
     return tuple(pieces)
 
@@ -205,6 +205,6 @@ def facts_in(template: str) -> list[tuple[str, str]]:
         for _, name, form, conversion in _formatter.parse(part.template):
             if name is not None:
                 if conversion or not name.isidentifier():
-                    raise ValueError(f"{{{name}}} is not a plain fact name")
+                    raise ValueError(f"{{{name}}} must be the plain name of a fact, without a conversion")
                 facts.append((name, form or ""))
     return facts

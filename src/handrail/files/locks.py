@@ -2,11 +2,11 @@
 
 A lock belongs to one real path: it is one byte in a lock file outside every project, at an offset that is a hash of the
 path (`F_OFD_SETLK`, so that threads exclude each other too), or, where the system has no such locks, a small file that
-goes when it is released. It is taken to commit, not to compute a change.
+goes when it is released. It is usually held only for the commit, not while a change is computed.
 
 While files are being replaced, a *record* beside the lock file says which temporary names are in use in which
-directory. Who holds the lock of a path and finds a record that names it knows that its writer died: it cleans up first
-(`recovery.py`). Versions of this program that shared 256 lock files between all paths are cleaned up after as well.
+directory. If you hold the lock of a path and find a record that names it, its writer has died: recover its change first
+(`recovery.py`). Records of older versions, which shared 256 lock files between all paths, are recovered too.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from handrail.json_types import JsonObject
 _KEYS = 1 << 62
 _RECORD = re.compile(r"[0-9a-f]{16}")
 Doing = Literal["write", "swaps", "ready"]
-"""Temporary files are being written; names are being changed; all names are changed."""
+"""The step that follows: write temporary files; swap names; remove what is left, as all names are changed."""
 Kind = Literal["exchange", "new", "delete", "through", "tree"]
-"""`tree`: a directory that is removed with all that is in it."""
+"""`through` writes a file in place; `tree` removes a directory with everything in it."""
 
 
 def state_directory(configured: str | None = None) -> str:
-    """Return the state directory: the given one, `$HANDRAIL_STATE`, or one below the XDG state directory."""
+    """Create the state directory: the given one, `$HANDRAIL_STATE`, or XDG's; a temporary one if it cannot be used."""
     base = configured or os.environ.get("HANDRAIL_STATE") or _find_user_state()
     if base:
         with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ def state_directory(configured: str | None = None) -> str:
 
 
 def _find_user_state() -> str:
-    """Empty where no home directory is known; a relative path would mean a folder in the project."""
+    """Handrail's directory below the XDG state directory, or empty. A relative one would lie in the project."""
     for home in (os.environ.get("XDG_STATE_HOME", ""), os.path.join(os.path.expanduser("~"), ".local", "state")):
         if os.path.isabs(home):
             return os.path.join(home, "handrail")
@@ -89,9 +89,9 @@ class Locks:
 
     @contextlib.contextmanager
     def hold(self, paths: Iterable[str]) -> Iterator[Held]:
-        """Nobody else changes these files through Handrail until the block is left."""
+        """Lock these files: no other call of Handrail changes them until the block ends. Raises `Busy`."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        # Always in the same order, each once: two calls with several files cannot wait for each other.
+        # Sorted, and each once, so that two calls cannot deadlock.
         keys = sorted({get_lock_key(path) for path in paths})
         if not keys:  # an undo that finds no file; there is nothing to commit then
             yield Held(-1, keys)
@@ -105,14 +105,14 @@ class Locks:
             try:
                 yield Held(record, keys)
             finally:
-                with contextlib.suppress(OSError):  # what was done is done; what is left is cleaned up by the next call
+                with contextlib.suppress(OSError):  # the change stands; the next call removes a record that is left
                     if not os.fstat(record).st_size:
                         os.unlink(path)
                 with contextlib.suppress(OSError):
                     os.close(record)
 
     def free(self, paths: Iterable[str]) -> bool:
-        """Whether nobody holds any of these files now."""
+        """Whether no call holds a lock on any of these files now."""
         try:
             with contextlib.closing(open_keys(self._directory)) as taken:
                 return all(taken.take(key) for key in sorted({get_lock_key(path) for path in paths}))
@@ -142,7 +142,7 @@ class Locks:
         time.sleep(seconds)
 
     def _clean_up(self, taken: Keys, keys: Sequence[int]) -> bool:
-        """Recover changes of dead writers to these files; False, and no lock is held, if a process is busy."""
+        """Recover what dead writers left of these files; if a lock is taken, drop all of ours and return False."""
         for key in self._list_records():
             if key in keys or not set(keys).isdisjoint(self._read(key)[1]):
                 if key not in keys and not taken.take(key):
@@ -156,7 +156,7 @@ class Locks:
         return True
 
     def _clean(self, taken: Keys, key: int, mine: Sequence[int]) -> bool:
-        """Recover the changes of a dead writer under the locks of its files; ``mine`` are held, ``key`` is one."""
+        """Recover the record at ``key``, with all its files locked; False if one is busy. ``mine``: those held."""
         intents, others = self._read(key)
         more = sorted(set(others) - set(mine))
         got = [one for one in more if taken.take(one)]
@@ -200,7 +200,7 @@ def get_lock_key(path: str) -> int:
 
 
 Intent = JsonObject
-"""The intent of a process, for recovery after it died."""
+"""What a process is about to do, recorded so that it can be recovered if the process dies."""
 _RANGES = "ranges"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SUCH_LOCKS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -208,20 +208,20 @@ _STRIPE = re.compile(r"[0-9a-f]{2}")
 
 
 class Keys(Protocol):
-    """The keys that one holder has taken; another holder, of this process or not, cannot take them."""
+    """The keys that one holder has taken. No other holder can take them, in this process or another."""
 
     def take(self, key: int) -> bool:
-        """False if somebody else has it. One that is taken already stays so."""
+        """Take a key; False if another holder has it. Taking it again does nothing."""
 
     def drop(self, key: int | None = None) -> None:
-        """Let one go, or all."""
+        """Release one key, or all."""
 
     def close(self) -> None:
-        """Let all go."""
+        """Release all keys."""
 
 
 def open_keys(directory: str) -> Keys:
-    """A new holder, without any key. All that use one directory use one kind of lock, since the system decides."""
+    """A new holder without keys. The system decides on the kind of lock, so all holders of a directory use the same."""
     ranges = Ranges(directory) if hasattr(fcntl, "F_OFD_SETLK") else None
     if ranges and ranges.works():
         return ranges
@@ -267,7 +267,7 @@ class Ranges:
 
 
 class KeyFiles:
-    """Each key is a file of its own while it is held, for systems without locks on ranges (macOS)."""
+    """Each held key is a file of its own, for systems without open file description locks (macOS)."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -280,7 +280,7 @@ class KeyFiles:
         fd = os.open(path, _CREATE, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who held it before may have removed the file: then the next one locks another file of that name.
+            # Its last holder may have deleted the file, and then ours does not have this name any more.
             if os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False)):
                 self._held[key] = fd
                 return True
@@ -342,10 +342,10 @@ class IntentPart:
     temp: str
     name: str
     new_ino: str
-    """Of the new file, sixteen digits; zeros as long as there is none."""
+    """The inode of the new file in 16 hexadecimal digits, so that all records are equally long; zeros for none yet."""
     old: str | None
     new: str | None
-    """Digests."""
+    """These two are digests of contents."""
 
 
 def make_part(
@@ -357,7 +357,7 @@ def make_part(
 
 
 def make_intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
-    """The record to write before the next step."""
+    """The record to write before the next step. A single file needs no step: it is either old or new."""
     one = parts[0]
     if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
         place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)

@@ -67,7 +67,9 @@ class PagesStopped(NoteFacts):
     """A page of a PDF took too long or crashed the decoder."""
 
     code = "pages_stopped"
+    page: int
     next: str
+    """The page after it; empty if there is none."""
 
 
 class AnswerCut(NoteFacts):

@@ -1,8 +1,8 @@
 """Definition of a tool: typed arguments, limits and facts, a `run` that returns facts and a `render` that words them.
 
-A tool file holds, in this order, `Args`, `Limits`, `Facts`, `run`, `render` and `TOOL`. It reaches files through its
-`Context` alone, which knows only the paths that the call declared. It stages changes there and never writes itself, so
-that the same `run` serves the preview and the real call.
+A tool file holds, in this order, `Args`, `Limits`, `Facts`, `run`, `render` and `TOOL`. A tool reaches files only
+through its `Context`, which knows only the paths that the call declared. Most tools only stage changes there, so one
+`run` serves both the preview and the call.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Outcome(Generic[F_co]):
     data: Mapping[str, object] = field(default_factory=dict)
     """For programs: plain JSON values."""
     notes: tuple[NoteFacts, ...] = ()
-    """Why the answer is partial."""
+    """Added to the answer: why it is partial, for example."""
     blocks: tuple[JsonMapping, ...] = ()
     """Shown besides the text: pictures."""
     failed: bool = False
@@ -88,14 +88,14 @@ class Outcome(Generic[F_co]):
 
 @frozen
 class Loaded:
-    """A file that may be changed: it was seen, and this is what it holds now."""
+    """A file that may be changed, with its current contents."""
 
     stored: Stored
     document: Document
     described_changes: str | None
-    """Which lines changed since the file was seen: None if none did, empty if that is not known."""
+    """The lines that changed since the file was seen; None if none did or nothing was compared, empty if unknown."""
     changed: ChangedLines | None = None
-    """The same as line numbers."""
+    """The same changes, as line numbers."""
     unread: bool = False
     """Whether the file was never read, and may be changed because the call quotes its lines exactly."""
 
@@ -123,11 +123,11 @@ class Staged:
 
 @frozen
 class UndoneFile:
-    """A file of an undo."""
+    """A file that an undo changes or leaves alone."""
 
     path: str
     outcome: str
-    """What became of it, or would: reverted, restored, deleted."""
+    """What happened to it, or would: reverted, restored, deleted, mode restored or left alone."""
     left: str | None = None
     """Why it was left alone."""
 
@@ -167,7 +167,7 @@ class CommandDraft(Protocol):
 
     @property
     def left_in(self) -> str:
-        """The named draft in which changes are that could not be kept; empty if there are none."""
+        """The name of the draft that holds changes that could not be kept; empty if there is none."""
 
     @property
     def notes(self) -> Sequence[NoteFacts]:
@@ -204,7 +204,8 @@ class CommandContext(Protocol):
         """Where commands run; a preview has none."""
 
     def trusts_fetch(self, service: str, addresses: Sequence[str]) -> bool:
-        """Whether a program is not the project's own, and git contacts only remotes from before the first command."""
+        """Whether a fetch may go unasked: no program of the project takes part, and git only contacts remotes that were
+        known before the first command."""
 
     @property
     def runs_in_draft(self) -> bool:
@@ -217,22 +218,25 @@ class CommandContext(Protocol):
         """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 
     def reaches_agents(self) -> bool:
-        """Whether a command can be given the socket of an agent."""
+        """Whether a command can be given the socket of a signing agent (ssh-agent or gpg-agent)."""
 
     def unreached_host(self, command: str) -> str | None:
-        """The host for which this command needed the network before, and had none; None if it did not."""
+        """The hosts that this command failed to reach before, separated by spaces; empty if they are not known.
+
+        None: it did not fail for want of a network.
+        """
 
     def lend_secrets(self) -> tuple[str, ...]:
         """The hidden files that the command of this call may see; no answer shows their values from now on."""
 
     def list_visible(self, proven: bool, git: str = "") -> tuple[str, ...] | None:
-        """The only trees that the command of this call may see; None: all.
+        """The files and trees that the command of this call may see; None for all.
 
-        ``proven``: it is known to only look. ``git``: the directory in which it looks at a repository, if it does.
+        ``proven``: the command is known to change nothing. ``git``: the directory in which it reads a repository.
         """
 
     def follow_output(self, log: str) -> None:
-        """Send what a command writes to its log to the host, until the run is over."""
+        """Stream the log of a command to the host until the run is over."""
 
     def open_draft_tools(self) -> DraftTools:
         """The tools over the draft of this call, for a script; raises `NoSandbox` where there can be no draft."""
@@ -298,7 +302,7 @@ class Context(Protocol[L_co]):
         """The real path of a file or a directory that was declared."""
 
     def is_instead(self, named: str) -> bool:
-        """Whether a file that was declared is at the path that was declared instead of it."""
+        """Whether the declared path does not exist, and its substitute (`FileAccess.instead`) is used."""
 
     def resolve_directory(self, named: str) -> str:
         """The real path of a declared directory; raises if it does not exist."""
@@ -331,10 +335,11 @@ class Context(Protocol[L_co]):
         """Whether the path exists, as a file of any kind."""
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
-        """Load a file to change it. It was read and, with ``whole``, has not changed since; ``unseen``: any file.
+        """Load a file to change it; raises `NotSeen` if the dialect wants it to be read first, and it was not.
 
-        ``quoted`` are the texts that the change replaces: where the dialect allows it, a file that was never read may
-        be changed if each of them is in it exactly, once, with at least one whole line.
+        ``whole``: raises `ChangedSince` if it has changed since. ``unseen``: checks neither. ``quoted`` are the texts
+        that the change replaces: where the dialect allows it, a file that was never read may be changed if each of them
+        is in it exactly, once, with at least one whole line.
         """
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
@@ -363,7 +368,7 @@ class Templates(Protocol):
         """The notes of this answer, each after a line break. Every template may use them as `{notes}`."""
 
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
-        """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
+        """Fill a template with the fields of ``facts`` and with ``values``, which take precedence."""
 
     def number_lines(self, rows: Iterable[tuple[int | str, str]]) -> str:
         """Put each line behind its number, in the dialect's layout."""
@@ -390,7 +395,7 @@ class Tool(Generic[A, L, F]):
     render: Callable[[Outcome[F], Templates], str]
     hints: Hints = Hints()
     accesses: Callable[[A], Sequence[Access]] | None = None
-    """Only for tools whose targets are inside a text; for the others the types of the arguments declare them."""
+    """Overrides the accesses that the types of the arguments declare: for paths inside a patch, for example."""
     seek: Callable[[A, Context[L]], Sequence[Access]] | None = None
     """Only for tools that must search for their targets: more accesses, found by reading alone."""
     facts: type[F] | UnionType | None = None
@@ -402,10 +407,10 @@ class Tool(Generic[A, L, F]):
     description: str = ""
     """The description for models, of a tool that has no `NAME.md` beside its module."""
     repeatable: bool = True
-    """Whether `run` only stages changes: then it also makes the preview, and starts again where another program has
-    changed a file meanwhile. A run that may do more happens once a call, and not inside a sandbox."""
+    """Whether `run` may run more than once: for a preview, and again if another program has changed a file meanwhile.
+    A call that runs a command is never previewed."""
     commits: bool = False
-    """Whether `run` itself changes files: under locks of its own, or in its draft whatever it has declared."""
+    """Whether `run` writes files itself, under its own locks or in a draft; the pipeline then commits nothing."""
     drafted: Callable[[A], bool] | None = None
     """Whether a call may run its command in a draft of the workspace; only for tools that run commands."""
     rows: Mapping[str, type] = field(default_factory=dict)
@@ -431,10 +436,10 @@ class Tool(Generic[A, L, F]):
 
 
 FUNCTION = "function:"
-"""Begins the id of a tool that is a function of the host's own; its name follows."""
+"""Begins the id of a tool made from a function of the host: `function:NAME`."""
 
 AnyTool = Tool[Any, Any, Any]
-"""A tool whose types are not known: one of a table of tools."""
+"""Any tool, as it is found by its name."""
 
 
 @cache

@@ -1,9 +1,10 @@
 """The scripted model of the evaluation: it plays the steps of a task with whatever tools it is offered.
 
-A step names an action (read, search, find, edit, write, patch, run), not a tool. `actions.toml` has the names that
-tools and their arguments have elsewhere; where no tool fits, an edit becomes a patch, and a read a command. So the same
-script runs in every dialect, and in agents that are not ours. An edit that changed nothing is tried again as its
-`retry` says, as a model would after an error: a tool that forgives needs fewer turns.
+A step names an action (read, search, find, edit, write, patch, run), not a tool. `actions.toml` lists the names of
+tools and arguments for each action. Where no tool fits, edits and writes become a patch; reads, searches and finds
+become a shell command. So the same script runs in every dialect, and in agents that are not ours. If the file that a
+step watches is unchanged, its `retry` step comes next, as a model retries after an error: a forgiving tool needs fewer
+turns.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class ScriptedModel:
         self._folder = folder
         self._steps = deque(task.steps)
         self._retry: tuple[Step, Path, bytes | None] | None = None
-        """What to do if the file still has these bytes."""
+        """The retry step, the file to watch, and its bytes before the call (None if there was no file)."""
         self._lock = threading.Lock()
 
     def __call__(self, seen: Seen) -> Line:
@@ -111,7 +112,7 @@ class ScriptedModel:
         return None
 
     def _write_patch(self, action: str, step: Step) -> str:
-        """An edit as a patch with its lines around it; a text that is not there once, as it stands."""
+        """An edit as a patch with context lines; without them if its old text is missing or not unique."""
         name = step[action]
         if action == "write":
             rows = [f"*** Add File: {name}", *("+" + line for line in step["text"].splitlines())]

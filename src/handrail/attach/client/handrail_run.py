@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _PATIENCE = 50.0
-"""Seconds for the helper to start, on a busy machine; agents wait a minute for a hook."""
+"""Seconds to wait for the helper on a busy machine; agents give a hook a minute."""
 _GRACE = 5.0
-"""Seconds for another helper, after the one that this hook has started has ended."""
+"""Seconds to wait for the helper of another process once ours has ended."""
 _BLOCK = 1 << 16
 _EVAL, _CWD = "&& eval '", " && pwd -P >| "
-"""What Claude Code puts before and behind a command."""
+"""What Claude Code puts before and after a command."""
 _NOT_REACHED = b"handrail: the helper cannot be reached; commands run without undo\n"
 _REFUSED = (
-    b"handrail: the helper cannot be reached, and it is required: "
-    b"`handrail attach service` says why it does not start\n"
+    b"handrail: the helper cannot be reached, but it is required; "
+    b"run `handrail attach service` to see why it does not start\n"
 )
 _is_required = False
 
@@ -57,14 +57,14 @@ def get_directory(state: str) -> str:
 
 
 def read_name(text: str) -> str:
-    """The beginning of a call's name: it stands for the command inside the words of Claude Code's shell."""
+    """The beginning of a call's name, from the words of Claude Code's shell, which contain the command."""
     start, end = text.find(_EVAL), text.rfind(_CWD)
     quoted = text[start + len(_EVAL) - 1 : end].removesuffix(" < /dev/null")
     return name_command(quoted[1:-1].replace("'\"'\"'", "'"))
 
 
 def name_command(command: str) -> str:
-    """The beginning of the name of a call that runs this command."""
+    """The beginning of the names of calls that run this command: a checksum of it."""
     import zlib
 
     return f"{zlib.crc32(command.encode('utf-8', 'surrogateescape')):08x}-"
@@ -99,7 +99,7 @@ def version(starts: list[str]) -> str:
 
 
 def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
-    """The helper's answer; it is started if it does not run, and once more if it belongs to an older version."""
+    """The answer of a helper of this version, which is started if there is none, but only once; None without one."""
     import time
 
     until, cut = time.monotonic() + _PATIENCE, 0
@@ -107,7 +107,7 @@ def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
     while time.monotonic() < until and cut < 2:
         try:
             answer = _exchange(directory, request)
-        except OSError:  # it does not run yet
+        except OSError:  # none runs yet, which is like one of another version
             answer = b"old"
         if answer is not None and answer != b"old":
             return answer
@@ -121,12 +121,12 @@ def _ask(directory: str, request: bytes, starts: list[str]) -> bytes | None:
 
 
 def _exchange(directory: str, request: bytes) -> bytes | None:
-    """One request and its answer; None if the helper ended before it answered. Raises `OSError` if there is none."""
+    """Send one request; None if the helper dies before it has answered. Raises `OSError` if none is listening."""
     import _socket
 
+    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # its path may be too long for a socket
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # its path may be too long for a socket
         connection.connect(f"/proc/self/fd/{place}/socket")
         parts = []
         try:
@@ -137,7 +137,8 @@ def _exchange(directory: str, request: bytes) -> bytes | None:
             return None
     finally:
         connection.close()
-    answer = b"".join(parts)
+        os.close(place)
+    answer = b"".join(parts)  # a real one begins with a newline
     return answer[1:] if answer.startswith(b"\n") else None
 
 
@@ -178,7 +179,7 @@ def _execute(words: list[str]) -> "NoReturn":
 
 
 def _claim(calls: str, name: str) -> str | None:
-    """The directory of the call, which no other process has claimed. The lock lasts as long as this process."""
+    """Claim a call of this name that is still free; None without one. The lock lasts as long as this process."""
     import fcntl
 
     try:
@@ -192,15 +193,15 @@ def _claim(calls: str, name: str) -> str | None:
                 continue
             owner = os.open(os.path.join(call, "owner"), os.O_RDONLY)
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(owner, fcntl.LOCK_SH | fcntl.LOCK_NB)  # tells the helper which process this is
+            fcntl.lockf(owner, fcntl.LOCK_SH | fcntl.LOCK_NB)  # by this one the helper finds our process
             return call
-        except OSError:  # it is over, or somebody else's
+        except OSError:  # it is over, or another process has claimed it
             continue
     return None
 
 
 def _is_of_another_agent(call: str) -> bool:
-    """Whether the agent of a call can be seen from here, and has not started this process."""
+    """Whether a call belongs to an agent that is visible from here, and none of whose commands this process is."""
     with open(os.path.join(call, "command"), "rb") as file:
         agent, _, start = file.read().rpartition(b"\0")[2].decode().partition(" ")
     pid = os.getpid()
@@ -210,7 +211,7 @@ def _is_of_another_agent(call: str) -> bool:
 
 
 def read_process(pid: int, number: int) -> str:
-    """A field behind the name of a process; empty if it has ended."""
+    """A field of `/proc/PID/stat` after the name (1: parent, 19: start time); empty if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[number].decode()
@@ -357,7 +358,7 @@ def _read_some(number: int) -> bytes | None:
 
 
 def _go_on(unwrapped: list[str]) -> int:
-    """The helper is gone before the command began: run it without, or not at all."""
+    """The helper died before the command began: run it unwrapped, or refuse it if the helper is required."""
     os.write(2, _REFUSED if _is_required else _NOT_REACHED)
     return 125 if _is_required else _execute(unwrapped)
 

@@ -1,6 +1,6 @@
-"""What git says about merging files: their attributes, whether it ignores them, and the merge itself.
+"""Merge files with git: its attributes and ignore rules, merges by lines, and the person's merge tool.
 
-Overlaps can be resolved in the merge tool that a person has set up for git, in a repository made for it alone.
+The merge tool runs in a temporary repository that holds only the files with overlaps.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from handrail.shell.git.settings import ask_git
 from handrail.shell.sandbox.confinement import find_repository
 
 _MADE_BY_PROGRAMS = re.compile(r"(?:.*[.-]lock(?:\.\w+|b)?|npm-shrinkwrap\.json|go\.sum)", re.IGNORECASE)
-"""Names of lock files: a package manager has to write them as a whole."""
+"""Lock files of package managers, which have to be generated again rather than merged by lines."""
 _BY_LINES = ("unspecified", "set", "text", "union")
-"""Values of the attribute `merge` with which lines are merged; any other names a program, or says that it is binary."""
+"""Values of the `merge` attribute that mean a merge by lines. Others name a merge driver, or mean a binary file."""
 _LIST_IGNORED = ("--literal-pathspecs", "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
 _MARKER_LIKE = re.compile(rb"^(?:<+|\|+|=+|>+)", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _FAILED = 128
-"""From this exit code, git could not merge."""
+"""Exit codes from here up mean that git could not merge."""
 
 
 class MergeRule(NamedTuple):
-    """How git treats one file."""
+    """How to merge one file, by git's attributes and our rule for lock files."""
 
     by_lines: bool = True
     union: bool = False
@@ -40,7 +40,7 @@ class MergeRule(NamedTuple):
 
 @frozen
 class OverlapSides:
-    """Lines that both sides have changed."""
+    """Lines that both sides have changed: ``ours`` in the draft, ``theirs`` in the workspace."""
 
     ours: bytes
     base: bytes
@@ -61,16 +61,16 @@ Parts = Sequence[bytes | OverlapSides]
 
 @frozen
 class MergedText:
-    """A merge; where the sides overlap, with markers around both."""
+    """A merge by lines, with conflict markers where the sides overlap."""
 
     raw: bytes
     overlaps: bool
 
 
 def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
-    """How git treats files of a workspace. Outside of repositories all but lock files are merged.
+    """How to merge files of a workspace: by lines, but for lock files and where git's attributes say otherwise.
 
-    Raises `OSError` if git does not tell.
+    Raises `OSError` if git fails.
     """
     repositories: dict[str, list[str]] = defaultdict(list)
     for path in paths:
@@ -86,7 +86,7 @@ def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
         values = dict(zip(fields[::3], fields[2::3], strict=False))
         there = [name for name in names if os.path.lexists(os.path.join(top, name))]
         ignored = _list([*_LIST_IGNORED, *there], top) if in_git and there else []
-        if in_git:  # git lists no file that is gone
+        if in_git:  # `ls-files` leaves out files that are gone
             gone = [name for name in names if name not in there]
             ignored += (name for name in gone if ask_git(["check-ignore", "-q", "--", name], top)[0] == 0)
         for path, name in zip(absolute, names, strict=True):
@@ -99,12 +99,12 @@ def find_rules(workspace: str, paths: Sequence[str]) -> dict[str, MergeRule]:
 def _list(words: Sequence[str], top: str) -> list[str]:
     code, listed = ask_git(words, top)
     if code:
-        raise OSError(errno.EIO, "git does not tell how files are merged", top)
+        raise OSError(errno.EIO, "git cannot say how these files are merged", top)
     return os.fsdecode(listed).split("\0")
 
 
 def merge_text(base: bytes, ours: bytes, theirs: bytes, *options: str) -> MergedText | None:
-    """Merge line by line as `git merge-file` does; None if a side is no text, or there is no git."""
+    """Merge with `git merge-file`; None for binary files, with 127 overlaps or more, and if git fails."""
     sides = {"draft": ours, "base": base, "workspace": theirs}
     with tempfile.TemporaryDirectory(prefix="handrail-merge-") as place:
         for name, raw in sides.items():
@@ -112,13 +112,14 @@ def merge_text(base: bytes, ours: bytes, theirs: bytes, *options: str) -> Merged
                 file.write(raw)
         words = ["-c", "merge.conflictStyle=merge", "merge-file", "-p", "-q", *options, *sides]
         code, merged = ask_git(words, place)
+    # 127: there is no git, or so many overlaps that git does not count on
     return MergedText(merged, code > 0) if 0 <= code < _FAILED and code != 127 else None
 
 
 def split_merge(base: bytes, ours: bytes, theirs: bytes) -> Parts:
-    """Git's merge in its parts, whatever the lines look like; nothing if the sides cannot be merged by lines."""
+    """Split git's merge into plain lines and overlaps, even if lines look like markers; empty if git cannot merge."""
     runs = (len(run[0]) for side in (base, ours, theirs) for run in _MARKER_LIKE.finditer(side))
-    size = max([6, *runs]) + 1  # no line of a file is taken for a marker
+    size = max([6, *runs]) + 1  # longer than anything in the files that looks like a marker
     merged = merge_text(base, ours, theirs, "--diff3", f"--marker-size={size}")
     if merged is None:
         return ()
@@ -134,12 +135,12 @@ def split_merge(base: bytes, ours: bytes, theirs: bytes) -> Parts:
 
 
 def _end_as(raw: bytes, side: bytes) -> bytes:
-    """The last lines of a file without the end that git adds to the last line."""
+    """The end of a file without the newline that git adds where the last line has none."""
     return next((cut for end in (b"", b"\r\n", b"\n") if raw.endswith(cut := side.removesuffix(end))), side)
 
 
 def _trim(ours: bytes, base: bytes, theirs: bytes) -> Parts:
-    """An overlap without the lines at its edges on which both sides agree."""
+    """Split off the lines at the edges of an overlap on which both sides agree."""
     one, other = _LINE.findall(ours), _LINE.findall(theirs)
     start = _count_same(one, other)
     stop = _count_same(one[start:][::-1], other[start:][::-1])
@@ -164,11 +165,11 @@ class Unmerged:
     ours: bytes
     theirs: bytes
     marked: bytes
-    """Both sides, with markers around their overlaps."""
+    """The merge, with conflict markers around its overlaps."""
 
 
 def run_merge_tool(files: Mapping[str, Unmerged]) -> dict[str, bytes]:
-    """Open the person's tool for each file, on this terminal; returns those that the person has merged.
+    """Run `git mergetool` on these files, in this terminal; returns the contents of those the person has merged.
 
     Raises `OSError` if git cannot prepare the files.
     """
@@ -181,7 +182,7 @@ def run_merge_tool(files: Mapping[str, Unmerged]) -> dict[str, bytes]:
         def ask(*words: str, given: bytes = b"") -> bytes:
             done = subprocess.run([*git, *words], cwd=place, env=env, input=given, stdout=subprocess.PIPE, check=False)  # noqa: S603
             if done.returncode:
-                raise OSError(errno.EIO, f"git {words[0]} failed in {place}")
+                raise OSError(errno.EIO, f"git {words[0]} failed")
             return done.stdout
 
         ask("init", "--quiet", "--template=")

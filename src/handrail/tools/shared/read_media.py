@@ -1,4 +1,4 @@
-"""Read for files that are not plain text: images, pages of a PDF, cells of a notebook, and outlines of code."""
+"""The parts of Read that do not return plain lines: images, PDF pages, notebook cells and outlines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NOTEBOOK_BYTES = 50 << 20
 _OUTLINE_BYTES = 20 << 20
 _GRAMMAR_BYTES = 10 << 20
-"""A grammar takes many times the size of a file."""
+"""Parsing with a grammar takes many times the size of the file in memory."""
 _PICTURES = 8
 """Pictures of one notebook that are shown."""
 _FIRST_PAGES = 5
@@ -109,7 +109,7 @@ def read_medium(
             return _read_pdf(file, ctx, about, pages)
     except ToolError as error:
         error.facts.setdefault("path", about.path)
-        ctx.mark_seen(file)  # there is no more to see of it, so that it may be overwritten knowingly
+        ctx.mark_seen(file)  # counts as read although it cannot be shown, so that it can be overwritten
         raise
     return _read_notebook(file, ctx, about, offset, most) if about.path.endswith(".ipynb") else None
 
@@ -151,7 +151,8 @@ def _read_pdf(file: TextFile, ctx: Context[object], about: FileFacts, pages: str
     remaining = excerpt.total - reached
     notes: list[NoteFacts] = []
     if excerpt.stopped:
-        notes.append(PagesStopped(next=str(reached + 2)))
+        following = str(reached + 2) if remaining > 1 else ""
+        notes.append(PagesStopped(page=reached + 1, next=following))
     elif remaining > 0 and (last is None or pages is None):
         following = f"{reached + 1}-{min(excerpt.total, reached + _FIRST_PAGES)}"
         notes.append(MorePages(remaining=remaining, next=following))
@@ -197,7 +198,7 @@ def _list_pictures(stored: Sequence[Image]) -> tuple[dict[str, str], ...]:
     for image in stored:
         try:
             blocks.append(_block(images.read_picture(image.raw, len(image.raw))))
-        except ToolError:  # the text names it all the same
+        except ToolError:  # the text of the output mentions it anyway
             continue
     return tuple(blocks)
 
@@ -226,7 +227,10 @@ def read_outline(
 
 
 def outline_rest(file: TextFile, name: str, start: int, most: int) -> str | None:
-    """Up to ``most`` symbols from a line on, the outer ones first of all; None for a file that has no outline."""
+    """At most ``most`` symbols from line ``start`` on: two levels, or only the outer one if both do not fit.
+
+    None for a file without any.
+    """
     from handrail.text.outlines.outline import MOST, has_outline
 
     if not has_outline(name):
@@ -247,7 +251,7 @@ def _read_source(file: TextFile, name: str) -> str:
     largest = _GRAMMAR_BYTES if needs_grammar(name) else _OUTLINE_BYTES
     raw = file.whole(largest) if file.size <= largest else None
     if raw is None:
-        raise NoOutline(path=name, why=f"it is longer than {largest} bytes. Use Grep instead.")
+        raise NoOutline(path=name, why=f"it is larger than {largest >> 20} MiB. Use Grep instead.")
     return detect_encoding(raw).decode(raw)
 
 
