@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from handrail.errors import CallbackFailed, CallCancelled
 from handrail.errors.extras import needs
 from handrail.model import Access, Answer, FileDiff, Lasting, Question
 
@@ -17,7 +18,10 @@ _YES: Mapping[str, Lasting] = {"allow_once": "once", "allow_session": "session",
 
 
 async def ask(question: Question, client: acp.Client, session_id: str, kind: ToolKind) -> Answer:
-    """Show the call in the editor, and wait for the person's choice there."""
+    """Show the call in the editor, and wait for the person's choice there.
+
+    Raises `CallCancelled`, and `CallbackFailed` if the editor cannot ask.
+    """
     call, accesses = question.call, question.accesses
     shown = ToolCallUpdate(
         tool_call_id=call.id,
@@ -33,9 +37,9 @@ async def ask(question: Question, client: acp.Client, session_id: str, kind: Too
             session_id=session_id, tool_call=shown, options=_list_options(question.verdict.allow)
         )
     except (acp.RequestError, ConnectionError) as error:
-        return Answer(False, f"the editor could not ask the user ({error})")
+        raise CallbackFailed(callback="session/request_permission", why=str(error)) from error
     if not isinstance(reply.outcome, AllowedOutcome):
-        return Answer(False, "the turn was cancelled")
+        raise CallCancelled
     lasting = _YES.get(reply.outcome.option_id)
     return Answer(False) if lasting is None else Answer(True, lasting=lasting)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.view import enter_view
-from handrail.errors import ToolError
+from handrail.errors import SessionOver, ToolError
 from handrail.model import Answer, Question
 
 
@@ -44,7 +44,7 @@ class _Caller:
                 else:
                     self._answers.put(Answer.from_json(value) if kind == "answer" else value)
         self.cancel.set()
-        self._answers.put(Answer(False, "the session has ended"))
+        self._answers.put(SessionOver())
 
     def ask(self, question: Question) -> Answer:
         self.send("question", question.as_json())
