@@ -116,8 +116,8 @@ class Listing:
         """The directories in the order in which their watches began: earlier changes in them were not reported."""
         self._current: dict[str, _Directory] = {}
         """Watched directories without a reported change."""
-        self._ruled: set[str] = set()
-        """Those of them with ignore files, which may have other names: what is written there is not reported."""
+        self._rules: dict[str, list[tuple[str, FileStamp]]] = {}
+        """Their ignore files, which may have other names: what is written there is not reported."""
         self._known: dict[str, _Directory] = {}
         """Directories that must be compared with the disk before use."""
         self._times: dict[str, dict[str, int]] = {}
@@ -187,10 +187,10 @@ class Listing:
         for path in changes.moved:
             self._drop(os.fsdecode(path))
         stale = {os.fsdecode(path) or "." for path in changes.directories}
-        stale.update(path for path in self._ruled if not self._has_same_rules(path, self._current[path]))
+        stale.update(path for path, rules in self._rules.items() if not _hold(self.root, rules))
         for one in stale:
             if known := self._current.pop(one, None):
-                self._ruled.discard(one)
+                self._rules.pop(one, None)
                 self._known[one] = known
         self._renew(stale)
         if time.monotonic() - self._timed_since > TRUSTED_FOR:
@@ -217,11 +217,7 @@ class Listing:
             return self._list(path, before)
 
     def _is_same(self, path: str, known: _Directory) -> bool:
-        return _stamp(self.root, path) == known.stamp and self._has_same_rules(path, known)
-
-    def _has_same_rules(self, path: str, known: _Directory) -> bool:
-        stamps = zip(NAMES, known.entries.rule_stamps, strict=True)
-        return known.proven and all(_stamp(self.root, f"{path}/{name}") == stamp for name, stamp in stamps if stamp)
+        return known.proven and _stamp(self.root, path) == known.stamp and _hold(self.root, _list_rules(path, known))
 
     def _list(self, path: str, before: _Directory | None) -> Entries:
         if self._watch and path != ".":
@@ -264,8 +260,8 @@ class Listing:
             self._times.pop(path, None)
         elif is_watched:
             self._current[path] = here
-            if any(here.entries.rule_stamps):
-                self._ruled.add(path)
+            if rules := _list_rules(path, here):
+                self._rules[path] = rules
         else:
             self._known[path] = here
 
@@ -288,7 +284,7 @@ class Listing:
         while waiting:
             here = waiting.pop()
             known = self._current.pop(here, None) or self._known.pop(here, None)
-            self._ruled.discard(here)
+            self._rules.pop(here, None)
             self._times.pop(here, None)
             if known:
                 self.renewed.append(here)
@@ -312,8 +308,7 @@ class Listing:
                 directories.append((inner, *CHANGING))
                 continue
             directories.append((inner, known.stamp[0], known.stamp[2]))
-            stamps = zip(NAMES, known.entries.rule_stamps, strict=True)
-            rules += [(_join(path, name), stamp[0], stamp[2]) for name, stamp in stamps if stamp]
+            rules += [(name, stamp[0], stamp[2]) for name, stamp in _list_rules(path, known)]
         return directories, rules
 
     def is_directory(self, path: str, link: str) -> bool:
@@ -346,6 +341,17 @@ class Listing:
         except OSError:
             return 0, False
         return status.st_mtime_ns, status.st_nlink == 1
+
+
+def _list_rules(path: str, here: _Directory) -> list[tuple[str, FileStamp]]:
+    """The ignore files in a directory, and their stamps; one that may have changed unnoticed has none."""
+    stamps = zip(NAMES, here.entries.rule_stamps, strict=True)
+    return [(_join(path, name), stamp if here.proven else ()) for name, stamp in stamps if stamp]
+
+
+def _hold(root: int, rules: Iterable[tuple[str, FileStamp]]) -> bool:
+    """Whether these ignore files have not changed."""
+    return all(_stamp(root, path) == stamp for path, stamp in rules)
 
 
 def _join(above: str, name: str) -> str:
