@@ -376,9 +376,9 @@ def test_a_file_that_comes_or_goes_is_no_reason_to_list_the_whole_tree(
     listed: list[object] = []
     list_directory = listing._list_directory
 
-    def count(fd: int, stamp: Any) -> Any:
+    def count(fd: int, *known: Any) -> Any:
         listed.append(fd)
-        return list_directory(fd, stamp)
+        return list_directory(fd, *known)
 
     monkeypatch.setattr(listing, "_list_directory", count)
     for change in (

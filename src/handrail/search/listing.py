@@ -77,6 +77,8 @@ class _Directory(NamedTuple):
     entries: Entries
     proven: bool
     """Whether every later change will show in the stamps."""
+    has_certain_rules: bool
+    """Whether every later change of its ignore files will."""
 
 
 class Position(NamedTuple):
@@ -235,7 +237,7 @@ class Listing:
             if before and before.stamp == stamp and self._is_same(path, before):
                 here = before
             else:
-                here = _list_directory(fd, stamp)
+                here = _list_directory(fd, stamp, before)
         except OSError:
             self._drop(path)
             raise
@@ -346,7 +348,7 @@ class Listing:
 def _list_rules(path: str, here: _Directory) -> list[tuple[str, FileStamp]]:
     """The ignore files in a directory, and their stamps; one that may have changed unnoticed has none."""
     stamps = zip(NAMES, here.entries.rule_stamps, strict=True)
-    return [(_join(path, name), stamp if here.proven else ()) for name, stamp in stamps if stamp]
+    return [(_join(path, name), stamp if here.has_certain_rules else ()) for name, stamp in stamps if stamp]
 
 
 def _hold(root: int, rules: Iterable[tuple[str, FileStamp]]) -> bool:
@@ -358,7 +360,8 @@ def _join(above: str, name: str) -> str:
     return name if above == "." else f"{above}/{name}"
 
 
-def _list_directory(fd: int, stamp: FileStamp) -> _Directory:
+def _list_directory(fd: int, stamp: FileStamp, before: _Directory | None) -> _Directory:
+    """List a directory; ``before``: as it was, whose ignore files need not be read again if they are the same."""
     now = time.time_ns()
     dirs: list[str] = []
     files: list[str] = []
@@ -379,15 +382,19 @@ def _list_directory(fd: int, stamp: FileStamp) -> _Directory:
     if not _RULE_NAMES.isdisjoint(files):
         own = [name if name in files else "" for name in NAMES]
         stamps = tuple(_stamp(fd, name) if name else () for name in own)
-        rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
+        if before and before.has_certain_rules and before.entries.rule_stamps == stamps:
+            rules = before.entries.rules
+        else:
+            rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
     # A file changed just now can change again without its times showing it.
-    proven = now - max(stamp[1], stamp[2], *(max(was[1:]) for was in stamps if was)) > system_calls.TICK
+    is_certain = now - max((max(was[1:]) for was in stamps if was), default=0) > system_calls.TICK
+    proven = is_certain and now - max(stamp[1:]) > system_calls.TICK
     guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
     repository = any(".git" in names for names in (dirs, files, links))
     for names in (dirs, files, links, others):
         names.sort()
     kinds = tuple(dirs), tuple(files), tuple(links), tuple(others)
-    return _Directory(stamp, Entries(*kinds, rules, stamps, guarded, repository), proven)
+    return _Directory(stamp, Entries(*kinds, rules, stamps, guarded, repository), proven, is_certain)
 
 
 def _lines(fd: int, name: str) -> tuple[str, ...]:

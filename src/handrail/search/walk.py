@@ -181,7 +181,7 @@ class Walk:
             here = remembered.get(prefix)
             if here is None or here.entries is not entries or here.above is not ignores:
                 in_repository = prefix == "" or remembered[""].entries.repository
-                here = self._see(prefix, path, entries, ignores, look, hidden, in_repository)
+                here = self._see(prefix, path, entries, ignores, look, hidden, in_repository, here)
                 if prefix == "" or len(remembered) < _MOST_REMEMBERED:
                     remembered[prefix] = here
             shown, below = here.shown, here.below
@@ -232,9 +232,7 @@ class Walk:
             here = before
             if before.entries is not entries:
                 in_repository = prefix == "" or remembered[""].entries.repository
-                here = self._see(prefix, path, entries, before.above, look, hidden, in_repository)
-                if here.below is not before.below:
-                    return None
+                here = self._see(prefix, path, entries, before.above, look, hidden, in_repository, before)
                 remembered[prefix] = here
             new = _narrow(here.shown, glob, _find_places(glob, prefix)) if glob else here.shown
             if glob and new.links != old.links:  # which are counted
@@ -269,10 +267,13 @@ class Walk:
         look: WalkOptions,
         hidden: bool,
         in_repository: bool,
+        before: _SeenDirectory | None,
     ) -> _SeenDirectory:
-        """Decide what is to be seen of a directory."""
+        """Decide what is to be seen of a directory; ``before``: as it was seen last."""
         below = above
-        if look.obey:  # ripgrep, too, looks for repositories only below the top of another one
+        if before and before.above is above and before.entries.structure == entries.structure:
+            below = before.below
+        elif look.obey:  # ripgrep, too, looks for repositories only below the top of another one
             below = above.below(prefix, entries.rules, in_repository and entries.repository)
         counts = Receipt()
         judge = None if below.silent or look.ignored else below
