@@ -43,8 +43,8 @@ def _commands(folder: Path, scale: Scale) -> Iterator[Line]:
     with contextlib.ExitStack() as stack:
         plain = stack.enter_context(_open(root, folder / "state", drafts=False))
         drafted = stack.enter_context(_open(root, folder / "state", drafts=True))
-        if not drafted.command_host().drafts.workspace:
-            yield Line(f"Commands in drafts: {drafted.command_host().drafts.why_none}", "not measured")
+        if not drafted.services.command_host().drafts.workspace:
+            yield Line(f"Commands in drafts: {drafted.services.command_host().drafts.why_none}", "not measured")
             return
         write = f'{sys.executable} -I -S -c \'open("file", "w").write("x")\''
         contestants: dict[str, Callable[[], object]] = {
@@ -66,7 +66,7 @@ def _commands(folder: Path, scale: Scale) -> Iterator[Line]:
 
 def _start_alone(session: Session, root: Path, rounds: int, each: int) -> dict[str, Times]:
     """Start a process in a draft that is there, and wait for its end: without keep and drop, and without a record."""
-    host = session.command_host()
+    host = session.services.command_host()
     words = shlex.split(OPAQUE)
     # The kernel mounts the layers of a command's draft only once.
     drafts = [draft for draft in (host.drafts.create() for _ in range((rounds + 1) * each)) if draft]

@@ -39,7 +39,7 @@ def run(folder: Path, report: DemoReport) -> None:
     report.title("5. Run a script that deletes and rewrites files, see its changes, and take them back")
     settings = Settings(state=os.path.join(folder, "state"))
     with Session(project, mode="accept-edits", settings=settings) as session:
-        host = session.command_host()
+        host = session.services.command_host()
         if not host.drafts.workspace:
             why = escape(host.drafts.why_none)
             report.say(f"  (left out: commands cannot run in drafts here, because {why})", "yellow")

@@ -29,7 +29,7 @@ from handrail import Session
 with Session(sys.argv[1] + "/workspace", mode="full") as session:
     result = session.call("Bash", {"command": "echo new > new"})
     assert result.ok and not result.data.get("changes"), result
-    print("no draft:", session.command_host().drafts.why_none)
+    print("no draft:", session.services.command_host().drafts.why_none)
 """
 _OVERLAY = "mount -t overlay overlay -o lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work,userxattr $1/"
 _IN_CONTAINER = """
@@ -49,7 +49,7 @@ before = read()
 command = "echo 2 >> changed; mv inner moved; rm -r gone; echo x > new; truncate -s 60M big"
 with Session(top + "/workspace", mode="full", settings=Settings(sandbox="namespaces")) as session:
     result = session.call("Bash", {"command": command})
-    assert result.data.get("exit_code") == 0, (result, session.command_host().drafts.why_none)
+    assert result.data.get("exit_code") == 0, (result, session.services.command_host().drafts.why_none)
     print(*sorted(f"{one['how']} {one['path']}" for one in result.data["changes"]), sep=", ")
     print([note for note in result.text.splitlines() if "copied" in note])
     kept = read()
@@ -244,7 +244,7 @@ os.environ["HANDRAIL_STATE"] = os.path.dirname(sys.argv[1]) + "/state"
 with Session(sys.argv[1], mode="full", settings=settings) as session:
     for command in ("mv theirs moved", "mv mine moved"):
         result = session.call("Bash", {"command": command})
-        assert session.command_host().drafts.workspace, session.command_host().drafts.why_none
+        assert session.services.command_host().drafts.workspace, session.services.command_host().drafts.why_none
         assert result.data["exit_code"] == 0 and "moved" in os.listdir(sys.argv[1]), result.text
         session.undo()
     assert os.stat("theirs").st_uid == os.stat("mine/theirs").st_uid == 0

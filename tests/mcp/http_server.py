@@ -116,5 +116,5 @@ def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Serve
 def need_hiding_sandbox(root: Path) -> None:
     """Skip a test where the server would not keep several principals apart."""
     with Session(root, journal=None, settings=Settings()) as session:
-        if not session.command_host().boundary.namespaced:
+        if not session.services.command_host().boundary.namespaced:
             pytest.skip("no sandbox here hides files from commands")

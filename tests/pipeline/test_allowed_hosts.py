@@ -125,7 +125,7 @@ def require_proxy(session: Session) -> None:
     probe = session.call("Bash", {"command": "true # change nothing", "workdir": "."})
     if probe.error and probe.error.code == "no_sandbox":
         pytest.skip(f"this boundary cannot be had on this machine: {probe.text}")
-    if not session.command_host().network.filters:
+    if not session.services.command_host().network.filters:
         pytest.skip("connections of commands cannot be made by Handrail on this machine")
 
 

@@ -47,8 +47,8 @@ def wait_for_report(session: Session) -> str:
 
 
 def require_drafts(session: Session) -> None:
-    if not session.command_host().drafts.workspace:
-        pytest.skip(f"no drafts here: {session.command_host().drafts.why_none}")
+    if not session.services.command_host().drafts.workspace:
+        pytest.skip(f"no drafts here: {session.services.command_host().drafts.why_none}")
 
 
 def test_only_new_problems_of_edited_files_are_reported_and_each_once(tmp_path: Path) -> None:

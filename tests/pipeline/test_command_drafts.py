@@ -276,7 +276,7 @@ def test_a_file_that_another_session_is_writing_is_not_copied(session: Session, 
 def test_a_command_in_the_background_works_on_the_workspace(session: Session, workspace: Path) -> None:
     command = opaque("open('job', 'w')")
     result = session.call("Bash", {"command": command, "background": True})
-    job = session.command_host().jobs.get(result.data["job"])
+    job = session.services.command_host().jobs.get(result.data["job"])
     job.run.wait(60)
     assert (workspace / "job").exists()
 
@@ -289,7 +289,7 @@ def test_a_command_beside_a_job_runs_in_a_draft_and_sees_the_files_of_the_job(
     (workspace / "asked").touch()
     result = session.call("Bash", {"command": opaque(wait.format("answered", "done")), "timeout": 300}, id="beside")
     assert result.data["kept"] is True and (workspace / "done").exists(), result.text
-    session.command_host().jobs.get(job.data["job"]).run.wait(60)
+    session.services.command_host().jobs.get(job.data["job"]).run.wait(60)
     session.undo(call="beside")
     assert not (workspace / "done").exists() and (workspace / "answered").exists()
 
@@ -318,7 +318,7 @@ def test_a_command_in_a_draft_sees_what_another_program_does_while_it_runs(
     (workspace / "src" / "deep" / "flag").touch()
     (workspace / "src" / "one.py").write_text("x", encoding="utf-8")
     os.symlink("b.txt", workspace / "other")
-    store = Path(session.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
+    store = Path(session.services.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
 
     def act_when_it_has_looked() -> None:
         while not any(path.name == "begun" for path in store.glob("*/upper/*")):
@@ -379,7 +379,7 @@ def test_a_new_repository_needs_no_answer(workspace: Path) -> None:
 def test_drafts_can_be_switched_off(workspace: Path) -> None:
     with Session(workspace, settings=Settings(drafts=False)) as session:
         result = session.call("Bash", {"command": opaque("open('new', 'w')")})
-        assert session.command_host().drafts.workspace == ""
+        assert session.services.command_host().drafts.workspace == ""
     assert "changes" not in result.data
     assert (workspace / "new").exists()
 
@@ -387,7 +387,7 @@ def test_drafts_can_be_switched_off(workspace: Path) -> None:
 def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
     with Session(workspace, journal=None) as session:
         assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
-        store = Path(session.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
+        store = Path(session.services.command_host().drafts.create().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
     assert len([path for path in store.iterdir() if path.is_dir()]) == 1  # the one that this test has created
 
@@ -578,7 +578,7 @@ def test_where_no_draft_can_be_created_any_more_the_words_are_judged(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with judged_session(workspace, "ask", [], None) as session:
-        assert session.command_host().drafts.workspace
+        assert session.services.command_host().drafts.workspace
 
         def fail(_: DraftStore) -> OpenDraft:
             raise OSError(28, "No space left on device")

@@ -43,7 +43,7 @@ def test_a_secret_is_not_read(project: Path) -> None:
 def test_a_directory_is_deleted_unasked_only_where_undo_brings_it_back(project: Path, drafts: bool) -> None:
     with Session(project, settings=Settings(drafts=drafts)) as session:
         result = session.call("Bash", {"command": "rm -rf sub"})
-        if session.command_host().drafts.workspace:
+        if session.services.command_host().drafts.workspace:
             assert result.ok and not (project / "sub").exists()
             session.undo()
         else:

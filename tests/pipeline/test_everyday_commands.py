@@ -191,7 +191,7 @@ def test_everyday_commands_run_unasked_in_a_sandbox(repository: Path, tmp_path: 
     wrong = []
     with Session(repository, mode="accept-edits", settings=settings) as session:
         try:
-            assert session.command_host().sandbox.confined
+            assert session.services.command_host().sandbox.confined
         except NoSandbox as error:
             pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
         for command in _commands():  # all of them: later ones use what earlier ones have made
@@ -209,8 +209,8 @@ def test_everyday_commands_need_nothing_that_is_hidden_from_them_in_mode_ask(rep
     settings = Settings(state=str(tmp_path / "state"), sandbox="namespaces", raise_bugs=True)
     wrong = []
     with Session(repository, mode="ask", settings=settings, approve=lambda _: Answer(True)) as session:
-        if not session.command_host().drafts.workspace:
-            pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
+        if not session.services.command_host().drafts.workspace:
+            pytest.skip(f"there is no draft here: {session.services.command_host().drafts.why_none}")
         for command in filter(_can_run, _commands()):
             asked = session.prepare("Bash", {"command": command}).verdict
             result = session.call("Bash", {"command": command, "timeout": 60})

@@ -55,8 +55,8 @@ def run_job(session: Session, script: str) -> None:
     place.write_text(f"{script}\n", encoding="utf-8")
     started = session.call("Bash", {"command": "bash script.sh", "background": True})
     assert started.data.get("job"), started.text
-    session.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
-    session.command_host().changes.check_jobs()
+    session.services.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
+    session.services.command_host().changes.check_jobs()
 
 
 def find_job_call(session: Session) -> int:
@@ -139,8 +139,8 @@ def test_changes_of_the_tools_beside_a_job_are_not_the_jobs(session: Session, wo
     session.call("Write", {"file_path": "a.txt", "content": "tool\n"})
     session.call("Bash", {"command": "mkdir deep && echo x >deep/x"})
     (work / "go").touch()
-    session.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
-    session.command_host().changes.check_jobs()
+    session.services.command_host().jobs.get(started.data["job"]).run.wait(TIMEOUT)
+    session.services.command_host().changes.check_jobs()
     session.undo(call=find_job_call(session))
     assert (work / "a.txt").read_text(encoding="utf-8") == "tool\n"
     assert (work / "b.txt").read_text(encoding="utf-8") == "b\n"
@@ -180,8 +180,8 @@ def test_a_job_cannot_hide_behind_many_files(session: Session, work: Path, monke
     monkeypatch.setattr(tree_listing, "MOST_ENTRIES", 100)
     monkeypatch.setattr(tree_listing, "MOST_OTHER_ENTRIES", 100)
     (work / "go").touch()
-    session.command_host().jobs.get(job).run.wait(TIMEOUT)
-    session.command_host().changes.check_jobs()
+    session.services.command_host().jobs.get(job).run.wait(TIMEOUT)
+    session.services.command_host().changes.check_jobs()
     assert (work / "300").exists() and not (work / ".envrc").exists()
 
 

@@ -90,7 +90,7 @@ def test_a_database_that_a_server_holds_stays_whole(session: Session, work: Path
         assert result.data["kept"] is True and (work / "other").read_text(encoding="utf-8") == "x"
         server.insert("second")
         job = session.call("Bash", {"command": opaque(INSERT.format("job")), "background": True})
-        session.command_host().jobs.get(job.data["job"]).run.wait(TIMEOUT)
+        session.services.command_host().jobs.get(job.data["job"]).run.wait(TIMEOUT)
         server.insert("third")
     assert list_rows(work) == ["first", "second", "job", "third"]
 
@@ -140,7 +140,7 @@ def test_three_programs_write_at_the_same_time_and_nothing_is_lost(session: Sess
             result = session.call("Bash", {"command": opaque(f"open('mine{number}', 'w').write('{number}')")})
             assert result.data["kept"] is True, result.text
         inserting.join(TIMEOUT)
-    session.command_host().jobs.get(job.data["job"]).run.wait(TIMEOUT)
+    session.services.command_host().jobs.get(job.data["job"]).run.wait(TIMEOUT)
     assert list_rows(work) == ["first", *names]
     assert (work / "job.log").read_text(encoding="utf-8").split() == [str(n) for n in range(60)]
     assert [(work / f"mine{n}").read_text(encoding="utf-8") for n in range(5)] == [str(n) for n in range(5)]

@@ -168,7 +168,7 @@ def test_a_job_in_the_background_gets_what_was_approved(user: User, sandbox: str
         started = session.call("Bash", {"command": f"{fetch(port)} >got.txt", "background": True})
         if started.error and started.error.code == "no_sandbox":
             pytest.skip(f"this boundary cannot be had on this machine: {started.text}")
-        session.command_host().jobs.get(started.data["job"]).run.wait(60)
+        session.services.command_host().jobs.get(started.data["job"]).run.wait(60)
     assert (user.work / "got.txt").read_text(encoding="utf-8") == "hello\n"
 
 

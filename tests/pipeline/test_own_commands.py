@@ -161,7 +161,7 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
     )
     with user.session("off", mode="full") as session:
         place = user.state / "approvers"
-        job = session.command_host().start(
+        job = session.services.command_host().start(
             f"{sys.executable} answer.py {place} {json_socket.VERSION}", str(user.work), "job", False, None
         )
         try:

@@ -124,7 +124,7 @@ def test_what_a_job_does_to_protected_files_is_put_back_when_it_ends(
     job = start(session, way, f"while [ ! -e go ]; do sleep 0.02; done; {write}; true").data["job"]
     (workspace / "go").touch()
     until = time.monotonic() + TIMEOUT
-    while session.command_host().jobs.get(job).running and time.monotonic() < until:
+    while session.services.command_host().jobs.get(job).running and time.monotonic() < until:
         time.sleep(0.01)
     session.close()  # waits for the look at its end
     assert find_protected(workspace) == before

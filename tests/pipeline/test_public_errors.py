@@ -75,8 +75,8 @@ def test_the_right_values_are_listed(tmp_path: Path) -> None:
     refused("nope", *dialects.names(), root=tmp_path, dialect="nope")
     refused(*dialects.names(), root=tmp_path, dialect=3)
     refused("auto", "require", "None", root=tmp_path, journal="x")
-    refused("Root(", root=tmp_path, setup=Setup(roots=["x"]))
-    refused("parse_rules", root=tmp_path, setup=Setup(rules=["deny Read"]))
+    refused("Root(", root=tmp_path, setup=Setup(roots=["x"]))  # type: ignore[list-item]
+    refused("parse_rules", root=tmp_path, setup=Setup(rules=["deny Read"]))  # type: ignore[list-item]
     refused("judge", "Verdict", "AllowAll()", root=tmp_path, policy=object())
     refused("Question", "Answer", root=tmp_path, approve="x")
 

@@ -140,7 +140,7 @@ def opened(work: Path, sandbox: Sandbox, asked: list[str]) -> Iterator[Session]:
     )
     with Session(work, mode="accept-edits", settings=settings, approve=approve) as session:
         try:
-            assert session.command_host().sandbox.confined
+            assert session.services.command_host().sandbox.confined
         except NoSandbox as error:
             pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
         yield session
@@ -194,7 +194,7 @@ def test_a_push_reaches_the_agent_and_no_other_socket(
                 time.sleep(0.05)
             (home / ".ssh/id_ed25519").unlink()  # from now on only the agent has it
             with opened(work, sandbox, asked) as session:
-                if not session.command_host().network.filters:
+                if not session.services.command_host().network.filters:
                     pytest.skip("connections of commands cannot be made by Handrail on this machine")
                 reach = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{agent}')\""
                 assert session.call("Bash", {"command": reach}).data["exit_code"]

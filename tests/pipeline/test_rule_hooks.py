@@ -114,7 +114,7 @@ def test_hooks_of_a_project_wait_for_trust_and_run_in_the_sandbox(
     with Session(root, journal=None) as session:
         result = session.call("Write", {**WRITE, "file_path": "b.py"})
         assert result.status == "denied" and "ask first" in result.text and "handrail.toml:1" in result.text
-        if session.command_host().sandbox.confined:
+        if session.services.command_host().sandbox.confined:
             assert not outside.exists()
 
 

@@ -69,5 +69,5 @@ def test_the_next_command_runs_in_a_draft_again(tmp_path: Path, is_first: bool, 
         assert short.ok or "Too many open files" in short.text
         again = session.call("Bash", {"command": "echo 2 > a.txt"})
         assert again.ok and again.data["diff"].endswith("+2\n"), again.text
-        host = session.command_host()
+        host = session.services.command_host()
         assert host.boundary.namespaced and host.drafts.workspace

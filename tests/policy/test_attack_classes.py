@@ -325,7 +325,7 @@ def held(request: pytest.FixtureRequest, project: _Project, tmp_path: Path) -> I
         project.work, mode=mode, setup=Setup(rules=[parse(RULES, "policy.toml", "user", "/")]), settings=settings
     ) as session:
         try:
-            assert session.command_host().boundary
+            assert session.services.command_host().boundary
         except NoSandbox as error:
             pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
         yield session
@@ -338,7 +338,7 @@ def _shows(session: Session, command: str) -> bool:
 
 def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _Project) -> None:
     leaks = []
-    most = 8 if held.command_host().sandbox.hides else 30  # elsewhere nearly all are refused, and none is run
+    most = 8 if held.services.command_host().sandbox.hides else 30  # elsewhere nearly all are refused, and none is run
     for command in spread(_secret_words(), most):
         leaks += [command] if _shows(held, command) else []
         project.fill()

@@ -49,7 +49,7 @@ def judge(
     policy = RulePolicy([Root(str(root))], mode, files, Machine(confined=here, offline=here), str(root.parent / "home"))
     settings = Settings(raise_bugs=True, sandbox="off", state=str(root.parent / "state"))
     with Session(root, policy=policy, settings=settings) as session:
-        session.command_host()  # any command opens it before it runs
+        session.services.command_host()  # any command opens it before it runs
         change(root)
         judged = session.prepare("Bash", {"command": command})
         return judged.verdict.decision, [access for access in judged.accesses if isinstance(access, NetworkAccess)]

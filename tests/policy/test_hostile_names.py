@@ -201,7 +201,7 @@ def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
         work = make_workspace(Path(folder))
         with Session(work, mode=mode, settings=settings, journal=None) as session:
             try:
-                assert session.command_host().boundary
+                assert session.services.command_host().boundary
             except NoSandbox as error:
                 pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
             yield Held(session, work, mode)

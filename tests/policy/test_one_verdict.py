@@ -109,7 +109,7 @@ def _judge(
     session = make(top, mode=mode, approve=approve, durable=False)
     for path in files:
         session.call("Read", {"file_path": path})
-    if tool == "Bash" and mode != "read-only" and not session.command_host().drafts.workspace:
+    if tool == "Bash" and mode != "read-only" and not session.services.command_host().drafts.workspace:
         pytest.skip("no drafts here: a command is judged by its words")
     result = session.call(tool, arguments)
     assert result.ok or result.status == "denied", result.text

@@ -191,7 +191,7 @@ def test_a_hidden_file_cannot_be_read_by_another_way(tmp_path: Path, make_sessio
     hidden = session.call("Bash", {"command": f"eval {_quoted(command)}; true $X"})
     assert "TOP-SECRET" not in hidden.text
     # And not by policy alone: the boundary itself holds.
-    terminal = session.command_host()
+    terminal = session.services.command_host()
     run, ended = terminal.run(command, str(root), 20, "x", None)
     with open(run.order.log, "rb") as log:
         assert b"TOP-SECRET" not in log.read()
@@ -203,7 +203,7 @@ def _held(make_session: Make, root: Path) -> Session:
         root, mode="accept-edits", sandbox="namespaces", sandbox_required=True, approve=lambda _: True
     )
     try:
-        assert session.command_host().sandbox.confined
+        assert session.services.command_host().sandbox.confined
     except NoSandbox as error:
         pytest.skip(f"namespaces cannot be used here: {error}")
     return session

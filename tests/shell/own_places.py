@@ -83,7 +83,7 @@ def made_user(monkeypatch: pytest.MonkeyPatch, inside: bool = False) -> Iterator
 def run(session: Session, command: str) -> str:
     """What a command prints that no policy has judged: only the boundary is in its way."""
     try:
-        terminal = session.command_host()
+        terminal = session.services.command_host()
         _, ended = terminal.run(command, str(session.workspace.home), 60, "test", None)
     except NoSandbox as error:
         pytest.skip(f"this boundary cannot be had on this machine: {error.facts['why']}")

@@ -187,7 +187,7 @@ WITHOUT_DRAFTS = {
 @pytest.mark.parametrize("decision", WITHOUT_DRAFTS)
 def test_without_drafts_a_command_that_may_discard_work_is_asked_about(work: Path, decision: str) -> None:
     with Session(work, mode="accept-edits", settings=Settings(drafts=False)) as session:
-        if not session.command_host().sandbox.confined:
+        if not session.services.command_host().sandbox.confined:
             pytest.skip("nothing confines commands here, so every command that writes is asked about")
         verdicts = {
             command: session.prepare("Bash", {"command": command}).verdict.decision

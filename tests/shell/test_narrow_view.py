@@ -245,7 +245,7 @@ def open_session(place: _Place, mode: Mode, sandbox: Sandbox, tmp_path: Path, **
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=True, raise_bugs=True)
     session = Session(place.work, mode=mode, settings=settings, **rest)  # type: ignore[arg-type]
     try:
-        assert session.command_host().boundary
+        assert session.services.command_host().boundary
     except NoSandbox as error:
         session.close()
         pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
@@ -258,8 +258,8 @@ def test_a_command_in_a_draft_reads_nothing_outside(mode: Mode, place: _Place, t
     attacks = list(spread(list_attacks(), 25))
     write_script(place, attacks)
     with open_session(place, mode, "namespaces", tmp_path) as session:
-        if not session.command_host().drafts.workspace:
-            pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
+        if not session.services.command_host().drafts.workspace:
+            pytest.skip(f"there is no draft here: {session.services.command_host().drafts.why_none}")
         result = session.call("Bash", {"command": "bash all.sh", "timeout": 300})
         assert result.ok and "attack 0" in result.text
         log = result.data["log"]
@@ -295,8 +295,8 @@ def test_a_rule_shows_what_it_allows_to_read(place: _Place, tmp_path: Path) -> N
     rules = [parse(f'rules = ["allow Read(/{place.out}/**)"]', "policy.toml", "user", "/")]
     code = "import os; print(os.listdir('..'), open('/'.join(['..', 'out', 'note.txt'])).read())"
     with open_session(place, "ask", "namespaces", tmp_path, setup=Setup(rules=rules)) as session:
-        if not session.command_host().drafts.workspace:
-            pytest.skip(f"there is no draft here: {session.command_host().drafts.why_none}")
+        if not session.services.command_host().drafts.workspace:
+            pytest.skip(f"there is no draft here: {session.services.command_host().drafts.why_none}")
         text = session.call("Bash", {"command": f'python3 -c "{code}"'}).text
     assert CANARY in text and "other" not in text
 

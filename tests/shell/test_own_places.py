@@ -132,7 +132,7 @@ def test_a_command_reads_the_long_output_of_its_own_session(user: User, sandbox:
 )
 def test_nothing_of_handrails_own_can_be_changed(user: User, sandbox: str, command: str) -> None:
     with user.session(sandbox, mode="full") as session:
-        assert session.command_host().boundary  # makes a private home for commands, and records the remotes
+        assert session.services.command_host().boundary  # makes a private home for commands, and records the remotes
         before = _tree(user)
         run(session, command.format(config=user.config, state=user.state))
         assert _tree(user) == before
@@ -176,7 +176,7 @@ def test_inside_the_workspace_landlock_cannot_hide_it_and_every_command_is_asked
 ) -> None:
     with made_user(monkeypatch, inside=True) as user, user.session("landlock", mode="accept-edits") as session:
         run(session, "true")
-        assert "so every command is asked about" in session.command_host().boundary.description
+        assert "so every command is asked about" in session.services.command_host().boundary.description
         assert session.prepare("Bash", {"command": "make"}).verdict.decision == "ask"
     with made_user(monkeypatch) as user, user.session("landlock", mode="accept-edits") as session:
         assert session.prepare("Bash", {"command": "make"}).verdict.decision == "allow"

@@ -98,8 +98,8 @@ def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: 
 def test_what_runs_unasked_in_a_draft_leaves_nothing_anywhere(place: World, scripts: list[str], mode: Mode) -> None:
     _require_boundary(place)
     with Session(place.work, mode=mode) as session:
-        if not session.command_host().drafts.workspace:
-            pytest.skip(f"no command can run in a draft here: {session.command_host().drafts.why_none}")
+        if not session.services.command_host().drafts.workspace:
+            pytest.skip(f"no command can run in a draft here: {session.services.command_host().drafts.why_none}")
         for script in scripts[:: len(scripts) // sizes.pick(7, 100)]:
             _run_unasked(script, session)
     assert not _left_a_trace(place)

@@ -39,7 +39,7 @@ def open_session(make_session: Make, root: Path, tmp_path: Path) -> Make:
             **options,
         }
         session = make_session(root, **given)
-        if not session.command_host().drafts.workspace:
+        if not session.services.command_host().drafts.workspace:
             pytest.skip("no drafts here, and so no scripts")
         return session
 
@@ -116,7 +116,7 @@ def test_what_fails_before_a_script_starts_leaves_no_process(
 ) -> None:
     session = open_session()
     assert _script(session, "print(1)").ok  # opens what stays open
-    drafts, before = session.command_host().drafts, list_processes()
+    drafts, before = session.services.command_host().drafts, list_processes()
     left = [drafts.create]  # the changes of the script get the first draft, and the program the second
 
     def fail(_: object) -> None:

@@ -121,7 +121,7 @@ class AgentCommands:
         limits = read_limits(started.pid, home, of_mounts=self._conversation.contract.has_mounted_sandbox)
         if limits.unknown or workdir is None:
             return self._leave(call, arguments, limits.unknown or f"it runs outside of {home}")
-        if not limits.is_open and (is_job or not self._session.command_host().drafts.workspace):
+        if not limits.is_open and (is_job or not self._session.services.command_host().drafts.workspace):
             return self._leave(call, arguments, "no draft can keep to the agent's sandbox now")
         with AgentShell.open(started.text, command) as shell:
             if shell is None:
@@ -138,7 +138,7 @@ class AgentCommands:
             return _describe_end(result, shell.read_directory())
 
     def _wait_for_job(self, job: str, started: Started) -> Ended:
-        run = self._session.command_host().jobs.get(job).run
+        run = self._session.services.command_host().jobs.get(job).run
         while not started.cancel.is_set() and run.ended is None:
             run.wait(1.0, started.cancel, keep=True)
         if started.cancel.is_set():

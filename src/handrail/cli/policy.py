@@ -120,7 +120,7 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
 
 
 def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
-    host = session.command_host
+    host = session.services.command_host
     machine = Machine(
         confined=lambda: host().sandbox.confined,
         masked=lambda: hides and host().sandbox.hides,

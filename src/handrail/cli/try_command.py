@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _try(session: Session, options: argparse.Namespace) -> int:
     try:
-        host = session.command_host()
+        host = session.services.command_host()
         draft = host.drafts.create()
     except NoSandbox as error:
         raise _Failed(f"there can be no draft here: {error}") from None
@@ -136,7 +136,7 @@ def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int
     streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]
     stdin, stdout, stderr = (DEVNULL if one is None else one.fileno() for one in streams)
     try:
-        process = session.command_host().drafts.start(
+        process = session.services.command_host().drafts.start(
             words,
             draft,
             "on" if options.network else None,

@@ -80,6 +80,10 @@ def check_options(
         raise _reject_value("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
     if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
         raise _reject_value("root", "the path of an existing directory", root)
+    _check_setup(setup)
+
+
+def _check_setup(setup: Setup) -> None:
     if setup.on_event is not None and not callable(setup.on_event):
         raise _reject_value("on_event", "a function", setup.on_event)
     for one in _check_items("roots", setup.roots, "Root objects, such as Root('path', writable=False)"):

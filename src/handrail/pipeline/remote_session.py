@@ -237,12 +237,6 @@ class RemoteSession:
     def draft(self, name: str = "") -> SessionDraft[AnySession]:
         return RemoteDraft(self, name)
 
-    def open_draft_session(self, name: str) -> RemoteSession:
-        """A session in a draft, over the same connection."""
-        session = object.__new__(RemoteSession)
-        session.__dict__.update(self.__dict__, _draft=name)
-        return session
-
     def set_mode(self, mode: Mode) -> None:
         self.restrict(replace(self._restriction, mode=mode))
 
@@ -302,7 +296,9 @@ class RemoteDraft(SessionDraft[AnySession]):
     @property
     def session(self) -> AnySession:
         self._require_open()
-        return self._parent.open_draft_session(self.name)
+        session = object.__new__(RemoteSession)  # over the same connection
+        session.__dict__.update(self._parent.__dict__, _draft=self.name)
+        return session
 
     def changes(self) -> list[FileSummary]:
         return values.read(values.read_summaries, self._do("changes"))

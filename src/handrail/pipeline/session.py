@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
-    from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool, CommandDraft
 
 ATTEMPTS = 20
@@ -298,10 +297,6 @@ class Session:
     def list_background_calls(self) -> list[tuple[str, JsonMapping]]:
         """The calls, with their arguments, whose commands still run in the background."""
         return self._calls.list_background_calls()
-
-    def command_host(self) -> CommandHost:
-        """The host of the commands; opened for the first one."""
-        return self.services.command_host()
 
 
 class Calls(Protocol):

@@ -190,7 +190,7 @@ def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[Approv
                 approve=approve,
                 settings=known.settings,
             )
-            if needs_hiding and not session.command_host().boundary.namespaced:
+            if needs_hiding and not session.services.command_host().boundary.namespaced:
                 session.close()
                 raise CannotOpen(_NOT_SEPARATE.format(name=escape(principal.name)))
             return session
