@@ -226,6 +226,7 @@ def test_a_rebase_of_a_remote_draft_starts_its_server_again(connect: Connect, tm
     with open_draft(session) as draft:
         serve = {"command": "echo start >> log; exec sleep 300", "background": True}
         assert draft.session.call("Bash", {"command": "sed -i s/1/one/ a.txt"}).ok
+        draft.close()  # by then it has the base of what it has changed
         assert draft.session.call("Bash", serve).ok
         (tmp_path / "a.txt").write_text("1\n2\n3\n4\nfive\n")
         assert draft.rebase() == ["a.txt"]

@@ -436,9 +436,9 @@ def test_an_ignore_file_may_be_written_by_another_name(world: Callable[[int], Wo
     (here.root / "src/brand.log").write_text("brandnew\n", encoding="utf-8")
     for _ in range(3):
         compare(here, {"pattern": "brandnew"}, "watched from now on")
-    for text, found in (("", ["src/brand.log"]), ("*.log\n", [])):
+    for text, files in (("", ["src/brand.log"]), ("*.log\n", [])):
         name.write_text(text, encoding="utf-8")
-        assert here.on.call("Grep", {"pattern": "brandnew"}).data["files"] == found
+        assert here.on.call("Grep", {"pattern": "brandnew"}).data["files"] == files
 
 
 def test_nothing_of_a_secret_file_is_in_the_index(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class VisibleNames(NamedTuple):
     """Entered for many questions one after the other."""
 
 
-class Counts(NamedTuple):
+class DirectoryCounts(NamedTuple):
     """What one directory adds to the counts of a walk."""
 
     size: int
@@ -51,7 +51,7 @@ class Counts(NamedTuple):
     withheld: int
 
 
-NOTHING = Counts(0, 0, 0, 0)
+NOTHING = DirectoryCounts(0, 0, 0, 0)
 
 
 class VisitedDirectory(NamedTuple):
@@ -66,7 +66,7 @@ class VisitedDirectory(NamedTuple):
     files: NameList
     links: NameList
     others: NameList
-    counts: Counts
+    counts: DirectoryCounts
 
     def mtimes(self, names: NameList) -> list[int]:
         """When these were changed last; 0 for what is gone since it was listed."""
@@ -200,7 +200,7 @@ class Walk:
             self.has_links = self.has_links or bool(shown.links)
             yield shown
 
-    def _count(self, counts: Counts, before: Counts) -> None:
+    def _count(self, counts: DirectoryCounts, before: DirectoryCounts) -> None:
         self.visited += counts.size - before.size
         self.receipt.ignored += counts.ignored - before.ignored
         self.receipt.hidden += counts.hidden - before.hidden
@@ -282,7 +282,7 @@ class Walk:
             return self._filter_names(names, path, prefix, entries.guarded, look, hidden, judge, counts, mark)
 
         kinds = select(entries.dirs, "/"), select(entries.files), select(entries.links), select(entries.others)
-        counted = Counts(entries.size, counts.ignored, counts.hidden, counts.withheld)
+        counted = DirectoryCounts(entries.size, counts.ignored, counts.hidden, counts.withheld)
         return _SeenDirectory(entries, above, below, VisitedDirectory(prefix, path, self._listing, *kinds, counted))
 
     def _filter_names(
