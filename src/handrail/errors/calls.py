@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import ClassVar, Self, dataclass_transform
@@ -9,11 +10,24 @@ from typing import ClassVar, Self, dataclass_transform
 from handrail.json_types import JsonObject
 
 
-@dataclass_transform(kw_only_default=True)
-class _Facts(Exception):
-    """An exception whose annotated fields are its facts."""
+class DeclaredFacts:
+    """Something with a code and facts: the name of its class, such as `BadJson`, and the annotated fields."""
 
-    code: ClassVar[str] = "internal_error"
+    code: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.code = vars(cls).get("code") or re.sub(r"\B[A-Z]", r"_\g<0>", cls.__name__).lower()
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """The facts that a template may use."""
+        declared = {name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())}
+        return frozenset(declared - {"code", "wrap", "advice"})
+
+
+@dataclass_transform(kw_only_default=True)
+class _Facts(DeclaredFacts, Exception):
+    """An exception whose annotated fields are its facts."""
 
     def __init__(self, **facts: object) -> None:
         super().__init__(self.code, facts)
@@ -27,12 +41,6 @@ class _Facts(Exception):
     def facts(self) -> JsonObject:
         """The facts that are known, by name. Callers that know more of the failure add to them."""
         return self.__dict__
-
-    @classmethod
-    def names(cls) -> frozenset[str]:
-        """The facts that this failure declares."""
-        declared = {name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())}
-        return frozenset(declared - {"code", "wrap"})
 
 
 class ToolError(_Facts):
@@ -58,25 +66,20 @@ class CallError(ToolError):
 
 
 class BadJson(CallError):
-    code = "bad_json"
     why: str
 
 
 class UnknownTool(CallError):
-    code = "unknown_tool"
     tool: str
     known: Sequence[str]
 
 
 class BadArguments(CallError):
-    code = "bad_arguments"
     problems: str
 
 
 class SessionOver(CallError):
     """The session was closed."""
-
-    code = "session_over"
 
 
 class CallCancelled(CallError):
@@ -88,7 +91,6 @@ class CallCancelled(CallError):
 class ConnectionLost(CallError):
     """The server of a remote workspace cannot be reached, or no longer; ``where`` is its address."""
 
-    code = "connection_lost"
     where: str
     why: str
 
@@ -96,21 +98,18 @@ class ConnectionLost(CallError):
 class Interrupted(CallError):
     """The server of a remote workspace ended during this call, which is not made again; ``effects``: what is known."""
 
-    code = "interrupted"
     effects: str
 
 
 class ToolFailed(CallError):
     """A function of the host's own raised an exception; ``why`` is its message."""
 
-    code = "tool_failed"
     why: str
 
 
 class CallbackFailed(CallError):
     """A callback of the host raised an exception; ``callback`` is its name, ``why`` the message."""
 
-    code = "callback_failed"
     callback: str
     why: str
 
@@ -120,18 +119,15 @@ class Refusal(ToolError):
 
 
 class OutsideWorkspace(Refusal):
-    code = "outside_workspace"
     roots: Sequence[str]
     link: bool
 
 
 class ReadOnlyRoot(Refusal):
-    code = "read_only_root"
     root: str
 
 
 class Denied(Refusal):
-    code = "denied"
     rule: str
     why: str
     source: str
@@ -140,7 +136,6 @@ class Denied(Refusal):
 
 
 class NeedsApproval(Refusal):
-    code = "needs_approval"
     rule: str
     why: str
     source: str
@@ -152,7 +147,6 @@ class NeedsApproval(Refusal):
 class Dangerous(Refusal):
     """A command that no policy allows."""
 
-    code = "dangerous"
     part: str
     why: str
 
@@ -167,6 +161,6 @@ class Bug(ToolError):
 def iterate_failures(base: type[ToolError] = ToolError) -> Iterator[type[ToolError]]:
     """Every class with an error code of its own."""
     for kind in base.__subclasses__():
-        if "code" in vars(kind):
+        if not kind.__subclasses__():
             yield kind
         yield from iterate_failures(kind)

@@ -12,7 +12,6 @@ class EditError(ToolError):
 
 
 class NoMatch(EditError):
-    code = "no_match"
     old: str
     longer: bool
     near: int | None = None
@@ -29,14 +28,12 @@ class NoMatch(EditError):
 
 
 class ManyMatches(EditError):
-    code = "many_matches"
     old: str
     count: int
     lines: Sequence[int]
 
 
 class TooManyPlaces(EditError):
-    code = "too_many_places"
     old: str
     count: int
     most: int
@@ -50,32 +47,27 @@ class NothingToChange(EditError):
 class AlreadyApplied(EditError):
     """The new text stands where the old one would be."""
 
-    code = "already_applied"
     line: int
 
 
 class Garbled(EditError):
     """A text of the edit has U+FFFD, which the file does not have."""
 
-    code = "garbled"
     near: str
     new: bool
 
 
 class ManyLoose(EditError):
-    code = "many_loose"
     count: int
     lines: Sequence[int]
     old: str = ""
 
 
 class Placeholder(EditError):
-    code = "placeholder"
     line: str
 
 
 class UnsureIndent(EditError):
-    code = "unsure_indent"
     line: int
     old: str = ""
     indent: bool = False
@@ -88,12 +80,10 @@ class UnsureIndent(EditError):
 class TooMuchWork(EditError):
     """Comparing the texts loosely would take too many steps."""
 
-    code = "too_much_work"
     old: str = ""
 
 
 class InsideWord(EditError):
-    code = "inside_word"
     old: str
     line: int
     word: str
@@ -102,7 +92,6 @@ class InsideWord(EditError):
 class BadAnchor(EditError):
     """The tag of a line does not name a line for certain; ``number`` is the edit of the call."""
 
-    code = "bad_anchor"
     number: int
     anchor: str
     unreadable: bool = False
@@ -117,11 +106,10 @@ class BadAnchor(EditError):
 
 
 class EmptyOld(EditError):
-    code = "empty_old"
+    """The old text is empty, and the file is not."""
 
 
 class CannotEncode(EditError):
-    code = "cannot_encode"
     encoding: str
     char: str
     codepoint: str
@@ -129,7 +117,6 @@ class CannotEncode(EditError):
 
 
 class BadNotebook(EditError):
-    code = "bad_notebook"
     broken: str | None = None
     major: int | None = None
     other: bool = False
@@ -138,7 +125,6 @@ class BadNotebook(EditError):
 
 
 class NoSuchCell(EditError):
-    code = "no_such_cell"
     cell: str
     many: int
     lost: bool
@@ -152,13 +138,11 @@ class PatchError(ToolError):
 
 
 class BadPatch(PatchError):
-    code = "bad_patch"
     line: int
     why: str
 
 
 class BadHunk(PatchError):
-    code = "bad_hunk"
     number: int
     old: str = ""
     missing: bool = False
@@ -183,20 +167,17 @@ class BadHunk(PatchError):
 
 
 class AmbiguousHunk(PatchError):
-    code = "ambiguous_hunk"
     number: int
     count: int
     lines: Sequence[int]
 
 
 class SameFile(PatchError):
-    code = "same_file"
     path: str
     other: str
 
 
 class WouldOverwrite(PatchError):
-    code = "would_overwrite"
     path: str
     kind: str | None = None
     inside: str | None = None
@@ -207,7 +188,6 @@ class ReplaceError(ToolError):
 
 
 class OtherCount(ReplaceError):
-    code = "other_count"
     count: int
     expected: int
     files: int
@@ -222,24 +202,20 @@ class OtherCount(ReplaceError):
 class UnknownOccurrence(ReplaceError):
     """No occurrence has this id, or no longer."""
 
-    code = "unknown_occurrence"
     ids: Sequence[str]
     more: int | None
 
 
 class TooManyOccurrences(ReplaceError):
-    code = "too_many_occurrences"
     most: int
     what: str
 
 
 class EmptyMatch(ReplaceError):
-    code = "empty_match"
     line: int
 
 
 class BadReplacement(ReplaceError):
-    code = "bad_replacement"
     replacement: str
     why: str
     position: int | None = None

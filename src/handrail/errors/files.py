@@ -14,65 +14,54 @@ class PathError(ToolError):
 
 
 class BadPath(PathError):
-    code = "bad_path"
     path: str
     why: str
     blank: bool = False
 
 
 class TildePath(PathError):
-    code = "tilde_path"
     path: str
 
 
 class RootMissing(PathError):
-    code = "root_missing"
     root: str
 
 
 class NotFound(PathError):
-    code = "not_found"
     path: str
     nearest: Sequence[str] = ()
     why: str | None = None
 
 
 class IsDirectory(PathError):
-    code = "is_directory"
     path: str
 
 
 class NotDirectory(PathError):
-    code = "not_directory"
     path: str
 
 
 class NotRegular(PathError):
-    code = "not_regular"
     path: str
     kind: str
 
 
 class BinaryFile(PathError):
-    code = "binary_file"
     why: str
     size: int
     modified: bool = False
 
 
 class HardLinked(PathError):
-    code = "hard_linked"
     path: str
     links: int
 
 
 class AlreadyExists(PathError):
-    code = "already_exists"
     path: str
 
 
 class FileTooLarge(PathError):
-    code = "file_too_large"
     size: int
     modified: bool
     kilobytes: float
@@ -80,7 +69,6 @@ class FileTooLarge(PathError):
 
 
 class TooLargeToChange(PathError):
-    code = "too_large_to_change"
     path: str
     size: int
     most: int
@@ -93,7 +81,6 @@ class ReadError(ToolError):
 
 
 class PastEnd(ReadError):
-    code = "past_end"
     path: str
     offset: int
     total: int
@@ -102,7 +89,6 @@ class PastEnd(ReadError):
 
 
 class PastColumn(ReadError):
-    code = "past_column"
     line: int
     column: int
     size: int
@@ -110,7 +96,6 @@ class PastColumn(ReadError):
 
 
 class PageTooLarge(ReadError):
-    code = "page_too_large"
     chars: int
     most: int
     size: int
@@ -118,7 +103,6 @@ class PageTooLarge(ReadError):
 
 
 class TimedOut(ReadError):
-    code = "timed_out"
     path: str
     seconds: float
     lines: int
@@ -126,7 +110,6 @@ class TimedOut(ReadError):
 
 
 class BadImage(ReadError):
-    code = "bad_image"
     size: int | None = None
     most_bytes: int | None = None
     seconds: float | None = None
@@ -141,7 +124,6 @@ class BadImage(ReadError):
 
 
 class BadPdf(ReadError):
-    code = "bad_pdf"
     page: int | None = None
     size: int | None = None
     most_bytes: int | None = None
@@ -154,7 +136,6 @@ class BadPdf(ReadError):
 class BadPages(ReadError):
     """The PDF has no such pages."""
 
-    code = "bad_pages"
     pages: str
     malformed: bool = False
     zero: bool = False
@@ -168,7 +149,6 @@ class BadPages(ReadError):
 class NoOutline(ReadError):
     """The symbols of this file cannot be listed."""
 
-    code = "no_outline"
     path: str
     why: str
 
@@ -178,14 +158,12 @@ class StaleRead(ToolError):
 
 
 class NotSeen(StaleRead):
-    code = "not_seen"
     path: str
     quotable: bool = False
     """Whether the call would be accepted if it quoted whole lines exactly."""
 
 
 class ChangedSince(StaleRead):
-    code = "changed_since"
     path: str
     moved: str = ""
     current: str = ""
@@ -201,27 +179,22 @@ class MachineError(ToolError):
 
 
 class PermissionDenied(MachineError):
-    code = "permission_denied"
     why: str
 
 
 class DiskFull(MachineError):
-    code = "disk_full"
     why: str
 
 
 class ReadOnlyDisk(MachineError):
-    code = "read_only_disk"
     why: str
 
 
 class IoError(MachineError):
-    code = "io_error"
     why: str
 
 
 class Busy(MachineError):
-    code = "busy"
     why: str
     seconds: float | None = None
 
@@ -229,7 +202,6 @@ class Busy(MachineError):
 class JournalFailed(MachineError):
     """The journal cannot be written, and nothing may be changed without it; `journal` is its path."""
 
-    code = "journal_failed"
     journal: str
     why: str
 
@@ -240,7 +212,6 @@ class JournalFailed(MachineError):
 class MissingExtra(MachineError, ImportError):
     """An optional package is not installed, or is not a version that works."""
 
-    code = "missing_extra"
     extra: str
     use: str
     problem: str
