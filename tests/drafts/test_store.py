@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,22 @@ def test_who_worked_in_a_draft_is_known_for_the_newest_work(
     assert directory.notes.read_work() == work
     monkeypatch.setattr(layout, "_MOST_ROWS", 1)
     assert directory.notes.read_work() == {("sh", 60): 70}
+
+
+def test_drafts_share_a_copy_of_the_git_index_until_it_changes(drafts: DraftStore) -> None:
+    index = Path(drafts.workspace, ".git", "index")
+    index.parent.mkdir()
+    index.write_bytes(b"first")
+    fresh = drafts.create()
+    time.sleep(2.1)  # a file that was just written may change again within its time stamp
+    one, other = drafts.create(), drafts.create()
+    index.write_bytes(b"again")
+    later = drafts.create()
+    copies = [Path(draft.directory.path, layout.INDEX) for draft in (fresh, one, other, later)]
+    assert [copy.read_bytes() for copy in copies] == [b"first", b"first", b"first", b"again"]
+    assert not copies[0].samefile(copies[1])
+    assert copies[1].samefile(copies[2])
+    layout.save_index(drafts.workspace, one.directory.path)
+    assert [copy.read_bytes() for copy in copies[1:3]] == [b"again", b"first"]
+    for draft in (fresh, one, other, later):
+        draft.drop()

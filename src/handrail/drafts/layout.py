@@ -36,6 +36,8 @@ _PLANS: dict[str, State] = {
 }
 _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
+_COPIED_BYTES = 1 << 20
+_SETTLED = 2_000_000_000
 _MOST_SYNCED = 30
 """Of more files the whole file system is written to the disk at once."""
 _MOST_ROWS = 1_000
@@ -60,6 +62,8 @@ FOREIGN = "foreign.json"
 """A file with the copies of files of other users, if there are any (`foreign_files.py`)."""
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
+SHARED_INDEX = "index-"
+"""Begins the names of its copies that drafts share, beside their directories."""
 
 
 Version = tuple[int, int, int, int]
@@ -131,7 +135,8 @@ class DraftDirectory:
         self.write(_INFO, asdict(info))
         for name in (INDEX, _ACCEPTED, _RESOLVED, _MARKED):
             with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
+                copied = shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, f".{name}.new"))
+                os.rename(copied, os.path.join(self.path, name))
         if os.path.isdir(other.bases):
             shutil.copytree(other.bases, self.bases, copy_function=os.link)
         return DraftDirectory(self.path, info)
@@ -434,11 +439,29 @@ def is_interrupted(path: str) -> bool:
 
 
 def save_index(workspace: str, path: str) -> None:
-    """Remember the git index as it is now. A second name for the file would be cheaper, but other tools see it."""
-    index = os.path.join(workspace, ".git", "index")
-    with contextlib.suppress(OSError):  # no repository: then there is no exception for its index
-        if os.lstat(index).st_size <= _MOST_INDEX_BYTES:
-            shutil.copyfile(index, os.path.join(path, INDEX), follow_symlinks=False)
+    """Remember the git index as it is now. Drafts share a copy of it until it changes.
+
+    A second name for the file itself would be cheaper, but other tools see it.
+    """
+    source, target = os.path.join(workspace, ".git", "index"), os.path.join(path, INDEX)
+    # No repository: then there is no exception for its index.
+    with contextlib.suppress(OSError), open(source, "rb", opener=_open_plain) as index:
+        status = os.fstat(index.fileno())
+        stamp = f"{status.st_dev:x}-{status.st_ino:x}-{status.st_size:x}-{status.st_ctime_ns:x}"
+        shared = os.path.join(os.path.dirname(path), SHARED_INDEX + stamp)
+        if os.path.lexists(target):  # from before a keep
+            os.unlink(target)
+        try:
+            os.link(shared, target)
+        except OSError:
+            with open(target, "xb") as copy:
+                shutil.copyfileobj(index, copy, _COPIED_BYTES)
+            if time.time_ns() - status.st_ctime_ns > _SETTLED:  # else another index may get the same stamp
+                os.link(target, shared)
+
+
+def _open_plain(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def copy_owner(source: os.stat_result, target: str) -> None:

@@ -21,7 +21,14 @@ from handrail.drafts import WORKERS
 from handrail.drafts.foreign_files import copy_foreign_files, find_foreign_files
 from handrail.drafts.keep import DraftConflict, recover
 from handrail.drafts.late_writes import save_late_writes
-from handrail.drafts.layout import DraftDirectory, append_row, is_interrupted, read_clock, remove_tree
+from handrail.drafts.layout import (
+    SHARED_INDEX,
+    DraftDirectory,
+    append_row,
+    is_interrupted,
+    read_clock,
+    remove_tree,
+)
 from handrail.drafts.neighbours import list_places
 from handrail.drafts.places import OVERLAY, find_layers_place, get_mount, make_private, read_mounts
 from handrail.drafts.three_way import save_bases
@@ -226,7 +233,8 @@ class DraftStore:
         left: list[tuple[int, str]] = []
         for name in os.listdir(self.path):
             path = os.path.join(self.path, name)
-            if name.endswith(WORKERS) and not os.path.lexists(path.removesuffix(WORKERS)):
+            is_without_draft = name.endswith(WORKERS) and not os.path.lexists(path.removesuffix(WORKERS))
+            if is_without_draft or name.startswith(SHARED_INDEX):
                 os.unlink(path)
             if name == _LOCK or not os.path.isdir(path):
                 continue

@@ -18,7 +18,6 @@ import os
 import select
 import signal
 import struct
-from collections.abc import Iterator
 
 from handrail.drafts.layout import DraftDirectory
 
@@ -97,27 +96,21 @@ def _identify(process: int) -> list[bytes]:
 
 
 def _enter_namespaces(process: int) -> None:
-    with contextlib.ExitStack() as stack:
-        names = [name for name in ("user", "mnt") if not _is_mine(process, name)]  # before any of them is entered
-        numbers = [os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
-        for number in numbers:
-            stack.callback(os.close, number)
-        for number in numbers:
-            _check(_libc.setns(number, 0), "enter the view")
-
-
-def _is_mine(process: int, name: str) -> bool:
-    mine, other = (os.stat(f"/proc/{one}/ns/{name}") for one in ("self", process))
-    return mine.st_ino == other.st_ino
+    names = [name for name in ("user", "mnt") if not _shares_namespace("self", process, name)]
+    numbers = [os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
+    for number in numbers:  # opened before any of them is entered
+        _check(_libc.setns(number, 0), "enter the view")
+        os.close(number)
 
 
 def _end_processes(holder: int) -> None:
-    """Kill the processes in the view of this one, and wait until they have ended."""
-    for process in [*_list_processes(holder), holder]:
+    """Kill the processes in the view of this one, which is the last, and wait until they have ended."""
+    others = {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {holder, os.getpid()}
+    for process in [*others, holder]:
         with contextlib.suppress(ProcessLookupError):
             number = os.pidfd_open(process)
             try:
-                if process == holder or _is_same_view(process, holder):
+                if process == holder or _shares_namespace(process, holder, "mnt"):
                     signal.pidfd_send_signal(number, signal.SIGKILL)
                     ended = select.poll()
                     ended.register(number, select.POLLIN)
@@ -126,16 +119,9 @@ def _end_processes(holder: int) -> None:
                 os.close(number)
 
 
-def _list_processes(holder: int) -> Iterator[int]:
-    """The other processes in a view."""
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) not in (holder, os.getpid()) and _is_same_view(int(name), holder):
-            yield int(name)
-
-
-def _is_same_view(process: int, holder: int) -> bool:
+def _shares_namespace(process: int | str, other: int, name: str) -> bool:
     with contextlib.suppress(OSError):  # it has ended, or belongs to another user
-        return os.stat(f"/proc/{process}/ns/mnt").st_ino == os.stat(f"/proc/{holder}/ns/mnt").st_ino
+        return os.stat(f"/proc/{process}/ns/{name}").st_ino == os.stat(f"/proc/{other}/ns/{name}").st_ino
     return False
 
 
@@ -180,10 +166,8 @@ def _hold_view(fd: int) -> None:
     So the view shows what others create, replace and delete in the workspace, as with `_refresh` of a launcher.
     """
     os.setsid()
-    for other in map(int, os.listdir("/proc/self/fd")):  # who reads from a pipe sees its end with the worker
-        if other != fd:
-            with contextlib.suppress(OSError):  # the listing's own
-                os.close(other)
+    os.closerange(0, fd)  # who reads from a pipe sees its end with the worker
+    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
 
     def refresh(*_: object) -> None:
         _libc.mount(b"none", b".", None, ctypes.c_ulong(_REMOUNT | _NO_SET_USER), None)

@@ -65,6 +65,9 @@ _REFRESH_SECONDS, _REFRESH_SHARE = 0.4, 0.02
 _libc = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock: there is one thread
 
 
+_CapabilityHeader, _CapabilitySets = ctypes.c_uint32 * 2, ctypes.c_uint32 * 6  # made once, and not for each command
+
+
 class _Step(OSError):
     """A step of the set-up failed."""
 
@@ -379,12 +382,11 @@ def _drop_bounding_set(kept: int) -> None:
 
 def _drop_capabilities(kept: int) -> None:
     """Keep the capabilities in ``kept`` and lose the others for good."""
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    sets = (ctypes.c_uint32 * 6)()
+    header = _CapabilityHeader(0x20080522, 0)
+    sets = _CapabilitySets()
     _check(_libc.capget(header, sets), "capabilities")
     low = kept & 0xFFFFFFFF & sets[1]
-    left = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)
-    _check(_libc.capset(header, left), "capabilities")
+    _check(_libc.capset(header, _CapabilitySets(low, low)), "capabilities")
 
 
 def _limit(kind: int, most: int) -> None:
@@ -430,12 +432,13 @@ def _start_command(request: Request, fds: list[int], control: socket.socket) -> 
     # Above the numbers that the command gets: none is replaced before it was copied.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(_HIGH, *targets) + 1) for fd in fds]
     files = [(os.POSIX_SPAWN_DUP2, fd, target) for fd, target in zip(high, targets, strict=True)]
-    ignored = [one for one in signal.valid_signals() if signal.getsignal(one) == signal.SIG_IGN]
     failed: OSError | None = None
     _send(control, ("starting",))
     for path in _find_program(args[0], env):
         try:  # what may be run was judged before
-            command = os.posix_spawn(path, args, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=ignored)
+            command = os.posix_spawn(
+                path, args, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=_ignored
+            )
         except (FileNotFoundError, NotADirectoryError) as error:
             failed = failed or error
         except OSError as error:
@@ -449,26 +452,8 @@ def _start_command(request: Request, fds: list[int], control: socket.socket) -> 
 
 
 def _mount_own_proc() -> None:
-    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None, "proc")
-    for path in list_machine_entries():
-        _pin(path, True)
-
-
-def list_machine_entries() -> list[str]:
-    """The entries of `/proc` that are about the machine, not about a process, and that root may write to.
-
-    What is known of an entry stays: the launcher looks at all of them, and each command only at new ones.
-    """
-    names = [name for name in os.listdir("/proc") if not name.isdecimal()]
-    for name in names:
-        if name not in _writable_entries:
-            _writable_entries[name] = _is_writable_entry(os.lstat(f"/proc/{name}").st_mode)
-    return sorted([f"/proc/{name}" for name in names if _writable_entries[name]])
-
-
-def _is_writable_entry(mode: int) -> bool:
-    # The mode of a directory tells nothing: `/proc/sys` is writable for nobody, and its files are for root.
-    return not stat.S_ISLNK(mode) and (stat.S_ISDIR(mode) or bool(mode & 0o222))
+    # Read-only: root could change settings of the machine in it, and some belong to every user.
+    _mount("proc", "/proc", "proc", _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None, "proc")
 
 
 def _run_init(control: socket.socket, life: int) -> int:
@@ -607,7 +592,6 @@ def main() -> int:
             _start_loopback()
         _build(setup["mounts"], str(setup["at"]))  # type: ignore[arg-type]
         _enter_view([])
-        list_machine_entries()
         # From here on no process of the same user can look into this one.
         _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
         _drop_bounding_set(int(setup["capabilities"]))  # type: ignore[call-overload]
@@ -616,6 +600,8 @@ def main() -> int:
     except OSError as error:
         _send(sock, ("error", error.strerror, error.errno, error.filename))
         return 1
+    for name in ("capget", "capset", "mount", "prctl", "setns", "syscall", "unshare"):
+        getattr(_libc, name)  # looked up here, once, and not in each process that this one copies
     _send(sock, ("ready",), *listener)
     for fd in listener:
         os.close(fd)
@@ -664,7 +650,7 @@ def _serve(sock: socket.socket, parent: int) -> None:
 _numbers: dict[str, int] = {}
 _views: dict[bytes, int] = {}
 """The mounts on top of the base view, as bytes, and a descriptor of the namespace that has them. The base is first."""
-_writable_entries: dict[str, bool] = {}
+_ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
 
 if __name__ == "__main__":
