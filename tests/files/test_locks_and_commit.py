@@ -33,7 +33,7 @@ def code(result: Result) -> str | None:
 
 
 def lock_files() -> list[Path]:
-    folder = Path(os.environ["HANDRAIL_STATE"]) / "path-locks"
+    folder = Path(os.environ["HANDRAIL_STATE"]) / "locks"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
@@ -41,25 +41,19 @@ def locks(wait: float = 30.0) -> Locks:
     return Locks(os.path.join(os.environ["HANDRAIL_STATE"], "locks"), recover, wait)
 
 
-def left_behind(**intent: Any) -> Path:
-    """A lock file as a process of an older version leaves it that was killed in the middle of a commit."""
+def left_behind(part: list[Any] | None = None, doing: str = "swaps") -> Path:
+    """The record of a process that was killed in the middle of a commit."""
     folder = Path(os.environ["HANDRAIL_STATE"]) / "locks"
     folder.mkdir(exist_ok=True)
-    path = folder / "00"
-    path.write_text(json.dumps([intent]), encoding="ascii")
+    path = folder / f"{0:016x}"
+    path.write_text(json.dumps([{"doing": doing, "parts": [part]}]), encoding="ascii")
     return path
 
 
-def intent(directory: Path, name: str, temp: str, new_ino: int, old: bytes | None) -> dict[str, Any]:
-    place = directory.stat()
-    return {
-        "directory": str(directory),
-        "place": [place.st_dev, place.st_ino],
-        "temp": temp,
-        "name": name,
-        "new_ino": new_ino,
-        "old": None if old is None else hashlib.sha256(old).hexdigest(),
-    }
+def part(directory: Path, name: str, temp: str, new_ino: int, old: bytes | None, new: bytes = b"new\n") -> list[Any]:
+    place, kind = directory.stat(), "exchange" if old is not None else "new"
+    digests = [None if raw is None else hashlib.sha256(raw).hexdigest() for raw in (old, new)]
+    return [str(directory), place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests]
 
 
 def needs_leases(folder: Path) -> None:
@@ -128,35 +122,43 @@ def test_a_call_that_waited_sees_what_the_other_one_wrote(make_session: Make, se
 def test_the_temporary_file_of_a_killed_process_goes_with_the_next_call(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"old\n")
     (tmp_path / TEMP).write_bytes(b"half of the n")
-    lock = left_behind(**intent(tmp_path, "a.txt", TEMP, 0, b"old\n"))
+    lock = left_behind(part(tmp_path, "a.txt", TEMP, 0, b"old\n"), "write")
     make_session().call("Read", {"file_path": "a.txt"})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"old\n"
-    assert lock.read_bytes() == b""
+    assert not lock.exists()
 
 
-def test_killed_after_the_exchange_the_new_file_stays_and_the_old_one_goes(make_session: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("doing", ["swaps", "ready"])
+def test_killed_after_the_exchange_the_new_file_stays_and_the_old_one_goes(
+    make_session: Make, tmp_path: Path, doing: str
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"new\n")
     (tmp_path / TEMP).write_bytes(b"old\n")
-    left_behind(**intent(tmp_path, "a.txt", TEMP, (tmp_path / "a.txt").stat().st_ino, b"old\n"))
+    left_behind(part(tmp_path, "a.txt", TEMP, (tmp_path / "a.txt").stat().st_ino, b"old\n"), doing)
     make_session().call("Read", {"file_path": "a.txt"})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"new\n"
 
 
-def test_killed_after_taking_away_a_strangers_write_it_is_put_back(make_session: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("doing", ["swaps", "ready"])
+def test_killed_after_taking_away_a_strangers_write_it_is_put_back(
+    make_session: Make, tmp_path: Path, doing: str
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"ours\n")
     (tmp_path / TEMP).write_bytes(b"a stranger wrote this\n")
-    left_behind(**intent(tmp_path, "a.txt", TEMP, (tmp_path / "a.txt").stat().st_ino, b"old\n"))
+    inode = (tmp_path / "a.txt").stat().st_ino
+    left_behind(part(tmp_path, "a.txt", TEMP, inode, b"old\n", b"ours\n"), doing)
     make_session().call("Read", {"file_path": "a.txt"})
     assert (tmp_path / "a.txt").read_bytes() == b"a stranger wrote this\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_two_strangers_writes_are_both_kept(make_session: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("doing", ["swaps", "ready"])
+def test_two_strangers_writes_are_both_kept(make_session: Make, tmp_path: Path, doing: str) -> None:
     (tmp_path / "a.txt").write_bytes(b"the second stranger\n")
     (tmp_path / TEMP).write_bytes(b"the first stranger\n")
-    left_behind(**intent(tmp_path, "a.txt", TEMP, (tmp_path / TEMP).stat().st_ino + 1_000_000, b"old\n"))
+    left_behind(part(tmp_path, "a.txt", TEMP, (tmp_path / TEMP).stat().st_ino + 1_000_000, b"old\n"), doing)
     make_session().call("Read", {"file_path": "a.txt"})
     assert (tmp_path / "a.txt").read_bytes() == b"the second stranger\n"
     assert sorted(path.read_bytes() for path in tmp_path.iterdir())[0] == b"the first stranger\n"
@@ -164,10 +166,10 @@ def test_two_strangers_writes_are_both_kept(make_session: Make, tmp_path: Path) 
 
 def test_an_intent_for_a_directory_that_was_replaced_touches_nothing(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
-    left = intent(tmp_path / "dir", "a.txt", TEMP, 0, None)
-    left["place"][1] += 1
+    left = part(tmp_path / "dir", "a.txt", TEMP, 0, None)
+    left[2] += 1
     (tmp_path / "dir" / TEMP).write_bytes(b"not ours")
-    left_behind(**left)
+    left_behind(left)
     make_session().call("Read", {"file_path": "x"})
     assert (tmp_path / "dir" / TEMP).read_bytes() == b"not ours"
 
@@ -180,7 +182,7 @@ def test_no_intent_removes_a_file_that_is_not_a_temporary_one_of_ours(
     (folder / ".handrail-x").mkdir(parents=True)
     for place in (folder, tmp_path):
         (place / "precious.txt").write_bytes(b"precious")
-    left_behind(**intent(folder, "a.txt", temp, 0, None))
+    left_behind(part(folder, "a.txt", temp, 0, None))
     make_session().call("Read", {"file_path": "x"})
     assert (folder / "precious.txt").exists() and (tmp_path / "precious.txt").exists()
 
@@ -191,7 +193,7 @@ def test_a_lock_file_that_was_cut_short_does_no_harm(make_session: Make, tmp_pat
     assert make_session().call("Write", {"file_path": "a.txt", "content": "x"}).status == "ok"
 
 
-@pytest.mark.parametrize("raw", [b"5", b"[1]", b"{}", b"[{}]", b'[{"directory": "/", "place": 7}]', b"null", b'"x"'])
+@pytest.mark.parametrize("raw", [b"5", b"[1]", b"{}", b"[{}]", b'[{"doing": "swaps", "parts": 7}]', b"null", b'"x"'])
 def test_a_lock_file_of_another_version_does_not_wedge_every_call(
     make_session: Make, tmp_path: Path, raw: bytes
 ) -> None:

@@ -98,7 +98,7 @@ def test_nothing_stays_open_and_no_file_stays_for_a_path(tmp_path: Path, kind: t
         with one.hold([f"/some/file{number}"]):
             pass
     assert len(os.listdir("/dev/fd")) == before
-    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"}
+    assert set(os.listdir(tmp_path / "locks")) <= {"ranges"}
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks on ranges here")
@@ -158,7 +158,7 @@ def test_a_process_excludes_another_and_its_death_lets_go(tmp_path: Path, kind: 
             pass
     with locks(tmp_path, wait=30.0).hold(["/a", "/b"]):
         pass
-    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"}
+    assert set(os.listdir(tmp_path / "locks")) <= {"ranges"}
 
 
 @pytest.mark.parametrize("mine", [["b"], ["a"], ["a", "b", "c"], []])
@@ -169,8 +169,8 @@ def test_what_a_dead_process_had_begun_is_ended_by_who_takes_any_of_its_files(
     temp = ".handrail-0123456789abcdef"
     (tmp_path / temp).write_bytes(b"half")
     place = tmp_path.stat()
-    intent: dict[str, Any] = {"directory": str(tmp_path), "place": [place.st_dev, place.st_ino]}
-    intent |= {"temp": temp, "name": "a", "new_ino": 0, "old": None}
+    part = [str(tmp_path), place.st_dev, place.st_ino, "new     ", temp, "a", f"{0:016x}", None, "digest"]
+    intent: dict[str, Any] = {"doing": "write", "parts": [part]}
     paths = [str(tmp_path / name) for name in ("a", "b")]
     with holder(tmp_path, kind, *paths, intents=json.dumps([intent])) as process:
         locks(tmp_path).sweep()
@@ -194,20 +194,20 @@ def test_what_a_dead_process_had_begun_is_ended_by_who_takes_any_of_its_files(
             process.wait()
             waiting.sweep()
     assert not (tmp_path / temp).exists()
-    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"} | {f"{get_lock_key(p):016x}.lock" for p in paths}
+    assert set(os.listdir(tmp_path / "locks")) <= {"ranges"} | {f"{get_lock_key(p):016x}.lock" for p in paths}
 
 
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"5", b"[1]", b"{}", b'[{"keys": 7}]', b'[{"keys": [-1, "x", null]}]', b"\0" * 9]
 )
 def test_a_record_that_is_none_stops_nobody(tmp_path: Path, kind: type[Keys], raw: bytes) -> None:
-    (tmp_path / "path-locks").mkdir()
-    (tmp_path / "path-locks" / f"{get_lock_key('/a'):016x}").write_bytes(raw)
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / f"{get_lock_key('/a'):016x}").write_bytes(raw)
     with locks(tmp_path, wait=1.0).hold(["/a"]):
         pass
-    (tmp_path / "path-locks" / f"{get_lock_key('/b'):016x}").write_bytes(raw)
+    (tmp_path / "locks" / f"{get_lock_key('/b'):016x}").write_bytes(raw)
     locks(tmp_path).sweep()
-    assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"}
+    assert set(os.listdir(tmp_path / "locks")) <= {"ranges"}
 
 
 def run_edit(monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Callable[[], Any], Any], Any]) -> None:

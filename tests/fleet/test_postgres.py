@@ -503,8 +503,6 @@ def test_calls_that_were_sent_are_removed_locally_and_stay_in_the_database(
     with PostgresReader(database) as reader:
         assert reader.verify() is None
         assert [row.number for row in reader.iterate_calls()] == list(range(1, 25))
-        with reader.errors():
-            assert reader.db.execute("SELECT sum(unsent_images)::int FROM journals").fetchone() == (0,)
 
 
 def test_calls_that_were_removed_before_they_were_sent_stop_no_others(
@@ -736,9 +734,9 @@ def test_a_shipment_continues_where_another_one_ended(project: Path, database: s
         one, two = Shipment(local, first), Shipment(other, second)
         send = two._send_images
 
-        def overtake(digests: list[str]) -> int:
+        def overtake(digests: list[str]) -> None:
             assert one.ship_next() > 0
-            return send(digests)
+            send(digests)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(two, "_send_images", overtake)

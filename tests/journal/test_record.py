@@ -115,7 +115,7 @@ def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, projec
         session.call("Read", {"file_path": "f"})
         assert session.call("Write", {"file_path": "f", "content": text}).status == "ok"
         with JournalReader(small.path) as reader:
-            assert reader.measure_use().stored <= 20_000
+            assert reader.measure_use().size <= 20_000
     was = (project / "f").read_bytes()
     session.call("Read", {"file_path": "f"})
     session.call("Write", {"file_path": "f", "content": "last"})

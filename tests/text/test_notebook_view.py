@@ -129,46 +129,6 @@ def test_a_progress_bar_is_shown_as_it_ended() -> None:
     assert (actual.kind, actual.text) == ("stderr", "100%\ndone\n")
 
 
-def test_format_3_is_shown() -> None:
-    packed = base64.b64encode(PNG).decode("ascii")
-    old = {
-        "nbformat": 3,
-        "nbformat_minor": 0,
-        "metadata": {"name": ""},
-        "worksheets": [
-            {
-                "cells": [
-                    {"cell_type": "heading", "level": 1, "source": ["Title"]},
-                    {
-                        "cell_type": "code",
-                        "language": "python",
-                        "input": ["1\n", "2"],
-                        "prompt_number": 3,
-                        "outputs": [
-                            {"output_type": "pyout", "prompt_number": 3, "text": ["two"], "png": packed},
-                            {"output_type": "stream", "stream": "stderr", "text": "warn"},
-                            {"output_type": "pyerr", "ename": "E", "evalue": "v", "traceback": ["\x1b[31mE\x1b[0m"]},
-                        ],
-                    },
-                ]
-            }
-        ],
-    }
-    actual = seen(old)
-    assert (actual.major, actual.language) == (3, "python")
-    assert list(iterate_rows(actual)) == [
-        ("[0]", "cell-0 (heading)"),
-        ("1", "Title"),
-        ("[1]", "cell-1 (code, run 3)"),
-        ("1", "1"),
-        ("2", "2"),
-        ("result", "two"),
-        ("result", f"[image/png, {len(PNG)} bytes]"),
-        ("stderr", "warn"),
-        ("error", "E"),
-    ]
-
-
 @pytest.mark.parametrize(
     "broken", [None, 7, [], "text", {}, {"cell_type": "code"}, {"cell_type": 5, "source": ""}, {"source": [1]}]
 )
@@ -180,7 +140,18 @@ def test_a_broken_cell_is_shown_as_it_stands_beside_the_others(broken: Any) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "7", '"cells"', "{}", '{"cells": []}', '{"nbformat": "4", "cells": []}', '{"nbformat": 4}'],
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        '"cells"',
+        "{}",
+        '{"cells": []}',
+        '{"nbformat": "4", "cells": []}',
+        '{"nbformat": 4}',
+        '{"nbformat": 3, "worksheets": []}',
+    ],
 )
 def test_what_is_no_notebook_is_none(text: str) -> None:
     assert view(text) is None
@@ -201,7 +172,7 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(_KEYS),
-            inner | st.sampled_from(["code", "markdown", "stream", "error", "execute_result", "display_data", "pyout"]),
+            inner | st.sampled_from(["code", "markdown", "stream", "error", "execute_result", "display_data"]),
             max_size=5,
         )
     ),
@@ -209,9 +180,9 @@ _JSON = st.recursive(
 )
 
 
-@given(st.lists(_JSON, max_size=4), st.booleans())
-def test_any_cells_at_all_can_be_viewed(cells: list[Any], old: bool) -> None:
-    actual = seen({"nbformat": 3, "worksheets": [{"cells": cells}]} if old else {"nbformat": 4, "cells": cells})
+@given(st.lists(_JSON, max_size=4))
+def test_any_cells_at_all_can_be_viewed(cells: list[Any]) -> None:
+    actual = seen({"nbformat": 4, "cells": cells})
     assert len(actual.cells) == len(cells)
     for label, line in iterate_rows(actual):
         assert label and "\n" not in line and "\x1b" not in label

@@ -356,7 +356,7 @@ TEMP = ".handrail-0123456789abcde{}"
 def left_behind(doing: str, *parts: list[Any]) -> None:
     folder = Path(os.environ["HANDRAIL_STATE"]) / "locks"
     folder.mkdir(exist_ok=True)
-    (folder / "00").write_text(json.dumps([{"doing": doing, "parts": parts}]), encoding="ascii")
+    (folder / f"{0:016x}").write_text(json.dumps([{"doing": doing, "parts": parts}]), encoding="ascii")
 
 
 def part(root: Path, kind: str, number: int, name: str, new_ino: int, old: bytes | None, new: bytes) -> list[Any]:
@@ -441,7 +441,7 @@ def test_a_record_cut_off_before_all_new_files_are_known_removes_temporary_files
 def test_a_record_that_is_none_does_not_wedge_every_call(parts: Any, make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"precious")
     left_behind("swaps")
-    lock = Path(os.environ["HANDRAIL_STATE"]) / "locks" / "00"
+    lock = Path(os.environ["HANDRAIL_STATE"]) / "locks" / f"{0:016x}"
     lock.write_text(json.dumps([{"doing": "swaps", "parts": parts}]), encoding="ascii")
     assert make_session().call("Write", {"file_path": "a.txt", "content": "x"}).status == "ok"
     assert (tmp_path / "precious").exists()

@@ -73,7 +73,7 @@ def _format_table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse
     parts.append(
         screen.render(
             ("\njournal ", "bold"),
-            (f"{size:,} bytes, of which {use.stored:,} keep {use.count} old contents of {use.size:,} bytes", ""),
+            (f"{size:,} bytes, of which {use.size:,} keep {use.count} old contents", ""),
         )
     )
     return "".join(parts)

@@ -49,6 +49,7 @@ from handrail.files.versions import (
     hash_bytes,
     keep_version,
     make_version,
+    put_back,
     read_all,
 )
 from handrail.frozen import frozen
@@ -368,10 +369,8 @@ class _Removal(_Slot):
 
     def _is_present(self, name: str) -> bool:
         """Whether the file that is to be deleted is found under ``name``."""
-        try:
-            return os.path.samestat(os.stat(name, dir_fd=self.directory, follow_symlinks=False), os.fstat(self.old))
-        except FileNotFoundError:
-            return False
+        status = system_calls.stat_at(name, self.directory)
+        return status is not None and os.path.samestat(status, os.fstat(self.old))
 
     def settle(self) -> None:
         if self.saving.durable:
@@ -383,18 +382,9 @@ class _Removal(_Slot):
         for _ in range(2):
             if self.swapped:
                 with contextlib.suppress(OSError):
-                    self._put_back()
+                    self.kept = put_back(self.temp, self.name, self.directory)
                     self.swapped = False
         self.stuck = self.swapped
-
-    def _put_back(self) -> None:
-        try:
-            system_calls.rename_new(self.temp, self.name, self.directory)
-        except FileNotFoundError:  # it had not gone yet
-            return
-        except FileExistsError:  # a second name of the same file, or a stranger's
-            if not self._is_present(self.name):
-                self.kept = keep_version(self.temp, self.name, self.directory)
 
     def clean(self) -> bool:
         before = self.change.before
@@ -508,10 +498,8 @@ class Exchange:
         return _lease(fd) is not False and holds(fd, self.contents)
 
     def _identify(self, name: str) -> tuple[int, int] | None:
-        try:
-            return _number(os.stat(name, dir_fd=self._directory, follow_symlinks=False))
-        except FileNotFoundError:
-            return None
+        status = system_calls.stat_at(name, self._directory)
+        return _number(status) if status else None
 
 
 def _lease(fd: int) -> bool | None:

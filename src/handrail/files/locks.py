@@ -6,7 +6,7 @@ goes when it is released. It is usually held only for the commit, not while a ch
 
 While files are being replaced, a *record* beside the lock file says which temporary names are in use in which
 directory. If you hold the lock of a path and find a record that names it, its writer has died: recover its change first
-(`recovery.py`). Records of older versions, which shared 256 lock files between all paths, are recovered too.
+(`recovery.py`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.errors import Busy, IoError
-from handrail.frozen import frozen
 from handrail.json_types import JsonObject
 
 _KEYS = 1 << 62
@@ -81,9 +79,7 @@ class Locks:
     """The locks of one user on one machine."""
 
     def __init__(self, directory: str, recover: Callable[[Intent], None], wait: float) -> None:
-        self._stripes = directory
-        """The lock directory of older versions, for cleaning up."""
-        self._directory = os.path.join(os.path.dirname(directory), "path-locks")
+        self._directory = directory
         self._recover = recover
         self._wait = wait
 
@@ -121,7 +117,6 @@ class Locks:
 
     def sweep(self) -> None:
         """Clean up after all dead processes."""
-        sweep_stripes(self._stripes, self._recover)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for key in self._list_records():
                 with contextlib.closing(open_keys(self._directory)) as taken:
@@ -204,7 +199,6 @@ Intent = JsonObject
 _RANGES = "ranges"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SUCH_LOCKS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
-_STRIPE = re.compile(r"[0-9a-f]{2}")
 
 
 class Keys(Protocol):
@@ -318,21 +312,7 @@ def read_intents(raw: bytes) -> list[Any]:
     return intents if isinstance(intents, list) else []
 
 
-def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:
-    """Clean up after a dead process of an older version, whose record is in the lock file itself."""
-    with contextlib.suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            if not _STRIPE.fullmatch(entry.name) or not entry.stat().st_size:
-                continue
-            with contextlib.suppress(BlockingIOError), open(entry.path, "r+b", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for intent in read_intents(file.read()):
-                    recover(intent)
-                file.truncate(0)
-
-
-@frozen
-class IntentPart:
+class IntentPart(NamedTuple):
     """One file of a set: its path, its temporary name, and its old and new state."""
 
     directory: str
@@ -357,18 +337,5 @@ def make_part(
 
 
 def make_intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
-    """The record to write before the next step. A single file needs no step: it is either old or new."""
-    one = parts[0]
-    if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
-        place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
-        return [
-            {
-                "directory": one.directory,
-                "place": place,
-                "temp": one.temp,
-                "name": one.name,
-                "new_ino": new_ino,
-                "old": one.old,
-            }
-        ]
-    return [{"doing": doing, "parts": [astuple(one) for one in parts]}]
+    """The record to write before the next step."""
+    return [{"doing": doing, "parts": [list(part) for part in parts]}]

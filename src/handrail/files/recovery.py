@@ -19,30 +19,25 @@ from collections.abc import Iterator, Sequence
 
 from handrail import system_calls
 from handrail.files.locks import Doing, Intent, IntentPart
-from handrail.files.versions import BLOCK, READ, keep_version
+from handrail.files.versions import BLOCK, READ, keep_version, put_back
 from handrail.workspace import is_temporary_name
 
 
 def recover(intent: Intent) -> None:
     """Finish the change of a killed process: remove its temporary files, and lose no write of another program."""
-    # Also a record that another version of this program left, or that is none at all, must not stop a call.
+    # A record that another version of this program left, or that is none at all, must not stop a call.
     with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
-        if "doing" in intent:
-            _recover_set(intent["doing"], [IntentPart(*values) for values in intent["parts"]])
-            return
-        dev, ino = intent["place"]
-        one = IntentPart(intent["directory"], dev, ino, "exchange", intent["temp"], intent["name"], "0", None, None)
-        with _open_directory(one) as directory:
-            _settle(directory, one.temp, one.name, intent["new_ino"], intent["old"])
+        _recover_set(intent["doing"], [IntentPart(*values) for values in intent["parts"]])
 
 
 def _recover_set(doing: Doing, parts: Sequence[IntentPart]) -> None:
     # Names are changed only when all new files are known: a record that lacks one was cut off before that.
     known = all(int(one.new_ino, 16) for one in parts if one.kind.strip() in ("exchange", "new"))
     begun = doing != "write" and known
+    is_done = doing == "ready" or (len(parts) == 1 and parts[0].kind.strip() not in ("delete", "tree"))
     for one in reversed(parts):
         with contextlib.suppress(OSError), _open_directory(one) as directory:
-            if doing == "ready" and known:
+            if is_done and known:
                 _finish(directory, one)
             else:
                 _undo(directory, one, begun)
@@ -74,16 +69,16 @@ def _finish(directory: int, one: IntentPart) -> None:
         if _hash_file(directory, one.temp) == one.old:
             os.unlink(one.temp, dir_fd=directory)
         else:
-            _put_back(directory, one)
+            put_back(one.temp, one.name, directory)
     else:
-        _settle(directory, one.temp, one.name, int(one.new_ino, 16), one.old)
+        _settle(directory, one)
 
 
 def _undo(directory: int, one: IntentPart, begun: bool) -> None:
     """The file as it was, unless a stranger has made the new one his own."""
     kind, new_ino = one.kind.strip(), int(one.new_ino, 16)
     if kind in ("delete", "tree") and begun:
-        _put_back(directory, one)
+        put_back(one.temp, one.name, directory)
     if kind == "new" and begun and _is_ours(directory, one):
         os.unlink(one.name, dir_fd=directory)
     if kind == "exchange" and begun and _read_inode(directory, one.temp) not in (new_ino, None):
@@ -96,33 +91,19 @@ def _undo(directory: int, one: IntentPart, begun: bool) -> None:
             os.unlink(one.temp, dir_fd=directory)
 
 
-def _put_back(directory: int, one: IntentPart) -> None:
-    """A file that was to be deleted gets its name again; if that is taken, one that people see."""
-    left = _read_inode(directory, one.temp)
+def _settle(directory: int, one: IntentPart) -> None:
+    """A file that is new already: its temporary file goes."""
+    left, new_ino = _read_inode(directory, one.temp), int(one.new_ino, 16)
     if left is None:
         return
-    try:
-        system_calls.rename_new(one.temp, one.name, directory)
-    except FileExistsError:
-        if _read_inode(directory, one.name) != left:
-            keep_version(one.temp, one.name, directory)
-    if _read_inode(directory, one.temp) == left:  # a second name of the same file
-        os.unlink(one.temp, dir_fd=directory)
-
-
-def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None) -> None:
-    """One file that is new or old already: its temporary file goes."""
-    left = _read_inode(directory, temp)
-    if left is None:
-        return
-    if new_ino and left != new_ino and old is not None and _hash_file(directory, temp) != old:
+    if left != new_ino and one.old is not None and _hash_file(directory, one.temp) != one.old:
         # Killed right after the exchange: what lies under the temporary name is a stranger's write. Put it back,
         # or, if the stranger has replaced our file by now, keep both.
-        if _read_inode(directory, name) != new_ino:
-            keep_version(temp, name, directory)
+        if _read_inode(directory, one.name) != new_ino:
+            keep_version(one.temp, one.name, directory)
             return
-        system_calls.exchange(temp, name, directory)
-    os.unlink(temp, dir_fd=directory)
+        system_calls.exchange(one.temp, one.name, directory)
+    os.unlink(one.temp, dir_fd=directory)
 
 
 def _is_ours(directory: int, one: IntentPart) -> bool:
@@ -131,10 +112,8 @@ def _is_ours(directory: int, one: IntentPart) -> bool:
 
 
 def _read_inode(directory: int, name: str) -> int | None:
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
-    except FileNotFoundError:
-        return None
+    status = system_calls.stat_at(name, directory)
+    return status.st_ino if status else None
 
 
 def _hash_file(directory: int, name: str) -> str | None:

@@ -41,8 +41,10 @@ from handrail.files.versions import (
     Version,
     keep_version,
     make_version,
+    put_back,
     read_all,
 )
+from handrail.system_calls import stat_at
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace, make_temporary_name
 
@@ -198,16 +200,16 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
         workspace.parent(source) as (here, old),
         workspace.parent(change.path, True, saving.durable) as (there, new),
     ):
-        status = _stat(here, old)
+        status = stat_at(old, here)
         if status is None or (status.st_dev, status.st_ino) != (version.dev, version.ino):
             raise ChangedSince(path=source.named, moment="commit")
-        standing = _stat(there, new)
+        standing = stat_at(new, there)
         if standing and os.path.samestat(standing, status) and old.casefold() == new.casefold() and old != new:
             os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)  # one name in two spellings, where case is ignored
         else:
             is_directory = change.subtree.is_directory
             rename_entry(lambda: _rename(here, old, there, new, is_directory), here, old)
-        left = _stat(here, old) if old != new or not os.path.samestat(os.fstat(here), os.fstat(there)) else None
+        left = stat_at(old, here) if old != new or not os.path.samestat(os.fstat(here), os.fstat(there)) else None
         if (
             left
             and os.path.samestat(left, status)
@@ -229,7 +231,7 @@ def _rename(here: int, old: str, there: int, new: str, is_directory: bool) -> No
         system_calls.rename_new(old, new, here, there)
     except PermissionError:
         # A file system that cannot rename to a free name only, and makes no second names of directories.
-        if not is_directory or _stat(there, new) is not None or not os.access(".", os.W_OK, dir_fd=there):
+        if not is_directory or stat_at(new, there) is not None or not os.access(".", os.W_OK, dir_fd=there):
             raise
         os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)
 
@@ -254,7 +256,10 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
             if saving.durable:
                 system_calls.sync_directory(directory)
         except BaseException:
-            _put_back(directory, temp, name, change.path)
+            kept = put_back(temp, name, directory)
+            if kept:
+                why = f"another program created a file with its name; it is saved as {kept}"
+                raise Busy(path=change.path.named, why=why) from None
             held.done()
             raise
         held.intend(make_intents("ready", [doing]))
@@ -268,18 +273,6 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
         return subtree.version
 
 
-def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
-    if _stat(directory, temp) is None:
-        return
-    try:
-        system_calls.rename_new(temp, name, directory)
-    except FileExistsError:
-        visible = keep_version(temp, name, directory)
-        raise Busy(
-            path=path.named, why=f"another program created a file with its name; it is saved as {visible}"
-        ) from None
-
-
 def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:
     """Delete the scanned entries and nothing else. Rename the rest to a visible name and return that name."""
     for entry in reversed(subtree.entries):
@@ -290,19 +283,12 @@ def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:
             except OSError:
                 if entry.kind != "directory":
                     raise IoError(path=subtree.path.named, why=f"a part of it could not be deleted: {at}") from None
-    return keep_version(temp, name, directory) if _stat(directory, temp) else ""
+    return keep_version(temp, name, directory) if stat_at(temp, directory) else ""
 
 
 def _require_writable(directory: int, name: str, path: WorkPath) -> None:
-    status = _stat(directory, name)
+    status = stat_at(name, directory)
     if status is None:
         raise ChangedSince(path=path.named, moment="commit")
     if not stat.S_ISLNK(status.st_mode) and not os.access(name, os.W_OK, dir_fd=directory, effective_ids=True):
         raise PermissionDenied(path=path.named, why="it is not writable")
-
-
-def _stat(directory: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return None

@@ -206,3 +206,19 @@ def keep_version(temp: str, name: str, directory: int) -> str:
     visible = f"{name}.kept{temp.removeprefix('.handrail')}"
     system_calls.rename_new(temp, visible, directory)
     return visible
+
+
+def put_back(temp: str, name: str, directory: int) -> str:
+    """Give a file that lies under a temporary name its own name again; returns the name it gets if that is taken."""
+    left = system_calls.stat_at(temp, directory)
+    if left is None:
+        return ""
+    try:
+        system_calls.rename_new(temp, name, directory)
+    except FileExistsError:
+        standing = system_calls.stat_at(name, directory)
+        if standing is None or not os.path.samestat(standing, left):
+            return keep_version(temp, name, directory)
+    if (second := system_calls.stat_at(temp, directory)) and os.path.samestat(second, left):
+        os.unlink(temp, dir_fd=directory)  # a second name of the same file
+    return ""

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from handrail.journal import JournalFailed
-from handrail.journal.importing import import_old
 from handrail.journal.log_lines import (
     GENESIS,
     MOST,
@@ -147,7 +146,6 @@ class Index:
         self._synced = b""
         try:
             require_possible(path)
-            import_old(path)
             if not os.path.isfile(os.path.join(self.directory, "numbers")):
                 raise JournalFailed(journal=path, why="there is no journal yet")
             self._open()
@@ -339,10 +337,6 @@ class ChainWalk:
     @property
     def hash(self) -> str:
         return self._hashes[0]
-
-    def skip(self, removed: ChainEntry) -> None:
-        """Continue after entries that were removed before they were sent here."""
-        self.n, self._hashes = removed.n, [removed.hash]
 
     def check(self, n: int, seq: int, digest: str, text: bytes, missing: bool = False) -> BrokenEntry | None:
         """Take the next entry; ``text``: what its hash covers; ``missing``: whether its row is not there."""

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 GENESIS = "0" * 64
-OLD = ".anchor"
-"""Behind the name of a journal in the format of 0.2, as long as it was not imported."""
 BLOCK = 160
 """Bytes of the counters in the file `numbers`, and of each head behind them."""
 MOST = 1 << 62

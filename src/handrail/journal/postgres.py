@@ -42,8 +42,6 @@ CREATE TABLE journals (
     host text NOT NULL,
     n bigint NOT NULL DEFAULT 0,
     hash text NOT NULL,
-    unsent_entries bigint NOT NULL DEFAULT 0,
-    unsent_images bigint NOT NULL DEFAULT 0,
     created timestamptz NOT NULL DEFAULT now(),
     shipped timestamptz
 );
@@ -55,7 +53,7 @@ CREATE TABLE calls (
     given bigint, touches text, decision text, rule text, why text, source text,
     ended bigint, status text, error text, message text, duration double precision, diff text, exit_code bigint,
     output text, said bigint, answer_bytes bigint, notes text, traceback text,
-    accesses integer NOT NULL, action text, target text,
+    left_out bigint, client text, model text,
     UNIQUE (journal, number)
 );
 CREATE INDEX calls_session ON calls (session, seq);
@@ -79,46 +77,19 @@ CREATE TABLE chain (
     stage text NOT NULL,
     hash text NOT NULL,
     position bigint NOT NULL,
+    content text,
     PRIMARY KEY (journal, n)
 );
 CREATE INDEX chain_position ON chain (position);
-CREATE TABLE lost (
-    journal integer NOT NULL REFERENCES journals,
-    n bigint NOT NULL,
-    time bigint, anchor_n bigint, anchor_hash text,
-    PRIMARY KEY (journal, n)
-);
-CREATE TABLE removed (
-    journal integer NOT NULL REFERENCES journals,
-    n bigint NOT NULL,
-    last_n bigint NOT NULL, last_hash text NOT NULL, last_number bigint NOT NULL,
-    PRIMARY KEY (journal, n)
-);
 CREATE TABLE images (
     hash text NOT NULL,
     part integer NOT NULL,
     size bigint NOT NULL,
-    stored bigint NOT NULL,
-    packed boolean NOT NULL,
     data bytea NOT NULL,
     PRIMARY KEY (hash, part)
 );
 ALTER TABLE images ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
-""",
-    """
-ALTER TABLE chain ADD COLUMN content text;
-UPDATE chain SET content = format('[%s,%s,"removed",[%s,"%s",%s]]', chain.n, number, last_n, last_hash, last_number)
-    FROM removed WHERE removed.journal = chain.journal AND removed.n = chain.n AND stage = 'removed';
-UPDATE chain SET content = format('[%s,%s,"lost",[%s,"%s"]]', chain.n, number, anchor_n, anchor_hash)
-    FROM lost WHERE lost.journal = chain.journal AND lost.n = chain.n AND stage = 'lost';
-DROP TABLE removed;
-DROP TABLE lost;
-""",
-    "ALTER TABLE calls ADD COLUMN left_out bigint",
-    """
-ALTER TABLE calls ADD COLUMN client text, ADD COLUMN model text;
-ALTER TABLE calls DROP COLUMN accesses, DROP COLUMN action, DROP COLUMN target;
 """,
 )
 """The statements that lead from each version of the tables to the next. One that was released is never changed."""

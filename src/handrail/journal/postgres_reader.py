@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -61,7 +60,7 @@ class PostgresReader(JournalReader):
         query = (
             "SELECT position, calls.seq FROM chain JOIN calls USING (journal, number) "
             "WHERE position > ? AND position < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 "
-            "AND stage !~ '^(begin|lost)' ORDER BY position LIMIT ?"
+            "AND stage !~ '^begin' ORDER BY position LIMIT ?"
         )
         return self.query(query, (since, bound(limit)))
 
@@ -74,15 +73,15 @@ class PostgresReader(JournalReader):
     def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         contents: dict[str, bytes] = {}
         for digest in digests:
-            parts = self.query("SELECT packed, data FROM images WHERE hash = ? ORDER BY part", (digest,))
-            raw = _unpack(digest, b"".join(part[1] for part in parts), parts[0][0]) if parts else None
-            if raw is not None:
+            raw = b"".join(
+                part for (part,) in self.query("SELECT data FROM images WHERE hash = ? ORDER BY part", (digest,))
+            )
+            if hash_bytes(raw) == digest:
                 contents[digest] = raw
         return contents
 
     def measure_use(self) -> StorageUse:
-        sums = "coalesce(sum(size), 0)::bigint, coalesce(sum(stored), 0)::bigint"
-        return StorageUse(*self.query(f"SELECT count(*), {sums} FROM images WHERE part = 0")[0])
+        return StorageUse(*self.query("SELECT count(*), coalesce(sum(size), 0)::bigint FROM images WHERE part = 0")[0])
 
     def measure_journal(self) -> int:
         sizes = " + ".join(f"pg_total_relation_size('{table}')" for table in _TABLES)
@@ -108,11 +107,7 @@ class PostgresReader(JournalReader):
             entries = self.query(query, (journal, at, newest.n, _PAGE))
             contents = _PageContents(self, journal, sorted({entry[1] for entry in entries}))
             for n, number, stage, digest, text in entries:
-                if n > at + 1 and (removed := self._find_removed(journal, n - 1)):
-                    walk.skip(removed)
                 at = n
-                if stage == "lost":
-                    return BrokenEntry(walk.next_call, "the end of the journal is missing here")
                 content = _parse_content(text)
                 if stage.startswith(("begin", "end", "whole")):
                     content = contents.read(number, stage, content)
@@ -122,12 +117,6 @@ class PostgresReader(JournalReader):
                     return broken
             if len(entries) < _PAGE:
                 return walk.check_end(newest) or self._find_added(journal)
-
-    def _find_removed(self, journal: int, n: int) -> ChainEntry | None:
-        """Entry ``n``, if its machine removed it before sending it: another entry of the chain then says so."""
-        query = "SELECT content FROM chain WHERE journal = ? AND stage = 'removed' AND content LIKE ?"
-        text = self.read_value(query, (journal, f"%,[{n},%"))
-        return ChainEntry(*json.loads(text)[3][:2]) if text else None
 
     def _find_added(self, journal: int) -> BrokenEntry | None:
         """Find rows that belong to no chain."""
@@ -159,15 +148,6 @@ def _parse_content(text: str | None) -> list[Any]:
 def _cut(values: Sequence[object], like: Sequence[object]) -> list[Any]:
     """The columns of an older version, which has fewer; what somebody wrote into the others stays."""
     return [*values[: len(like)], *(value for value in values[len(like) :] if value is not None)]
-
-
-def _unpack(digest: str, data: bytes, packed: bool) -> bytes | None:
-    """Unpack old contents; None if they do not match their hash. Older versions compressed them."""
-    try:
-        raw = zlib.decompress(data) if packed else data
-    except zlib.error:
-        return None
-    return raw if hash_bytes(raw) == digest else None
 
 
 def open_reader(journal: str) -> JournalReader:
@@ -214,8 +194,6 @@ class _PageContents:
             row, files = row[:begin], [file[:planned] for file in files]
         elif what == "end":
             row, files = row[begin:], [(file[0], *file[planned:]) for file in files]
-        while what != "begin" and row and row[-1] is None:  # an older version hashed its calls without these columns
-            row = row[:-1]
         if not older:
             return [row, files]
         return [_cut(row, older[0]), list(starmap(_cut, zip_longest(files, older[1], fillvalue=())))]

@@ -41,8 +41,6 @@ class StorageUse:
     count: int
     size: int
     """Of the contents."""
-    stored: int
-    """The original size."""
 
 
 @frozen
@@ -269,8 +267,7 @@ class JournalReader:
     def measure_use(self) -> StorageUse:
         """Return the size of the before-images."""
         with self.errors():
-            count, size = OldContents(get_logs_path(self.path)).measure()
-            return StorageUse(count, size, size)
+            return StorageUse(*OldContents(get_logs_path(self.path)).measure())
 
     def measure_journal(self) -> int:
         """The bytes of all logs, and of the contents beside them."""

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.frozen import frozen
 from handrail.journal import JournalFailed
-from handrail.journal.importing import import_old
 from handrail.journal.log_lines import (
     GENESIS,
     ChainEntry,
@@ -62,7 +61,7 @@ _PUT_ENTRY = (
     "INSERT INTO chain (journal, n, number, stage, hash, content, position) VALUES (%s, %s, %s, %s, %s, %s, %s) "
     "ON CONFLICT (journal, n) DO NOTHING"
 )
-_PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (hash, part) DO NOTHING"
+_PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s) ON CONFLICT (hash, part) DO NOTHING"
 
 
 class CopiedJournal(JournalFailed):
@@ -78,7 +77,6 @@ class LocalJournal:
         self.contents = OldContents(self.directory)
         self._state = os.path.join(self.directory, SHIPPING + address.key)
         with self.errors():
-            import_old(path)
             if not os.path.isfile(os.path.join(self.directory, "numbers")):
                 raise JournalFailed(journal=path, why="there is no journal yet")
 
@@ -201,12 +199,12 @@ class Shipment:
         self._arrived[number] = arrived.n
         batch = read_batch(self.local, number, arrived, last)
         if batch.entries:
-            unsent = self._send_images(batch.list_digests())
+            self._send_images(batch.list_digests())
             with self.database.transaction() as cursor:
                 query = "SELECT n, hash FROM journals WHERE journal = %s FOR UPDATE"
                 if cursor.execute(query, (journal,)).fetchall() != [arrived]:
                     return len(batch.entries)  # another process was faster: continue where it ended
-                self._put(cursor, journal, batch, unsent)
+                self._put(cursor, journal, batch)
             self._arrived[number] = batch.last.n
         self._note()
         return len(batch.entries)
@@ -221,7 +219,7 @@ class Shipment:
             journal, n, digest = cursor.execute(query, (name,)).fetchall()[0]
         return journal, ChainEntry(n, digest)
 
-    def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch, unsent: int) -> None:
+    def _put(self, cursor: psycopg.Cursor[Any], journal: int, batch: Batch) -> None:
         rows = batch.rows
         begun = [_convert_call(journal, seq, row) for seq, _, row in rows.calls if row[0] is not None]
         cursor.executemany(_PUT_CALL, begun)
@@ -236,9 +234,7 @@ class Shipment:
         base = int(cursor.execute("SELECT pg_current_xact_id()::text::bigint << 10").fetchall()[0][0])
         cursor.executemany(_PUT_ENTRY, [(journal, *entry, base + place) for place, entry in enumerate(batch.entries)])
         cursor.execute(
-            "UPDATE journals SET n = %s, hash = %s, shipped = now(), unsent_images = unsent_images + %s "
-            "WHERE journal = %s",
-            (*batch.last, unsent, journal),
+            "UPDATE journals SET n = %s, hash = %s, shipped = now() WHERE journal = %s", (*batch.last, journal)
         )
 
     def _note(self, complete: float = 0.0) -> None:
@@ -252,33 +248,32 @@ class Shipment:
         shipped = time.time() if kept != known.logs or not known.shipped else known.shipped
         self.local.write_state(ShippingState(kept, complete or known.complete, shipped, renamed=known.renamed))
 
-    def _send_images(self, digests: list[str]) -> int:
-        """Send the images that the shared journal lacks; returns how many are not here either.
+    def _send_images(self, digests: list[str]) -> None:
+        """Send the images that the shared journal lacks, and that are still here.
 
         They are sent before the rows that name them, and stored by their hash: equal contents once, from any machine.
         """
         if not digests:
-            return 0
+            return
         with self.database.transaction() as cursor:
             query = "SELECT hash FROM images WHERE part = 0 AND hash = ANY(%s)"
             stored = {row[0] for row in cursor.execute(query, (digests,))}
-        group, missing = list[Any](), 0
+        group = list[Any]()
         for digest in digests:
             if digest in stored:
                 continue
-            try:
-                with open(self.local.contents.get_path(digest), "rb") as file:
-                    size = os.fstat(file.fileno()).st_size
-                    for part in reversed(range(-(-size // _PART) or 1)):  # the first comes last: then all are there
-                        file.seek(part * _PART)
-                        group.append((digest, part, size, size, False, file.read(_PART)))
-                        if sum(len(one[-1]) for one in group) >= _MOST_BYTES:
-                            self._put_images(group)
-                            group = []
-            except FileNotFoundError:
-                missing += 1
+            with (
+                contextlib.suppress(FileNotFoundError),
+                open(self.local.contents.get_path(digest), "rb") as file,
+            ):
+                size = os.fstat(file.fileno()).st_size
+                for part in reversed(range(-(-size // _PART) or 1)):  # the first comes last: then all are there
+                    file.seek(part * _PART)
+                    group.append((digest, part, size, file.read(_PART)))
+                    if sum(len(one[-1]) for one in group) >= _MOST_BYTES:
+                        self._put_images(group)
+                        group = []
         self._put_images(group)
-        return missing
 
     def _put_images(self, group: list[Any]) -> None:
         with self.database.transaction() as cursor:

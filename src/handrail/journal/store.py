@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change, Subtree
 from handrail.journal import JournalFailed, PendingRecord, Record, Token
-from handrail.journal.log_lines import OLD, get_logs_path
+from handrail.journal.log_lines import get_logs_path
 from handrail.journal.logs import LogWriter
 from handrail.journal.records import (
     begin_row,
@@ -52,8 +52,8 @@ def get_default_path(state: str) -> str:
 
 
 def has_journal(path: str) -> bool:
-    """Whether anything was recorded at ``path``: in logs, or by an older version in a database."""
-    return os.path.exists(get_logs_path(path)) or os.path.exists(path)
+    """Whether anything was recorded at ``path``."""
+    return os.path.exists(get_logs_path(path))
 
 
 class SqliteJournal:
@@ -227,7 +227,7 @@ class Writer:
                 raise OSError(errno.EAGAIN, self.failure)
             try:
                 if self._log is None:
-                    self._log = self._open()
+                    self._log = LogWriter(self.path)
                 result = work(self._log)
                 self._damage = self._log.damaged or self._damage
                 self._log.damaged = ""
@@ -243,13 +243,6 @@ class Writer:
                     self._drop()
             self.failure = ""
             return result
-
-    def _open(self) -> LogWriter:
-        if os.path.exists(self.path + OLD):
-            from handrail.journal.importing import import_old  # needs SQLite, which is slow to import
-
-            import_old(self.path)
-        return LogWriter(self.path)
 
     def take_damage(self) -> str:
         """A damaged log that was found since this was asked last; empty if there is none."""

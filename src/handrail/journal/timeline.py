@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ _AGENTS = {
     "gemini-cli-mcp-client": "Gemini CLI",
 }
 """The names that people know, for agents that give another."""
-_RANGE = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HEADER = re.compile(r"^--- .*\n\+\+\+ .*\n(?=@@ )", re.MULTILINE)
 
 
 @frozen
@@ -131,16 +132,6 @@ def is_prompt(row: CallRow) -> bool:
 
 
 def count_lines(diff: str) -> tuple[int, int]:
-    """Count the lines that a unified diff adds and removes. The counts of a hunk say which lines belong to it."""
-    added = removed = olds = news = 0
-    for line in diff.splitlines():
-        if olds <= 0 and news <= 0:
-            if match := _RANGE.match(line):
-                olds, news = (int(count or 1) for count in match.groups())
-        elif line.startswith("-"):
-            removed, olds = removed + 1, olds - 1
-        elif line.startswith("+"):
-            added, news = added + 1, news - 1
-        elif not line.startswith("\\"):
-            olds, news = olds - 1, news - 1
-    return added, removed
+    """Count the lines that a unified diff adds and removes."""
+    signs = Counter(line[:1] for line in _HEADER.sub("", diff).split("\n"))
+    return signs["+"], signs["-"]

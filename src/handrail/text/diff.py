@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice
-from handrail.text.lines import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
+from handrail.text.lines import Opcode, get_opcodes, group_opcodes, join_opcodes
 
 CONTEXT = 3
-_AROUND = CONTEXT + SLIDE
-"""So many lines around a change are looked at, so that three are left wherever it settles."""
 MOST_ROWS = 2_000
 MOST_CHARS = 2_000
 """A longer line is cut where it is shown."""
@@ -60,7 +58,7 @@ def compute_hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_RO
         start = _go_back(text, group[0].start)
         line += lines.count_ends(text, position, start)
         position = start
-        before, after, codes = _compare(text, start, group, line - 1)
+        before, after, codes = _compare(text, start, group)
         for part in group_opcodes(codes, CONTEXT):
             rows, old, new = _collect_rows(part, before, after, room)
             room -= len(rows)
@@ -117,15 +115,13 @@ def _group_changed(text: str, splices: Sequence[Splice], most: int) -> Iterator[
 
 
 def _are_near(text: str, position: int, other: int) -> bool:
-    for _ in range(2 * _AROUND):
+    for _ in range(2 * CONTEXT):
         if position < other:
             position = lines.end_of_line(text, position)
     return position >= other
 
 
-def _compare(
-    text: str, start: int, group: Sequence[_ChangedLines], above: int
-) -> tuple[list[str], list[str], list[Opcode]]:
+def _compare(text: str, start: int, group: Sequence[_ChangedLines]) -> tuple[list[str], list[str], list[Opcode]]:
     """The lines of both texts around some places, and how they differ; between the places nothing does."""
     before: list[str] = []
     after: list[str] = []
@@ -145,9 +141,8 @@ def _compare(
         before += old
         after += new
         last = place.end
-    end = _go_forward(text, last)
-    same(lines.split(text[last:end]))
-    return before, after, settle(join_opcodes(codes), before, after, above, lambda: lines.count(text[end:]))
+    same(lines.split(text[last : _go_forward(text, last)]))
+    return before, after, join_opcodes(codes)
 
 
 def _apply(text: str, place: _ChangedLines) -> str:
@@ -159,13 +154,13 @@ def _apply(text: str, place: _ChangedLines) -> str:
 
 
 def _go_back(text: str, start: int) -> int:
-    for _ in range(_AROUND):
+    for _ in range(CONTEXT):
         start = lines.start_of_line(text, start - 1) if start else 0
     return start
 
 
 def _go_forward(text: str, end: int) -> int:
-    for _ in range(_AROUND):
+    for _ in range(CONTEXT):
         end = lines.end_of_line(text, end)
     return end
 
@@ -271,20 +266,8 @@ class ChangedLines:
 
 def compare_lines(old: Sequence[str], new: Sequence[str]) -> ChangedLines:
     """The lines of ``new`` that differ from ``old``."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if len(old) + len(new) > 4_000:
-        return ChangedLines(((head + 1, head + len(new)),), ((head + 1, head + len(new)),))
-    import difflib  # slow to import, and only needed for what has changed
-
-    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    changed = [(start, end) for code, _, _, start, end in codes if code != "equal"]
+    changed = [(start, end) for code, _, _, start, end in get_opcodes(old, new) if code != "equal"]
     return ChangedLines(
-        tuple((head + start + 1, head + max(end, start + 1)) for start, end in changed),
-        tuple((head + start + 1, head + end) for start, end in changed if end > start),
+        tuple((start + 1, max(end, start + 1)) for start, end in changed),
+        tuple((start + 1, end) for start, end in changed if end > start),
     )

@@ -14,7 +14,6 @@ from handrail.frozen import frozen
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_OR_COMMENTS = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_BLANKS = ("", *" \t\n\r")
 _MOST_DIGITS = 4_000
 _MOST_LEVELS = 200
 
@@ -88,8 +87,6 @@ class _JsonReader:
         text, closing = self.text, "}" if self.text[at] == "{" else "]"
         items: list[JsonItem] = []
         position = self.skip_space(at + 1)
-        if closing == "]" and levels == 1 and not self.lenient:
-            return self._read_elements(position)
         while not text.startswith(closing, position) or (items and not self.lenient):
             key, start, key_end = "", position, 0
             if closing == "}":
@@ -106,31 +103,6 @@ class _JsonReader:
                 break
             position = self.skip_space(self._expect(",", position))
         return tuple(items), position + 1
-
-    def _read_elements(self, position: int) -> tuple[tuple[JsonItem, ...], int]:
-        """The elements of a plain array from ``position`` on: there may be very many, so this takes few steps each."""
-        text, skip = self.text, self.space.match
-        scan = _DECODER.scan_once  # type: ignore[attr-defined]  # `raw_decode` without a call for each element
-        items: list[JsonItem] = []
-        if text.startswith("]", position):
-            return (), position + 1
-        gap, comma_at = ", ", 0  # what is between two elements: mostly the same everywhere
-        while True:
-            try:
-                value, end = scan(text, position)
-            except StopIteration as error:
-                raise json.JSONDecodeError("Expecting value", text, error.value) from None
-            if text.startswith(gap, end) and text[end + len(gap) : end + len(gap) + 1] not in _BLANKS:
-                items.append(JsonItem(position, position, end, value, "", 0, end + comma_at))
-                position = end + len(gap)
-                continue
-            comma = skip(text, end).end()  # type: ignore[union-attr]
-            if text.startswith("]", comma):
-                items.append(JsonItem(position, position, end, value))
-                return tuple(items), comma + 1
-            items.append(JsonItem(position, position, end, value, "", 0, comma))
-            position = skip(text, self._expect(",", comma)).end()  # type: ignore[union-attr]
-            gap, comma_at = text[end:position], comma - end
 
     def _expect(self, sign: str, position: int) -> int:
         if not self.text.startswith(sign, position):

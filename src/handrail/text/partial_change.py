@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, groupby
 
 from handrail.text import lines
 from handrail.text.diff import Hunk, compute_hunks
@@ -21,7 +22,7 @@ def keep_hunks(text: str, splices: Sequence[Splice], numbers: Collection[int]) -
         last = len(shown) - 1
         rest = range(last, len(whole)) if last in numbers else ()
         numbers = {*(number for number in numbers if number < last), *rest}
-    starts = _find_line_starts(text)
+    starts = [0, *accumulate(map(len, lines.split(text)))]
     return [splice for number, hunk in enumerate(whole) if number in numbers for splice in _convert_hunk(hunk, starts)]
 
 
@@ -30,35 +31,16 @@ def replace_text(text: str, new: str) -> list[Splice]:
     if text == new:
         return []
     old_lines, new_lines = lines.split(text), lines.split(new)
-    most = min(len(old_lines), len(new_lines))
-    head = next((n for n in range(most) if old_lines[n] != new_lines[n]), most)
-    tail = next((n for n in range(most - head) if old_lines[-1 - n] != new_lines[-1 - n]), most - head)
+    head, tail = lines.count_equal_edges(old_lines, new_lines)
     start, end = sum(map(len, old_lines[:head])), sum(map(len, old_lines[: len(old_lines) - tail]))
     return [Splice(start, end, "".join(new_lines[head : len(new_lines) - tail]))]
 
 
-def _find_line_starts(text: str) -> list[int]:
-    """Where each line begins, and where the text ends."""
-    starts = [0]
-    for line in lines.split(text):
-        starts.append(starts[-1] + len(line))
-    return starts
-
-
-def _convert_hunk(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
-    splices: list[Splice] = []
+def _convert_hunk(hunk: Hunk, starts: Sequence[int]) -> Iterator[Splice]:
     line = hunk.old_first - 1
-    first, new, changing = line, "", False
-    for sign, row in (*hunk.rows, (" ", "")):
-        if sign == " ":
-            if changing:
-                splices.append(Splice(starts[first], starts[line], new))
-            line += 1
-            first, new, changing = line, "", False
-            continue
-        changing = True
-        if sign == "-":
-            line += 1
-        else:
-            new += row
-    return splices
+    for is_context, run in groupby(hunk.rows, key=lambda row: row[0] == " "):
+        rows = list(run)
+        last = line + sum(sign != "+" for sign, _ in rows)
+        if not is_context:
+            yield Splice(starts[line], starts[last], "".join(row for sign, row in rows if sign == "+"))
+        line = last

@@ -1,7 +1,7 @@
 """A Jupyter notebook for a reader: its cells with the names that NotebookEdit takes, their sources and their outputs.
 
-Nothing here is strict. Old formats and broken cells are shown as far as they can be understood; only what is not a
-notebook at all is left to be shown as the text that it is.
+Nothing here is strict. Broken cells are shown as far as they can be understood; only what is not a notebook at all, or
+one in a format of before 2015, is left to be shown as the text that it is.
 """
 
 from __future__ import annotations
@@ -22,17 +22,6 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ 
 _DIGITS = 4_000
 _TEXTS = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json")
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-_OLD_NAMES = {  # how format 3 called what a later one names by its type
-    "text": "text/plain",
-    "html": "text/html",
-    "latex": "text/latex",
-    "json": "application/json",
-    "javascript": "application/javascript",
-    "png": "image/png",
-    "jpeg": "image/jpeg",
-    "svg": "image/svg+xml",
-    "pdf": "application/pdf",
-}
 
 
 @frozen
@@ -106,10 +95,10 @@ class _CellReader:
         if not isinstance(value, dict):
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False)))
         kind = value.get("cell_type")
-        source = _join_lines(value.get("source", value.get("input")))
+        source = _join_lines(value.get("source"))
         if not isinstance(kind, str) or not kind or source is None:
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False, indent=1)))
-        run = value.get("execution_count", value.get("prompt_number"))
+        run = value.get("execution_count")
         raw_outputs = value.get("outputs")
         merged = list(_merge_streams(raw_outputs)) if raw_outputs and isinstance(raw_outputs, list) else []
         outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
@@ -119,17 +108,12 @@ class _CellReader:
     def output(self, value: Any) -> Output:
         kind = value.get("output_type") if isinstance(value, dict) else None
         if kind == "stream":
-            name = value.get("name", value.get("stream"))
-            return self._cut(
-                "stderr" if name == "stderr" else "stdout", _drop_overdrawn(_join_lines(value.get("text")) or "")
-            )
-        if kind in ("error", "pyerr"):
+            text = _drop_overdrawn(_join_lines(value.get("text")) or "")
+            return self._cut("stderr" if value.get("name") == "stderr" else "stdout", text)
+        if kind == "error":
             return self._cut("error", _describe_failure(value))
-        if kind in ("execute_result", "pyout", "display_data", "update_display_data"):
-            data = value.get("data")
-            if not isinstance(data, dict):
-                data = {new: value[old] for old, new in _OLD_NAMES.items() if old in value}
-            return self._render_output("result" if kind in ("execute_result", "pyout") else "display", data)
+        if kind in ("execute_result", "display_data", "update_display_data") and isinstance(value.get("data"), dict):
+            return self._render_output("result" if kind == "execute_result" else "display", value["data"])
         return self._cut("unknown", json.dumps(value, ensure_ascii=False))
 
     def _render_output(self, kind: str, data: Mapping[str, object]) -> Output:
@@ -179,19 +163,8 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
         book = json.loads(text, parse_int=lambda digits: int(digits[:_DIGITS]))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(book, dict) or type(book.get("nbformat")) is not int:
-        return None
-    sheets = book.get("worksheets")
-    if isinstance(book.get("cells"), list):
-        cells = book["cells"]
-    elif isinstance(sheets, list):  # up to format 3 a notebook had sheets, though never more than one
-        cells = [
-            cell
-            for sheet in sheets
-            if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
-            for cell in sheet["cells"]
-        ]
-    else:
+    cells = book.get("cells") if isinstance(book, dict) else None
+    if not isinstance(cells, list) or type(book.get("nbformat")) is not int:
         return None
     reader = _CellReader(limits or NotebookLimits())
     names = _name_cells(cells)
@@ -199,7 +172,7 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
         shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))
     except RecursionError:  # nested so deeply that it could be read, but not written
         return None
-    return NotebookView(book["nbformat"], _find_language(book, cells), shown_cells)
+    return NotebookView(book["nbformat"], _find_language(book), shown_cells)
 
 
 def iterate_rows(book: NotebookView) -> Iterator[tuple[str, str]]:
@@ -229,14 +202,13 @@ def _name_cells(cells: list[Any]) -> list[str]:
     ]
 
 
-def _find_language(book: Mapping[str, object], cells: list[Any]) -> str:
+def _find_language(book: Mapping[str, object]) -> str:
     metadata = book.get("metadata")
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
         part = metadata.get(key) if isinstance(metadata, dict) else None
         if isinstance(part, dict) and isinstance(part.get(name), str):
             return str(part[name])
-    old = next((cell["language"] for cell in cells if isinstance(cell, dict) and "language" in cell), "")
-    return old if isinstance(old, str) else ""
+    return ""
 
 
 def _join_lines(value: object) -> str | None:
@@ -254,7 +226,7 @@ def _merge_streams(outputs: list[Any]) -> Iterator[Any]:
         text = _join_lines(output.get("text")) if isinstance(output, dict) else None
         name = None
         if text is not None and output.get("output_type") == "stream":
-            name = "stderr" if output.get("name", output.get("stream")) == "stderr" else "stdout"
+            name = "stderr" if output.get("name") == "stderr" else "stdout"
         if pieces and name != stream:
             yield {"output_type": "stream", "name": stream, "text": "".join(pieces)}
             pieces = []
