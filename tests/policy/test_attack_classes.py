@@ -1,7 +1,8 @@
 """Generated attacks on secrets, on places outside, and on rules about flags: run for real, with nobody to ask.
 
 Each class has at least 200 different commands. They run in every mode behind every boundary that this machine has; a
-secret must not appear in an answer, as it is or as base64, and a file that a rule keeps must stay as it is.
+secret must not appear in an answer, as it is or as base64, and a file that a rule keeps must stay as it is. What would
+be asked or refused never runs, because nobody answers; commands that only read run many to a call.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from handrail import Result, Session, Settings, Setup
-from handrail.errors import NoSandbox
+from handrail.errors import NoSandbox, ToolError
 from handrail.files import directory_index
 from handrail.policy.files import PolicyError, parse
 from handrail.policy.modes import Mode
@@ -331,18 +332,62 @@ def held(request: pytest.FixtureRequest, project: _Project, tmp_path: Path) -> I
         yield session
 
 
-def _shows(session: Session, command: str) -> bool:
-    text = session.call("Bash", {"command": command, "timeout": 10}).text
-    return SECRET in text or ENCODED in text
+_AT_ONCE = 24
+_WHOLE = 9_000
+"""Longer answers may leave something out."""
+
+
+def _list_running(session: Session, commands: Sequence[str]) -> list[str]:
+    """The commands that run unasked."""
+    return [command for command in commands if _runs(session, command)]
+
+
+def _runs(session: Session, command: str) -> bool:
+    try:
+        return session.prepare("Bash", {"command": command}).verdict.decision == "allow"
+    except ToolError:
+        return False
+
+
+def _find_leaks(session: Session, project: _Project, commands: Sequence[str]) -> list[str]:
+    """The commands that show a secret."""
+    running = _list_running(session, commands)
+    batches = [running[at : at + _AT_ONCE] for at in range(0, len(running), _AT_ONCE)]
+    return [leak for batch in batches for leak in _find_leaks_of(session, project, batch)]
+
+
+def _find_leaks_of(session: Session, project: _Project, commands: Sequence[str]) -> list[str]:
+    """Run commands in one call; where it shows a secret, is refused or says too much, its halves."""
+    command = commands[0] if len(commands) == 1 else "\n".join(f"( {one}\n)" for one in commands)
+    result = session.call("Bash", {"command": command, "timeout": 10 * len(commands)})
+    project.fill()
+    shown = SECRET in result.text or ENCODED in result.text
+    if len(commands) == 1:
+        return [command] if shown else []
+    if not (shown or result.error or len(result.text) > _WHOLE):
+        return []
+    half = len(commands) // 2
+    halves = commands[:half], commands[half:]
+    return [leak for part in halves for leak in _find_leaks_of(session, project, part)]
+
+
+def test_many_commands_in_a_call_show_the_one_that_leaks(project: _Project, tmp_path: Path) -> None:
+    (project.work / "plain.txt").write_text(f"K={SECRET}\n", encoding="utf-8")
+    commands = [
+        *READERS[:5],
+        "cat plain.txt",
+        "python3 <<'END'\nprint(1)\nEND",
+        "yes | head -9999",
+        "exit 3",
+        "cat nothing",
+    ]
+    with Session(project.work, settings=Settings(state=str(tmp_path / "state"), sandbox="off"), mode="full") as session:
+        assert _find_leaks_of(session, project, commands) == ["cat plain.txt"]
 
 
 def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _Project) -> None:
-    leaks = []
     most = 8 if held.services.command_host().sandbox.hides else 30  # elsewhere nearly all are refused, and none is run
-    for command in spread(_secret_words(), most):
-        leaks += [command] if _shows(held, command) else []
-        project.fill()
-    assert leaks == []
+    assert _find_leaks(held, project, spread(_secret_words(), most)) == []
 
 
 LOGIN_FILES = [
@@ -373,7 +418,7 @@ def test_no_store_of_credentials_in_the_home_directory_is_read(
 
 def test_a_file_that_a_rule_keeps_is_not_changed_by_any_program(held: Session, project: _Project) -> None:
     changed = []
-    for command in spread(_kept_files(), 7):
+    for command in _list_running(held, spread(_kept_files(), 7)):
         held.call("Bash", {"command": command, "timeout": 10})
         if (project.work / "locked.txt").read_text(encoding="utf-8") != KEPT:
             changed.append(command)
@@ -404,8 +449,9 @@ def test_no_option_writes_a_protected_file_or_one_outside(held: Session, project
     places = [project.work / name for name in OUTPUT_PLACES if not name.startswith(("..", "{"))]
     new = project.outside / "new"
     written = []
-    for command in spread(_outputs(), 7):
-        held.call("Bash", {"command": command.replace("{out}", str(project.outside)), "timeout": 10})
+    commands = [text.replace("{out}", str(project.outside)) for text in spread(_outputs(), 7)]
+    for command in _list_running(held, commands):
+        held.call("Bash", {"command": command, "timeout": 10})
         written += [(command, str(path)) for path in (*places, new) if _has_contents(path)]
         for path in (*places, new):
             if path.is_dir():
@@ -423,7 +469,7 @@ def test_reads_outside_of_the_workspace_are_asked_about(
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, raise_bugs=True)
     with Session(project.work, mode=mode, settings=settings) as session:
         commands = [text.replace("{out}", str(project.outside)) for text in _outside_reads()]
-        assert [command for command in spread(commands, 12) if _shows(session, command)] == []
+        assert _find_leaks(session, project, spread(commands, 12)) == []
         for usual in (
             "cat other.txt",
             "head -1 /etc/passwd",

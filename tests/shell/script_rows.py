@@ -3,6 +3,8 @@
 Words are shown one behind the other; `<kind>` stands for a word that is not fixed.
 """
 
+EVALUATES = "bash evaluates a variable or a text, which may not be a number"
+
 ROWS: list[tuple[str, list[str], str]] = [
     ("ls", ["ls"], ""),
     ("ls -la /tmp", ["ls -la /tmp"], ""),
@@ -25,8 +27,8 @@ ROWS: list[tuple[str, list[str], str]] = [
     ("until a; do b; done", ["a", "b"], ""),
     ("for x in 1 2; do a $x; done", ["x=1,2", "a <variable>"], ""),
     ("for x; do a; done", ["x=<variable>", "a"], ""),
-    ("for ((i=0;i<3;i++)); do a; done", ["a"], ""),
-    ("for ((i=0;i<3;i++)) { a; }", ["a"], ""),
+    ("for ((i=0;i<3;i++)); do a; done", ["a"], EVALUATES),
+    ("for ((i=0;i<3;i++)) { a; }", ["a"], EVALUATES),
     ("for x in a b; { c; }", ["x=a,b", "c"], ""),
     ("select x in a b; do c; done", ["x=a,b", "c"], ""),
     ("case $x in a) b;; c|d) e;; esac", ["b", "e"], ""),
@@ -58,20 +60,20 @@ ROWS: list[tuple[str, list[str], str]] = [
     ("echo `a \\`b\\``", ["b", "a <command>", "echo <command>"], ""),
     ('echo "$(a "$(b "c d")")"', ["b c d", "a <command>", "echo <command>"], ""),
     ("echo $((1+2))", ["echo <arithmetic>"], ""),
-    ("x=2; echo $((1+$x))", ["x=2", "echo <arithmetic>"], ""),
+    ("x=2; echo $((1+$x))", ["x=2", "echo <arithmetic>"], EVALUATES),
     (
         "echo $((1+$x))",
         ["echo <arithmetic>"],
-        "bash evaluates x, which may not be a number",
+        EVALUATES,
     ),
     (
         "echo $(( $(a) ))",
         ["a", "echo <arithmetic>"],
-        "the output of a command is evaluated as an arithmetic expression",
+        EVALUATES,
     ),
     ("echo $[1+2]", ["echo <arithmetic>"], ""),
     ("echo $((a);(b))", ["a", "b", "echo <command>"], ""),
-    ("((x=1))", ["(( x=1 ))"], ""),
+    ("((x=1))", ["(( x=1 ))"], EVALUATES),
     ("((a);(b))", ["a", "b"], ""),
     ("[[ -f x ]]", ["[[ -f x ]]"], ""),
     ("[[ -f x && $y == a* ]]", ["[[ -f x && <variable> == <glob> ]]"], ""),
@@ -114,7 +116,7 @@ ROWS: list[tuple[str, list[str], str]] = [
     ("readonly x=(a b)", ["x=a,b readonly x"], ""),
     ("local x", ["local x"], ""),
     ("unset x", ["unset x"], ""),
-    ("let x=1+2", ["let x=1+2"], ""),
+    ("let x=1+2", ["let x=1+2"], EVALUATES),
     ("echo *.py a?b [ab]c", ["echo <glob> <glob> <glob>"], ""),
     ("echo {a,b}c {1..3} {a..c} {01..03}", ["echo ac bc 1 2 3 <brace> <brace>"], ""),
     ("echo {a,b{c,d}}e", ["echo ae bce bde"], ""),
@@ -207,24 +209,24 @@ ROWS: list[tuple[str, list[str], str]] = [
     (
         "x='a[$(b)]'; echo $((x))",
         ["x=a[$(b)]", "echo <arithmetic>"],
-        "bash evaluates x, which may not be a number",
+        EVALUATES,
     ),
-    ("x=3; echo $((x+1))", ["x=3", "echo <arithmetic>"], ""),
+    ("x=3; echo $((x+1))", ["x=3", "echo <arithmetic>"], EVALUATES),
     (
         "read x; echo $((x))",
         ["read x", "echo <arithmetic>"],
-        "bash evaluates x, which may not be a number",
+        EVALUATES,
     ),
     (
         "n=$(wc -l < f); echo $((n+1))",
         ["wc -l <f", "n=<command>", "echo <arithmetic>"],
-        "bash evaluates n, which may not be a number",
+        EVALUATES,
     ),
-    ("for i in 1 2; do echo $((i*2)); done", ["i=1,2", "echo <arithmetic>"], ""),
-    ("unset 'a[$(b)]'", ["unset a[$(b)]"], "the name of a variable that unset sets is computed"),
-    ("test -v 'a[$(b)]'", ["test -v a[$(b)]"], "test evaluates the name of a variable that is computed"),
+    ("for i in 1 2; do echo $((i*2)); done", ["i=1,2", "echo <arithmetic>"], EVALUATES),
+    ("unset 'a[$(b)]'", ["unset a[$(b)]"], EVALUATES),
+    ("test -v 'a[$(b)]'", ["test -v a[$(b)]"], EVALUATES),
     ('declare "$x"', ["declare <variable>"], "the name of a variable that declare sets is computed"),
-    ("printf -v 'a[$(b)]' x", ["printf -v a[$(b)] x"], "the name of a variable that printf sets is computed"),
+    ("printf -v 'a[$(b)]' x", ["printf -v a[$(b)] x"], EVALUATES),
     (
         "${x@P}",
         ["<variable>"],

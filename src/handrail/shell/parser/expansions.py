@@ -26,59 +26,30 @@ _UNPAIRED = re.compile(r"[#`]|<<|\bcase\b")
 _SPECIAL = "@*#?-$!0123456789"
 
 # Bash evaluates the value of every variable that an arithmetic expression names, and expands a `$(...)` in a subscript
-# of it, even of one that was quoted. So an expression is proven only if it is made of numbers, operators, and variables
-# that hold numbers. Which variables hold numbers is known when the whole script has been parsed.
+# of it, even of one that was quoted. So an expression is proven only if it is made of numbers and operators.
 INTEGER = re.compile(r"[+-]?[0-9]+|")
 """A value that bash evaluates to a number and nothing else; an empty one is zero."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ELEMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(?:[0-9]+|[@*])\])?")
 """A variable, or an element of an array whose subscript is a number."""
-SHELL_NUMBERS = frozenset(("RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "LINENO", "BASHPID", "PPID", "UID", "EUID"))
-"""Variables to which bash itself gives numbers, as long as no script assigns to them."""
 NUMERIC = re.compile(
     r"RANDOM|SRANDOM|SECONDS|EPOCH.*|LINENO|BASHPID|PPID|UID|EUID|HISTCMD|OPTIND|OPTERR|SHLVL|BASH_SUBSHELL|COMP_.*"
     r"|READLINE_.*|COLUMNS|LINES|HIST.*SIZE|TMOUT|MAILCHECK|FUNCNEST|IGNOREEOF|CHILD_MAX"
 )
 """Variables that bash may take for numbers: a value that is assigned to one of them may be evaluated."""
-SHELL_TEXTS = re.compile(r"_|REPLY|OPTARG|MAPFILE|DIRSTACK|PIPESTATUS|FUNCNAME|GROUPS|COPROC.*|BASH.*|HOST.*|OSTYPE")
-"""Variables that bash sets to texts of its own, whatever a script assigns to them."""
-
-SAFE = re.compile(r"\$[#?$!]|\$\{[#?$!]\}|\$\{#[A-Za-z_][A-Za-z0-9_]*(?:\[[@*0-9]+\])?\}|\$\{#[@*]\}")
-VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\})")
-_PUT_IN = "\0"
-_TOKENS = re.compile(
-    rf"(?:[\s{_PUT_IN}]|[0-9][0-9A-Za-z_#@]*+|[A-Za-z_][A-Za-z0-9_]*+|\[@\]|[-+*/%<>=!&|^~?:;,()\[\]])*+"
-)
-_NAMES = re.compile(r"(?<![0-9A-Za-z_#@])[A-Za-z_][A-Za-z0-9_]*")
-_SETS = re.compile(
-    r"(?:\+\+|--)\s*(?P<before>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?<![0-9A-Za-z_#@])(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\+\+|--|(?:<<|>>|[-+*/%&^|])?=(?!=))"
-)
-_GLUED = re.compile(rf"(?<![\w@#])[0-9]+#{_PUT_IN}|[\w@#]{_PUT_IN}")
-"""Something put in right behind a name makes another name of it; behind `10#` it is only digits."""
-
-ODD = "a text that is not a plain expression of numbers is evaluated"
-COMPUTED = "the output of a command is evaluated as an arithmetic expression"
+COUNT = re.compile(r"\$[#?$!]|\$\{#[A-Za-z_]\w*\}")
+"""Expansions that bash gives numbers."""
+_NUMBERS = re.compile(r"(?:[\s0-9@]|[-+*/%<>=!&|^~?:;,()\[\]])*")
+EVALUATES = "bash evaluates a variable or a text, which may not be a number"
 
 
 def evaluate(parts: Iterable[Part], findings: Findings) -> None:
-    """Note the variables that an expression names and sets, and doubts."""
-    flat = ""
-    for part in parts:
-        if part.kind in ("text", "glob"):
-            flat += part.text
-            continue
-        flat += _PUT_IN
-        if part.kind == "variable" and (variable := VARIABLE.fullmatch(part.text)):
-            findings.arithmetic.add(variable[1] or variable[2])
-        elif part.kind in ("command", "process"):
-            findings.add_doubt(COMPUTED)
-        elif part.kind != "arithmetic" and not SAFE.fullmatch(part.text):
-            findings.add_doubt(f"bash evaluates {part.text}, which may not be a number")
-    if not _TOKENS.fullmatch(flat) or any(glued[0][-2] != "#" for glued in _GLUED.finditer(flat)):
-        findings.add_doubt(ODD)
-    findings.arithmetic.update(_NAMES.findall(flat))
-    findings.counted.update(match["before"] or match["name"] for match in _SETS.finditer(flat))
+    """Note a doubt about an arithmetic expression that is not made of numbers alone."""
+    proven = (
+        part.kind == "arithmetic" or COUNT.fullmatch(part.text) or _NUMBERS.fullmatch(part.text) for part in parts
+    )
+    if not all(proven):
+        findings.add_doubt(EVALUATES)
 
 
 class ExpansionParser(Lexer):

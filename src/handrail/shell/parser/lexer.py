@@ -75,12 +75,6 @@ class Findings:
     drafts: list[Draft] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    arithmetic: set[str] = field(default_factory=set)
-    """Variables whose value is evaluated: bash runs a command substitution inside of such a value."""
-    counted: set[str] = field(default_factory=set)
-    """Variables that an expression gives a number."""
-    split: set[str] = field(default_factory=set)
-    """Variables that are put in without quotes where a word may be an operator of `test`."""
     defaulted: set[str] = field(default_factory=set)
     """Variables that get a value by `${name=...}`."""
     stopped: bool = False
@@ -92,14 +86,13 @@ class Findings:
         if why not in self.doubts:
             self.doubts.append(why)
 
-    def mark(self) -> tuple[int, int, int, set[str], set[str], set[str]]:
-        names = set(self.arithmetic), set(self.counted), set(self.defaulted)
-        return len(self.drafts), len(self.functions), len(self.doubts), *names
+    def mark(self) -> tuple[int, int, int, set[str]]:
+        return len(self.drafts), len(self.functions), len(self.doubts), set(self.defaulted)
 
-    def back_to(self, mark: tuple[int, int, int, set[str], set[str], set[str]]) -> None:
+    def back_to(self, mark: tuple[int, int, int, set[str]]) -> None:
         """Forget the findings since the mark: the text was taken for something else."""
         del self.drafts[mark[0] :], self.functions[mark[1] :], self.doubts[mark[2] :]
-        self.arithmetic, self.counted, self.defaulted = mark[3:]
+        self.defaulted = mark[3]
 
 
 class Lexer:

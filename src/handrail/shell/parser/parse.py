@@ -14,18 +14,15 @@ from itertools import islice
 
 from handrail.programs import find_program
 from handrail.shell.parser.assignments import Assignments, find_assignments
-from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.parser.grammar import Parser
 from handrail.shell.parser.lexer import MOST_STEPS, CannotParse, Findings, Here, InvalidSyntax
-from handrail.shell.parser.script import Command, Redirection, Script, SyntaxFault, Word
+from handrail.shell.parser.script import Command, Redirection, Script, SyntaxFault
 from handrail.shell.parser.wrappers import NAMES, NestedText, Unopened, open_wrapper
 
 MOST_CHARACTERS = 131_072
 """Linux takes no longer text as one argument of a command, and `bash -c` is one."""
 MOST_LAYERS = 12
 MOST_RUNS = 10_000
-_MOST_TURNS = 20
-"""Variables that get their values from each other: a longer chain of them is not followed."""
 _MOST_SECONDS = 30.0
 _LINE = re.compile(r"line (\d+): (.*)")
 
@@ -46,7 +43,6 @@ STEERING = (
 )
 """Variables that change the behaviour of programs if they are in the environment already."""
 _STEERS = re.compile(f"{_STEERS_SHELL.pattern}|{STEERING}")
-_STARTS_AS_PATH = ("PWD", "OLDPWD")
 _TOO_MANY = "more commands than can be parsed"
 
 
@@ -55,16 +51,14 @@ def parse_script(text: str) -> Script:
     expansion = _Expansion()
     script = expansion.parse(text)
     findings = expansion.findings
-    for one in expansion.assigned:
-        _merge(findings, one.evaluated)
     doubts = (
         *script.doubts,
         *findings.doubts,
+        *(doubt for one in expansion.assigned for doubt in one.doubts),
         *_find_steering(findings, expansion.assigned),
-        *_find_evaluated(findings, expansion.assigned),
+        *_find_lists(expansion.assigned),
     )
-    elsewhere = findings.arithmetic | findings.defaulted
-    elsewhere |= {item.name for one in expansion.assigned for item in one.indirect}
+    elsewhere = findings.defaulted.union(*(one.indirect for one in expansion.assigned))
     return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
 
@@ -126,7 +120,9 @@ class _Expansion:
     def parse(self, text: str, via: tuple[str, ...] = ()) -> Script:
         """Parse one text and all that its commands run."""
         findings, error = _parse_text(text)
-        _merge(self.findings, findings)
+        self.findings.defaulted |= findings.defaulted
+        for doubt in findings.doubts:
+            self.findings.add_doubt(doubt)
         self.findings.steps += findings.steps
         commands: list[Command] = []
         for written in _finish(findings, via):
@@ -157,10 +153,9 @@ class _Expansion:
                     nested.append(self.parse(inner.text, via))
             else:
                 nested.append(self._expand(inner))
-        names = tuple(item.name for item in sets.indirect)
-        if not nested and not names:
+        if not nested and not sets.indirect:
             return command
-        return replace(command, nested=tuple(nested), indirect_sets=names)
+        return replace(command, nested=tuple(nested), indirect_sets=sets.indirect)
 
 
 def _with_nested(script: Script) -> Script:
@@ -189,15 +184,6 @@ def _with_nested(script: Script) -> Script:
     )
 
 
-def _merge(findings: Findings, other: Findings) -> None:
-    findings.arithmetic |= other.arithmetic
-    findings.counted |= other.counted
-    findings.defaulted |= other.defaulted
-    findings.split |= other.split
-    for doubt in other.doubts:
-        findings.add_doubt(doubt)
-
-
 def _find_doubts(simple: Command) -> list[str]:
     """Reasons in this one command why more of the script is unproven."""
     out: list[str] = []
@@ -220,59 +206,15 @@ def _find_steering(findings: Findings, assignments: list[Assignments]) -> list[s
 
     What else steers programs is judged with the command that sets it; an expansion belongs to no command.
     """
-    expanded = sorted(findings.arithmetic | findings.counted | findings.defaulted)
-    names = [name for name in expanded if _STEERS.fullmatch(name)]
-    names += [item.name for one in assignments for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
+    names = [name for name in sorted(findings.defaulted) if _STEERS.fullmatch(name)]
+    names += [name for one in assignments for name in (*one.direct, *one.indirect) if _STEERS_SHELL.fullmatch(name)]
     return [f"{name} changes how commands run" for name in names]
 
 
-def _find_evaluated(findings: Findings, assignments: list[Assignments]) -> list[str]:
-    """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
-    values: dict[str, list[Word]] = {name: [] for name in findings.counted}
-    for item in (item for one in assignments for item in one.sets):
-        values.setdefault(item.name, []).extend(item.values)
+def _find_lists(assignments: list[Assignments]) -> list[str]:
+    """Arrays that are declared with a computed value: bash expands it as a list."""
     arrays = {name for one in assignments for name in one.arrays}
-    numbers = _find_numeric_variables(values, findings.defaulted) if findings.arithmetic or findings.split else set()
-    out = [
-        f"bash evaluates {name}, which may not be a number"
-        for name in sorted(findings.arithmetic)
-        if name not in numbers
-    ]
-    lists = (item for one in assignments for item in one.sets if item.declared and item.name in arrays)
-    out += [
-        f"the value of {item.name} may be a list that is expanded"
-        for item in lists
-        if any(value.fixed is None for value in item.values)
-    ]
-    for name in sorted(findings.split - numbers):
-        fixed = all(value.fixed is not None and "[" not in value.fixed for value in values.get(name, ()))
-        own = name in findings.defaulted or SHELL_TEXTS.fullmatch(name) or name in _STARTS_AS_PATH
-        if own or not fixed:
-            out.append(f"the value of {name} may be an operator")
-    return out
-
-
-def _find_numeric_variables(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
-    """The variables that hold nothing but numbers, as far as the script sets them."""
-    numbers = {name for name in values if name not in texts and not SHELL_TEXTS.fullmatch(name)}
-    numbers |= SHELL_NUMBERS
-    for _ in range(_MOST_TURNS):
-        kept = {name for name in numbers if all(_is_number(value, numbers) for value in values.get(name, ()))}
-        if kept == numbers:
-            return numbers
-        numbers = kept
-    return set()
-
-
-def _is_number(value: Word, numbers: set[str]) -> bool:
-    if value.fixed is not None:
-        return bool(INTEGER.fullmatch(value.fixed))
-    return all(
-        part.kind == "arithmetic"
-        or (part.kind == "variable" and bool(SAFE.fullmatch(part.text)))
-        or ((match := VARIABLE.fullmatch(part.text)) is not None and (match[1] or match[2]) in numbers)
-        for part in value.parts
-    )
+    return [f"the value of {name} may be a list that is expanded" for one in assignments for name in one.lists & arrays]
 
 
 def check_syntax(script: str) -> SyntaxFault | None:
