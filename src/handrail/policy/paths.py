@@ -135,6 +135,12 @@ def _compile(text: str) -> Glob:
     return Glob(text, hidden=True)
 
 
+@lru_cache(4096)
+def _is_same_everywhere(glob: Glob) -> bool:
+    """Whether it matches a name in any directory."""
+    return glob.pattern.startswith("/**/") and glob.pattern.count("/") == 2 and bool(glob.last_expression(glob.begin))
+
+
 class _Entry(NamedTuple):
     number: int
     """Which of the patterns' owners this belongs to."""
@@ -189,7 +195,6 @@ class PathSet:
         """Roots whose own name and the names above it do not count: somebody has chosen to work there."""
         self._fold = fold
         """Whether letters match in either case, as a file system may take them."""
-        self._compiled: dict[tuple[tuple[int, int, Places], ...], tuple[NameMatcher | None, ...]] = {}
         self._tests: dict[NameMatcher, NameTest] = {}
         entries: list[_Entry] = []
         always: list[_Entry] = []
@@ -198,8 +203,7 @@ class PathSet:
                 for text in pattern.globs(roots, home, deep):
                     glob = _compile(text.lower() if fold else text)
                     entry = _Entry(number, order, pattern.except_, glob)
-                    same_everywhere = text.startswith("/**/") and text.count("/") == 2
-                    (always if same_everywhere and glob.last_expression(glob.begin) else entries).append(entry)
+                    (always if _is_same_everywhere(glob) else entries).append(entry)
         self._always = tuple((entry, entry.glob.begin) for entry in always)
         self._top = self._make_below(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
         self._kept: dict[str, _PatternsBelow] = {"": self._top}
@@ -247,14 +251,9 @@ class PathSet:
         return below
 
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
-        key = tuple((entry.number, entry.order, places) for entry, places in open_)
-        if key not in self._compiled:
-            every = (*self._always, *open_)
-            matching = ((entry, places) for entry, places in every if not entry.except_)
-            lasts = (one for entry, places in matching for one in entry.glob.last_expressions(places))
-            spelled = (one for entry, places in open_ for one in entry.glob.directory_expressions(places))
-            self._compiled[key] = _join(lasts), _join(spelled)
-        return _PatternsBelow(covered, open_, *self._compiled[key])
+        matching = tuple((entry.glob, places) for entry, places in (*self._always, *open_) if not entry.except_)
+        spelled = tuple((entry.glob, places) for entry, places in open_)
+        return _PatternsBelow(covered, open_, _match_last_names(matching), _match_directory_names(spelled))
 
     def suspects(self, directory: str) -> NameTest | None:
         """A test that every name in a directory passes which an owner may match: `find` tells. None: no name there."""
@@ -292,16 +291,22 @@ class PathSet:
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
 
-@lru_cache(256)
-def _match_names(bodies: tuple[str, ...]) -> NameMatcher:
-    """Most sessions have the same built-in rules."""
-    return NameMatcher(bodies)
+@lru_cache(1024)
+def _match_last_names(patterns: tuple[tuple[Glob, Places], ...]) -> NameMatcher | None:
+    """A test for the names that complete a match. Most sessions have the same built-in patterns."""
+    return _join(one for glob, places in patterns for one in glob.last_expressions(places))
+
+
+@lru_cache(1024)
+def _match_directory_names(patterns: tuple[tuple[Glob, Places], ...]) -> NameMatcher | None:
+    """A test for the names of directories that a pattern spells."""
+    return _join(one for glob, places in patterns for one in glob.directory_expressions(places))
 
 
 def _join(expressions: Iterable[str]) -> NameMatcher | None:
     """A test for names that match one of these expressions, each as `Glob` makes it."""
     bodies = tuple([expression.removeprefix("(?s:").removesuffix(r")\Z") for expression in expressions])
-    return _match_names(bodies) if bodies else None
+    return NameMatcher(bodies) if bodies else None
 
 
 def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:

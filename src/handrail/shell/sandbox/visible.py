@@ -12,6 +12,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from handrail.shell.sandbox.confinement import is_inside, iterate_parents
 
@@ -21,6 +23,7 @@ _PARTS = ("lib", "lib64", "libexec", "share", "include", "pkg", "versions")
 """Of these, such a directory has at least one more."""
 _MOST_LINKS = 5_000
 """Programs on the search path that are links, and are followed."""
+_MOST_DIRECTORIES = 100
 _MOST_STEPS = 40
 _MOST_BYTES = 64 << 10
 _MOST_INCLUDED = 50
@@ -131,18 +134,49 @@ def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], b
     return [prefix] if any(os.path.isdir(os.path.join(prefix, part)) for part in _PARTS) else []
 
 
-def _follow_programs(directory: str, most: int) -> Iterator[str]:
+class _Linked(NamedTuple):
+    """The programs that links in a directory lead to, and the directories on the way with their times."""
+
+    programs: list[str]
+    times: dict[str, int]
+
+
+_linked: dict[str, _Linked] = {}
+"""For all sessions of the process: at most one entry for each directory on the search path."""
+
+
+def _follow_programs(directory: str, most: int) -> list[str]:
     """The files that links in a directory of programs lead to."""
-    real_directories: dict[str, str] = {}
+    known = _linked.get(directory)
+    if known is None or any(_get_time(place) != time for place, time in known.times.items()):
+        if len(_linked) >= _MOST_DIRECTORIES:
+            _linked.clear()
+        known = _linked[directory] = _list_linked(directory)
+    return known.programs[:most]
+
+
+def _list_linked(directory: str) -> _Linked:
+    real_directories = {directory: directory}
+    times = {directory: _get_time(directory)}
+    programs: list[str] = []
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            if most <= 0:
-                return
-            if entry.is_symlink() and "/" in (text := os.readlink(entry.path)):
-                most -= 1
+        links = (entry.path for entry in entries if entry.is_symlink())
+        for path in islice(links, _MOST_LINKS):
+            if "/" in (text := os.readlink(path)):
                 real = _follow(os.path.join(directory, text), real_directories)
                 if os.path.isfile(real):
-                    yield real
+                    programs.append(real)
+    for place in (*real_directories, *real_directories.values()):
+        times.setdefault(place, _get_time(place))
+    return _Linked(programs, times)
+
+
+def _get_time(directory: str) -> int:
+    """When names in the directory last changed; 0 if it is not there."""
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _follow(path: str, real_directories: dict[str, str]) -> str:
