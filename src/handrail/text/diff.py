@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice
-from handrail.text.lines import Opcode, get_opcodes, group_opcodes, join_opcodes
+from handrail.text.lines import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
 
 CONTEXT = 3
+_AROUND = CONTEXT + SLIDE
+"""So many lines around a change are looked at, so that three are left wherever it settles."""
 MOST_ROWS = 2_000
 MOST_CHARS = 2_000
 """A longer line is cut where it is shown."""
@@ -58,7 +60,7 @@ def compute_hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_RO
         start = _go_back(text, group[0].start)
         line += lines.count_ends(text, position, start)
         position = start
-        before, after, codes = _compare(text, start, group)
+        before, after, codes = _compare(text, start, group, line - 1)
         for part in group_opcodes(codes, CONTEXT):
             rows, old, new = _collect_rows(part, before, after, room)
             room -= len(rows)
@@ -115,13 +117,15 @@ def _group_changed(text: str, splices: Sequence[Splice], most: int) -> Iterator[
 
 
 def _are_near(text: str, position: int, other: int) -> bool:
-    for _ in range(2 * CONTEXT):
+    for _ in range(2 * _AROUND):
         if position < other:
             position = lines.end_of_line(text, position)
     return position >= other
 
 
-def _compare(text: str, start: int, group: Sequence[_ChangedLines]) -> tuple[list[str], list[str], list[Opcode]]:
+def _compare(
+    text: str, start: int, group: Sequence[_ChangedLines], above: int
+) -> tuple[list[str], list[str], list[Opcode]]:
     """The lines of both texts around some places, and how they differ; between the places nothing does."""
     before: list[str] = []
     after: list[str] = []
@@ -141,8 +145,9 @@ def _compare(text: str, start: int, group: Sequence[_ChangedLines]) -> tuple[lis
         before += old
         after += new
         last = place.end
-    same(lines.split(text[last : _go_forward(text, last)]))
-    return before, after, join_opcodes(codes)
+    end = _go_forward(text, last)
+    same(lines.split(text[last:end]))
+    return before, after, settle(join_opcodes(codes), before, after, above, lambda: lines.count(text[end:]))
 
 
 def _apply(text: str, place: _ChangedLines) -> str:
@@ -154,13 +159,13 @@ def _apply(text: str, place: _ChangedLines) -> str:
 
 
 def _go_back(text: str, start: int) -> int:
-    for _ in range(CONTEXT):
+    for _ in range(_AROUND):
         start = lines.start_of_line(text, start - 1) if start else 0
     return start
 
 
 def _go_forward(text: str, end: int) -> int:
-    for _ in range(CONTEXT):
+    for _ in range(_AROUND):
         end = lines.end_of_line(text, end)
     return end
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import AnyStr
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -138,6 +138,8 @@ Opcode = tuple[str, int, int, int, int]
 
 COMPARED = 400
 """So many lines of both texts together may `difflib` compare."""
+SLIDE = 8
+"""So many lines may a change be moved by `settled`."""
 
 
 def get_opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
@@ -165,6 +167,40 @@ def group_opcodes(codes: Sequence[Opcode], context: int) -> list[list[Opcode]]:
         if ahead:
             groups[-1].append((code, i2 - ahead, i2, j2 - ahead, j2))
     return [group for group in groups if any(code != "equal" for code, *_ in group)]
+
+
+def settle(
+    codes: Sequence[Opcode], before: Sequence[str], after: Sequence[str], above: int, below: Callable[[], int]
+) -> list[Opcode]:
+    """Insertions and deletions where `difflib` puts them, if equal lines around them allow for several places.
+
+    It looks for the longest equal stretch first, so that they end up away from it. ``above`` and ``below`` say how
+    many equal lines there are outside of what was compared; they are joined codes, and so is what comes back.
+    """
+    settled = list(codes)
+    for at, (code, i1, i2, j1, j2) in enumerate(codes):
+        if code not in ("insert", "delete") or at == 0:
+            continue
+        rows, first, last = (after, j1, j2) if code == "insert" else (before, i1, i2)
+        run = settled[at - 1][2] - settled[at - 1][1]
+        up = 0
+        while up < min(run, SLIDE) and rows[first - up - 1] == rows[last - up - 1]:
+            up += 1
+        if not up:
+            continue
+        run_below = codes[at + 1][2] - codes[at + 1][1] if at + 1 < len(codes) else 0
+        run += above if at == 1 else 0
+        run_below += below() if at + 2 >= len(codes) else 0
+        if run < run_below + up:
+            _, a1, _, b1, _ = settled[at - 1]
+            settled[at - 1] = ("equal", a1, i1 - up, b1, j1 - up)
+            settled[at] = (code, i1 - up, i2 - up, j1 - up, j2 - up)
+            if at + 1 < len(settled):
+                _, _, a2, _, b2 = settled[at + 1]
+                settled[at + 1] = ("equal", i2 - up, a2, j2 - up, b2)
+            else:
+                settled.append(("equal", i2 - up, i2, j2 - up, j2))
+    return join_opcodes(settled)
 
 
 def count_equal_edges(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
