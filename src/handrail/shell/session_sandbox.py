@@ -109,8 +109,7 @@ class HiddenFiles:
 
     def list_masked(self) -> Sequence[str]:
         """The hidden paths that a mount can cover."""
-        paths = (path for path in self.list_paths() if not self._is_tracked_by_link(path))
-        return choose_maskable(paths, self._roots)
+        return [path for path in self.list_paths() if not self._is_tracked_by_link(path)]
 
     def _is_tracked_by_link(self, path: str) -> bool:
         """Whether a path is a link to a tracked file, which a mount would cover."""
@@ -245,7 +244,9 @@ class SessionSandbox:
 
     def require_maskable(self) -> None:
         """Raise `BadCommand` if a boundary that mounts would have to cover too many paths."""
-        if self.boundary.namespaced and (count := len(self.hidden_files.list_masked())) > MOST_MASKED:
+        if not self.boundary.namespaced:
+            return
+        if (count := len(choose_maskable(self.hidden_files.list_masked(), self._real_roots))) > MOST_MASKED:
             why = f"{count} secrets would have to be hidden from it one by one, and at most {MOST_MASKED} can be"
             raise BadCommand(why=why, line=None, near=None)
 

@@ -15,7 +15,7 @@ from handrail.errors import NoSandbox
 from handrail.programs import find_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Mode, Network
-from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
+from handrail.shell.sandbox.confinement import Confinement, Protection
 from handrail.shell.sandbox.environment import AGENT, NO_LOGINS, Logins, require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.launcher_client import NoNamespaces
@@ -112,22 +112,16 @@ _FIXES = {
     "namespaces": "allow user namespaces",
     "landlock": "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)",
 }
-_LAYERS: Mapping[Mode, Sequence[str]] = {
-    "auto": ("namespaces", "landlock"),
-    "namespaces": ("namespaces",),
-    "landlock": ("landlock",),
-    "off": (),
-}
 
 
 def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
     """The strongest boundary of those asked for that works here; `NoSandbox` if one is required and none does."""
     why: list[str] = []
-    for layer in _LAYERS[mode]:
+    for layer in _BOUNDARIES if mode == "auto" else () if mode == "off" else (mode,):
         try:
             boundary = _BOUNDARIES[layer](confinement)
-        except (OSError, TooWide) as error:
-            if isinstance(error, OSError) and is_shortage(error):  # says nothing about the layer
+        except OSError as error:
+            if is_shortage(error):  # says nothing about the layer
                 raise
             why.append(str(error))
             continue
@@ -156,7 +150,7 @@ def try_layers() -> Iterator[Layer]:
         with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder:
             try:
                 boundary = make(Confinement((folder,)))
-            except (OSError, TooWide) as error:
+            except OSError as error:
                 fix = error.fix if isinstance(error, NoNamespaces) else ""
                 yield Layer(name, False, str(error).removeprefix(f"{name}: "), fix or _FIXES[name])
             else:

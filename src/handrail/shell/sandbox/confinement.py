@@ -8,9 +8,8 @@ whoever may create files in a directory may do so everywhere below it. Each sand
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.drafts.places import read_mounts
@@ -23,9 +22,6 @@ Protection = Literal["nothing", "protected", "workspace"]
 
 MOST_MASKED = 4_000
 """Paths that are hidden by a mount of their own. With more of them a command runs in a draft or not at all."""
-
-CREATED_LATE = "protected files that a command creates are removed when it has ended, not before"
-"""Said of every boundary that mounts: a name that is not there cannot be mounted on without creating it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +61,9 @@ class Confinement:
     def __post_init__(self) -> None:
         for name in ("writable", "readable", "hidden", "own"):
             real = tuple(dict.fromkeys(os.path.realpath(path) for path in getattr(self, name)))
-            object.__setattr__(self, name, real)
-        for name in (one.name for one in fields(self)):
-            value = getattr(self, name)
-            if isinstance(value, tuple) and any("\0" in path for path in value):
+            if any("\0" in path for path in real):
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
+            object.__setattr__(self, name, real)
 
     def list_hidden(self, logins: Logins) -> list[str]:
         """All further paths that a command is not to read, asked for at its start."""
@@ -136,10 +130,6 @@ def choose_maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
     return drop_nested(path for path in real if not any(is_inside(root, path) for root in roots))
 
 
-class TooWide(ValueError):
-    """Hiding these paths would take more rules than are sensible."""
-
-
 def iterate_parents(path: str) -> Iterator[str]:
     """Every directory that holds a path, the nearest first."""
     while path != (path := os.path.dirname(path)):
@@ -165,7 +155,7 @@ def split_trees(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384)
             split.append(here)
             todo += _walk_below(here)
         if len(trees) + len(todo) > most:
-            raise TooWide(f"to hide {', '.join(without)} takes over {most} rules")
+            raise OSError(f"to hide {', '.join(without)} takes over {most} rules")
     return trees, split
 
 
@@ -176,15 +166,6 @@ def _walk_below(directory: str) -> Iterator[str]:
             yield from [entry.path for entry in entries if not entry.is_symlink()]
     except OSError:  # nobody who is confined to less could look into it either
         return
-
-
-def get_identity(path: str) -> tuple[int, int]:
-    """The directory that stands at a path; zeros if there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
 
 
 def find_all_names(paths: Iterable[str], table: str = "/proc/self/mountinfo") -> tuple[str, ...]:

@@ -255,38 +255,37 @@ def _wait_for_end(thread: int) -> None:
 
 
 def _describe(confinement: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
-    holds = [
-        "writes outside the workspace and a private temporary directory",
-        "other processes",
-        "mounts",
-        "shared memory by name",
-    ]
-    lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
-    if confinement.network == "on":
-        lacks.append("the network is open, also to sockets of other programs")
-    else:
-        but = " (loopback too)" if confinement.network == "loopback" else ""
-        holds.insert(1, "the network and all sockets" + (" but for TCP on loopback" if supervises else but))
-    if confinement.hidden:
-        holds.append("reading hidden paths")
-        lacks.append("the names in hidden directories can be listed")
-    open_ = [path for path in confinement.hidden if any(is_inside(path, root) for root in confinement.writable)]
-    if open_:
-        lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
-    if not hides_own:
-        lacks.append("Handrail's own files lie inside the workspace, so every command is asked about")
-    changed = [path for path in confinement.readable if any(is_inside(path, root) for root in confinement.writable)]
-    if changed:
-        lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
-    if confinement.masked:
-        where = "inside the workspace, " if confinement.denied else ""
-        lacks.append(where + "what policy denies to read is refused where the command names it, and open to programs")
-    if confinement.credentials:
-        lacks.append("single files with tokens in the home directory (.npmrc, .netrc) can be read")
-    if confinement.protected:
-        lacks.append(
-            "protected files are not read-only inside the workspace, and only put back when a command has ended"
-        )
-    if version < 6:
-        lacks.append("signals reach other processes")
-    return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."
+    def list_inside(paths: Sequence[str]) -> str:
+        return ", ".join(path for path in paths if any(is_inside(path, root) for root in confinement.writable))
+
+    network = (
+        " but for TCP on loopback" if supervises else " (loopback too)" if confinement.network == "loopback" else ""
+    )
+    where = "inside the workspace, " if confinement.denied else ""
+    is_open = confinement.network == "on"
+    hidden, changed = list_inside(confinement.hidden), list_inside(confinement.readable)
+    holds = {
+        "writes outside the workspace and a private temporary directory": True,
+        f"the network and all sockets{network}": not is_open,
+        "other processes, mounts, shared memory by name": True,
+        "reading hidden paths": confinement.hidden,
+    }
+    lacks = {
+        "the mode, owner and times of outside files can be changed": True,
+        "processes are visible": True,
+        "the network is open, also to sockets of other programs": is_open,
+        "the names in hidden directories can be listed": confinement.hidden,
+        f"{hidden} cannot be hidden inside a writable tree": hidden,
+        "Handrail's own files lie inside the workspace, so every command is asked about": not hides_own,
+        f"{changed} can be changed, being inside a writable tree": changed,
+        f"{where}what policy denies to read is refused where the command names it, and open to programs": (
+            confinement.masked
+        ),
+        "single files with tokens in the home directory (.npmrc, .netrc) can be read": confinement.credentials,
+        "protected files are not read-only inside the workspace, and only put back when a command has ended": (
+            confinement.protected
+        ),
+        "signals reach other processes": version < 6,
+    }
+    held, not_held = ([text for text, applies in row.items() if applies] for row in (holds, lacks))
+    return f"Landlock and seccomp refuse {', '.join(held)}; not held: {', '.join(not_held)}."

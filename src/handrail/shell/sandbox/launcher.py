@@ -3,7 +3,7 @@
 It runs as a program of its own (`python -I -S launcher.py FD`) and imports almost nothing, so that a start copies a few
 megabytes and one thread, however large the program is that asks. Requests arrive on a socket. Each command gets
 
-    launcher --clone(CLONE_PARENT, CLONE_NEWPID)--> init (a child of the asking program, process 1 inside)
+    launcher --clone(CLONE_PARENT, CLONE_NEWPID | CLONE_NEWNS)--> init (a child of the asking program, process 1 inside)
                                                       '--posix_spawn--> the command
 
 The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the kernel then ends everything
@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Request = dict[str, object]
+    Mounts = list[tuple[str, ...]]
 
 _NEWNS, _NEWUSER, _NEWIPC, _NEWNET, _NEWPID = 0x20000, 0x10000000, 0x08000000, 0x40000000, 0x20000000
 _CLONE_PARENT, _CHILD_ENDED = 0x8000, 17
@@ -157,16 +157,6 @@ def _mount_tmpfs(target: str, mode: int) -> None:
     _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode:o}", "tmpfs")
 
 
-def _mount_symlink(text: str, target: str) -> None:
-    os.symlink(text, target)
-
-
-def _mount_proc(target: str) -> None:
-    # The kernel lets a user namespace mount its own /proc only where it sees a whole one already.
-    _make_place(target, True)
-    _bind(_OLD + "/proc", target, True)
-
-
 def _mount_dev(target: str) -> None:
     _mount_tmpfs(target, 0o755)
     for name in _DEVICES:
@@ -251,8 +241,7 @@ def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...], home: 
 _MOUNTS = {
     "Bind": _mount_bind,
     "Tmpfs": _mount_tmpfs,
-    "Symlink": _mount_symlink,
-    "Proc": _mount_proc,
+    "Symlink": os.symlink,
     "Dev": _mount_dev,
     "Overlay": _mount_overlay,
     "Hide": _hide,
@@ -261,7 +250,7 @@ _MOUNTS = {
 }
 
 
-def _mount_all(mounts: list[tuple[str, ...]]) -> None:
+def _mount_all(mounts: Mounts) -> None:
     for kind, *values in mounts:
         try:
             _MOUNTS[kind](*values)  # type: ignore[operator]
@@ -291,7 +280,7 @@ def _enter_namespaces(network: bool) -> None:
             raise _Step(error.errno, name, "") from None
 
 
-def _build(mounts: list[tuple[str, ...]], at: str) -> None:
+def _build(mounts: Mounts, at: str) -> None:
     _mount("none", "/", None, _MS_REC | _MS_SLAVE, None, "propagation")
     _mount("tmpfs", at, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755", "tmpfs")
     os.mkdir(at + _OLD, 0o700)
@@ -326,7 +315,7 @@ def _listen(code: bytes) -> int:
     return _check(_call(_numbers["seccomp"], 1, 1 << 3 | 1 << 5, ctypes.byref(program)), "seccomp")
 
 
-def _enter_view(mounts: list[tuple[str, ...]]) -> None:
+def _enter_view(mounts: Mounts) -> None:
     """Enter the view that has these mounts on top, for all commands that want it; the first one has it built."""
     key = marshal.dumps(mounts)
     if key not in _views:
@@ -349,8 +338,8 @@ def _send(sock: socket.socket, message: tuple[object, ...], *fds: int) -> None:
     sock.sendmsg([struct.pack("=Q", len(raw)), raw], rights)
 
 
-def _receive(sock: socket.socket) -> tuple[Request, list[int]] | None:
-    """A request and the descriptors that come with it; None at the end."""
+def _receive(sock: socket.socket) -> tuple[bytes, list[int]] | None:
+    """A message, still packed, and the descriptors that come with it; None at the end."""
     raw, rights, _, _ = sock.recvmsg(8, socket.CMSG_SPACE(_MOST_FDS * 4), 0x40000000)
     fds: list[int] = []
     for level, kind, data in rights:
@@ -365,7 +354,7 @@ def _receive(sock: socket.socket) -> tuple[Request, list[int]] | None:
         if not piece:
             return None
         pieces += piece
-    return marshal.loads(bytes(pieces)), fds  # noqa: S302 - from the program that started us
+    return bytes(pieces), fds
 
 
 # One command
@@ -401,31 +390,27 @@ def _find_program(name: str, env: dict[str, str]) -> list[str]:
     return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
 
 
-def _start_command(request: Request, fds: list[int], control: socket.socket) -> tuple[int, list[int]]:
+def _start_command(message: bytes, fds: list[int], control: socket.socket) -> tuple[int, list[int]]:
     """Mount what is the command's own, give up what it does not get, and start it.
 
     Returns its process number, and if it has drafts the descriptors of its mounts and of each draft's overlay.
     """
-    args: list[str] = request["args"]  # type: ignore[assignment]
-    env: dict[str, str] = request["env"]  # type: ignore[assignment]
-    mounts: list[tuple[str, ...]] = request["mounts"]  # type: ignore[assignment]
-    targets: list[int] = request["targets"]  # type: ignore[assignment]
+    args, env, cwd, targets, mounts, most_processes, capabilities, code = _unpack(message)
     _mount_all(mounts)
     places = [values[3] for kind, *values in mounts if kind == "Overlay"]
     drafts = [os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for place in places]
     if drafts:
         drafts.insert(0, os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
     try:
-        os.chdir(str(request["cwd"]))
+        os.chdir(cwd)
     except OSError as error:
-        raise _Step(error.errno, "chdir", str(request["cwd"])) from None
+        raise _Step(error.errno, "chdir", cwd) from None
     os.umask(_first_umask)
     _limit(resource.RLIMIT_CORE, 0)
-    if request["most_processes"]:
-        _limit(resource.RLIMIT_NPROC, request["most_processes"])  # type: ignore[arg-type]
-    _drop_capabilities(int(request["capabilities"]))  # type: ignore[call-overload]
+    if most_processes:
+        _limit(resource.RLIMIT_NPROC, most_processes)
+    _drop_capabilities(capabilities)
     _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-    code: bytes = request["filter"]  # type: ignore[assignment]
     if code:
         program = _LauncherFilterProgram(len(code) // 8, code)
         _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
@@ -461,7 +446,6 @@ def _run_init(control: socket.socket, life: int) -> int:
     os.setsid()
     failed: OSError | None = None
     try:
-        _check(_libc.unshare(_NEWNS), "unshare")
         _mount_own_proc()
     except OSError as error:  # said when somebody listens
         failed = error
@@ -562,7 +546,7 @@ def _list_running() -> Iterator[tuple[int, str]]:
 
 def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int]) -> None:
     """Make the init of a command; the other end of ``control`` says later which command that is."""
-    pid = _call(_numbers["clone"], _NEWPID | _CLONE_PARENT | _CHILD_ENDED, 0, 0, 0, 0)
+    pid = _call(_numbers["clone"], _NEWPID | _NEWNS | _CLONE_PARENT | _CHILD_ENDED, 0, 0, 0, 0)
     if pid == 0:
         code = 126
         try:
@@ -583,20 +567,20 @@ def main() -> int:
     received = _receive(sock)
     if received is None:
         return 0
-    setup = received[0]
-    _numbers.update(setup["numbers"])  # type: ignore[call-overload]
+    mounts, at, network, capabilities, listen, numbers = _unpack(received[0])
+    _numbers.update(numbers)
     listener: list[int] = []
     try:
-        _enter_namespaces(bool(setup["network"]))
-        if setup["network"]:
+        _enter_namespaces(network)
+        if network:
             _start_loopback()
-        _build(setup["mounts"], str(setup["at"]))  # type: ignore[arg-type]
+        _build(mounts, at)
         _enter_view([])
         # From here on no process of the same user can look into this one.
         _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
-        _drop_bounding_set(int(setup["capabilities"]))  # type: ignore[call-overload]
-        if setup["listen"]:
-            listener.append(_listen(setup["listen"]))  # type: ignore[arg-type]
+        _drop_bounding_set(capabilities)
+        if listen:
+            listener.append(_listen(listen))
     except OSError as error:
         _send(sock, ("error", error.strerror, error.errno, error.filename))
         return 1
@@ -629,27 +613,31 @@ def _serve(sock: socket.socket, parent: int) -> None:
             due = time.monotonic() + _refresh(drafts)
         if parent in ready:
             return
-        received = _receive(sock) if sock.fileno() in ready else ({}, [])
+        if sock.fileno() not in ready:
+            continue
+        received = _receive(sock)
         if received is None:
             return
-        request, fds = received
-        if "drafted" in request:
+        message, fds = received
+        view: Mounts | None = _unpack(message)
+        if view is None:  # the drafts of a command, after the descriptor of its init
             due = due if drafts else time.monotonic() + _REFRESH_SECONDS
             drafts[fds[0]] = fds[1:]
             waiting.register(fds[0], select.POLLIN)
-        elif fds:
-            control = socket.socket(fileno=fds[0])
-            try:
-                _enter_view(request["view"])  # type: ignore[arg-type]
-                _prepare(control, sock, life)
-            except OSError as error:
-                _send(control, ("error", error.strerror, error.errno, error.filename))
-            control.close()
+            continue
+        control = socket.socket(fileno=fds[0])
+        try:
+            _enter_view(view)
+            _prepare(control, sock, life)
+        except OSError as error:
+            _send(control, ("error", error.strerror, error.errno, error.filename))
+        control.close()
 
 
 _numbers: dict[str, int] = {}
 _views: dict[bytes, int] = {}
 """The mounts on top of the base view, as bytes, and a descriptor of the namespace that has them. The base is first."""
+_unpack = marshal.loads  # only for messages from the program that started us
 _ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
 

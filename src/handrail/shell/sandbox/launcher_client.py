@@ -90,16 +90,9 @@ class Launcher:
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
                 )
-            self._send(
-                {
-                    "mounts": as_data(mounts),
-                    "at": os.path.realpath(tempfile.gettempdir()),
-                    "network": own_network,
-                    "capabilities": capabilities,
-                    "listen": listen,
-                    "numbers": {name: get_call_number(name) for name in _NUMBERS},
-                }
-            )
+            numbers = {name: get_call_number(name) for name in _NUMBERS}
+            at = os.path.realpath(tempfile.gettempdir())
+            self._send((as_data(mounts), at, own_network, capabilities, listen, numbers))
             self.pid = self._process.pid
             _, fds = _receive(self._socket)
             self.listener = fds[0] if fds else -1
@@ -107,7 +100,7 @@ class Launcher:
             self.close()
             raise
 
-    def _send(self, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+    def _send(self, message: object, fds: Sequence[int] = ()) -> None:
         with self._sending:
             _send(self._socket, message, fds)
 
@@ -141,7 +134,7 @@ class Launcher:
         if drafts:
             fds = [os.pidfd_open(pid), *drafts]
             with contextlib.suppress(LauncherGone):  # then the command ends, too
-                self._send({"drafted": pid}, fds)
+                self._send(None, fds)
             for fd in fds:
                 os.close(fd)
 
@@ -149,7 +142,7 @@ class Launcher:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._send({"view": as_data(view)}, [theirs.fileno()])
+                self._send(as_data(view), [theirs.fileno()])
         except BaseException:
             ours.close()
             raise
@@ -191,17 +184,9 @@ class Prepared:
 
         Returns what `Launcher.refresh` takes. Raises `LauncherGone` only if it cannot have begun.
         """
-        message = {
-            "args": list(map(os.fsdecode, args)),
-            "env": dict(env),
-            "cwd": cwd,
-            "targets": list(fds),
-            "mounts": as_data(how.mounts),
-            "most_processes": how.most_processes,
-            "capabilities": how.capabilities,
-            "filter": how.filter,
-        }
-        _send(self.control, message, list(fds.values()))
+        command = (list(map(os.fsdecode, args)), dict(env), cwd, list(fds))
+        held = (as_data(how.mounts), how.most_processes, how.capabilities, how.filter)
+        _send(self.control, (*command, *held), list(fds.values()))
         _receive(self.control)
         try:
             return _receive(self.control)[1]
@@ -220,7 +205,7 @@ class Prepared:
                 os.waitpid(self.pid, 0)
 
 
-def _send(sock: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+def _send(sock: socket.socket, message: object, fds: Sequence[int] = ()) -> None:
     raw = marshal.dumps(message)  # type: ignore[arg-type]
     head = struct.pack("=Q", len(raw))
     try:

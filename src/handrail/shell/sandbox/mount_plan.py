@@ -62,13 +62,6 @@ class Symlink:
 
 
 @dataclass(frozen=True, slots=True)
-class Proc:
-    """The processes of the command. Each command gets its own; this one is a place for them."""
-
-    target: str = "/proc"
-
-
-@dataclass(frozen=True, slots=True)
 class Dev:
     """The usual devices, a private `/dev/shm` and private terminals."""
 
@@ -130,7 +123,7 @@ class Narrow:
     """The device and inode of each visible path: if something else stands there, it is another view."""
 
 
-Mount = Bind | Tmpfs | Symlink | Proc | Dev | Overlay | Hide | Pin
+Mount = Bind | Tmpfs | Symlink | Dev | Overlay | Hide | Pin
 CommandMount = Mount | Narrow
 
 
@@ -264,7 +257,8 @@ def _plan_system(confinement: Confinement) -> Iterator[Mount]:
             yield Symlink(os.readlink(path), path)
         elif path not in OVERLAID:
             yield Bind(path, path, read_only="/" not in confinement.writable, optional=True)
-    yield from (Dev(), Proc(), Tmpfs("/run"))
+    # Each command mounts its own /proc here. The kernel lets a user namespace do so only where it sees a whole one.
+    yield from (Dev(), Bind("/proc", "/proc"), Tmpfs("/run"))
     for path in KEPT_IN_RUN:
         yield Bind(path, path, optional=True)
 

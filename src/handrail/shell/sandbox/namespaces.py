@@ -18,11 +18,9 @@ from handrail.programs import get_program
 from handrail.shell.private_directory import PrivateDirectory
 from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
-    CREATED_LATE,
     Confinement,
     Protection,
     choose_maskable,
-    get_identity,
 )
 from handrail.shell.sandbox.environment import AGENT, NO_LOGINS, Logins, redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES
@@ -36,6 +34,7 @@ from handrail.shell.sandbox.mount_plan import (
     DraftLayers,
     Hide,
     NarrowViews,
+    identify,
     plan_base_view,
     plan_draft_mounts,
     plan_protections,
@@ -62,7 +61,7 @@ class NamespaceBoundary:
         self.confinement = confinement
         self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
         self._lock = threading.Lock()
-        self._launchers: dict[tuple[bool, str], tuple[Launcher, list[tuple[int, int]]]] = {}
+        self._launchers: dict[tuple[bool, str], tuple[Launcher, list[tuple[int, ...]]]] = {}
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
         drafted = bool(confinement.drafts) or confinement.in_draft
@@ -147,7 +146,7 @@ class NamespaceBoundary:
         ``agent``: the only unix socket of this machine that its commands reach.
         """
         with self._lock:
-            identities = [get_identity(path) for path in self.confinement.writable]
+            identities = [identify(path)[:2] for path in self.confinement.writable]
             known = self._launchers.get((own_network, agent))
             if known and known[1] == identities and not anew:
                 return known[0]
@@ -201,20 +200,19 @@ class NamespaceBoundary:
 
 
 def _describe(confinement: Confinement, supervises: bool) -> str:
-    holds = ["writes outside the workspace and a private /tmp", "other processes"]
-    lacks: list[str] = []
-    if confinement.network == "on":
-        lacks.append("the network is open")
-        lacks.append("sockets of other programs outside /run and /tmp can be reached")
-    else:
-        own = "a loopback that the commands of a session share"
-        own += ", and TCP services on the loopback of this machine" if supervises else ""
-        holds.append("the network" + ("" if confinement.network == "off" else f" but for {own}"))
-        holds.append("sockets of other programs")
-    if confinement.hidden or confinement.masked:
-        holds.append("hidden paths")
-    if confinement.protected:
-        holds.append("changes of protected files")
-        lacks.append(CREATED_LATE)
-    held = f"Namespaces and seccomp keep commands from {', '.join(holds)}"
-    return held + (f"; not held: {', '.join(lacks)}." if lacks else ".")
+    is_open = confinement.network == "on"
+    own = " but for a loopback that the commands of a session share" if confinement.network == "loopback" else ""
+    services = ", and TCP services on the loopback of this machine" if supervises else ""
+    holds = {
+        "writes outside the workspace and a private /tmp, other processes": True,
+        f"the network{own}{services}, sockets of other programs": not is_open,
+        "hidden paths": confinement.hidden or confinement.masked,
+        "changes of protected files": confinement.protected,
+    }
+    lacks = {
+        "the network is open, sockets of other programs outside /run and /tmp can be reached": is_open,
+        # A name that is not there cannot be mounted on without creating it.
+        "protected files that a command creates are removed when it has ended, not before": confinement.protected,
+    }
+    held, not_held = (", ".join(text for text, applies in row.items() if applies) for row in (holds, lacks))
+    return f"Namespaces and seccomp keep commands from {held}" + (f"; not held: {not_held}." if not_held else ".")
