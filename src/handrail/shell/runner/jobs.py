@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,7 @@ class JobOutput:
     matched: int | None = None
     """Lines that the filter let through; None without a filter."""
     more: bool = False
-    """Whether the time was up before all of it was looked at; the next reading goes on from there."""
+    """Whether not all of it was looked at; the next reading goes on from there."""
 
 
 class Jobs:
@@ -187,13 +187,13 @@ def _compile_filter(filter: str | None) -> object:
 def _read_matching_lines(
     fd: int, start: int, end: int, head: int, tail: int, pattern: Any, ended: CommandEnd | None
 ) -> JobOutput:
-    """The lines that match. Looks at each once, in bounded memory, as far as it comes in a few seconds."""
-    until, at, matched = time.monotonic() + FILTER_SECONDS, start, 0
-    first, last, left_out, lines_left = "", "", 0, 0
-    for behind, line in _clean_lines(fd, start, end):
-        left = until - time.monotonic()
+    """The lines that match, as far as they come in a few seconds, and not more than can be shown as a whole."""
+    until, at, size = time.monotonic() + FILTER_SECONDS, start, 0
+    matched: list[str] = []
+    for behind, raw in output.read_pieces(fd, start, end):
+        left, line = until - time.monotonic(), output.clean(raw)
         try:
-            if left <= 0:
+            if left <= 0 or size > output.WHOLE:
                 break
             match = pattern.search(line.rstrip("\n"), timeout=left)
         except TimeoutError:
@@ -201,31 +201,8 @@ def _read_matching_lines(
                 raise SlowFilter(filter=pattern.pattern, seconds=FILTER_SECONDS) from None
             break
         at = behind
-        if not match:
-            continue
-        matched += 1
-        if not last and len(first) + len(line) <= head:
-            first += line
-            continue
-        last += line
-        if len(last) > 2 * tail + output.PIECE:  # now and then, so that it is not copied for every line
-            cut = last[: len(last) - tail]
-            last = last[len(cut) :]
-            left_out += len(cut.encode("utf-8"))
-            lines_left += cut.count("\n")
-    if len(last) > tail:
-        cut = last[: len(last) - tail]
-        last = last[len(cut) :]
-        left_out += len(cut.encode("utf-8"))
-        lines_left += cut.count("\n") + (not cut.endswith("\n"))
-    view = (
-        OutputView(first, last, left_out, lines_left, at - start)
-        if left_out
-        else OutputView(first + last, size=at - start)
-    )
-    return JobOutput(view, start, at, ended, matched, at < end)
-
-
-def _clean_lines(fd: int, start: int, end: int) -> Iterator[tuple[int, str]]:
-    for behind, raw in output.read_pieces(fd, start, end):
-        yield behind, output.clean(raw)
+        if match:
+            matched.append(line)
+            size += len(line)
+    view = output.shorten("".join(matched), head, tail, at - start)
+    return JobOutput(view, start, at, ended, len(matched), at < end)

@@ -155,70 +155,37 @@ def find_cut(raw: bytes) -> int:
     return len(raw)
 
 
+def shorten(text: str, head: int, tail: int, size: int) -> OutputView:
+    """A text of ``size`` bytes, or ``head`` characters of its beginning and ``tail`` characters of its end."""
+    if len(text) <= head + tail:
+        return OutputView(text, size=size)
+    gap = text[head : len(text) - tail]
+    torn = not gap.endswith("\n")
+    left = len(gap.encode("utf-8", "replace"))
+    return OutputView(text[:head], text[len(text) - tail :], left, gap.count("\n") + torn, size, torn)
+
+
 def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) -> OutputView:
     """The log between two offsets, as ``head`` characters of its beginning and ``tail`` characters of its end."""
     end = os.fstat(fd).st_size if end is None else end
     size = max(0, end - start)
     if size <= WHOLE:
-        text = _read_all(fd, start, end)
-        if len(text) <= head + tail:
-            return OutputView(text, size=size)
-        gap = text[head : len(text) - tail]
-        left, torn = len(gap.encode("utf-8")), not gap.endswith("\n")
-        return OutputView(text[:head], text[len(text) - tail :], left, _count_lines(gap), size, torn)
-    first, at, rest = _read_beginning(fd, start, end, head)
-    last, back, before = _read_end(fd, at, end, tail)
-    lines = _count(fd, at, back)
-    cut = rest + before
-    omitted = max(1, back - at + len(cut.encode("utf-8")))
+        return shorten(_read(fd, start, end), head, tail, size)
+    at = start + find_cut(os.pread(fd, WHOLE // 2, start))
+    back = end - WHOLE // 2
+    back += _find_line_start(os.pread(fd, 2 * PIECE, back))
+    first, last = _read(fd, start, at), _read(fd, back, end)
+    behind = max(0, len(last) - tail)
+    cut = first[head:] + last[:behind]
     torn = bool(cut) and not cut.endswith("\n")
-    return OutputView(first, last, omitted, None if lines is None else lines + _count_lines(cut), size, torn)
+    lines = _count(fd, at, back)
+    left = None if lines is None else lines + cut.count("\n") + torn
+    return OutputView(first[:head], last[behind:], back - at + len(cut.encode("utf-8")), left, size, torn)
 
 
-def _read_all(fd: int, start: int, end: int) -> str:
+def _read(fd: int, start: int, end: int) -> str:
     plain = _decode_plain(os.pread(fd, end - start, start)) if end > start else ""
     return "".join(clean(raw) for _, raw in read_pieces(fd, start, end)) if plain is None else plain
-
-
-def _count_lines(gap: str) -> int:
-    return gap.count("\n") + (not gap.endswith("\n")) if gap else 0
-
-
-def _read_beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
-    """So many characters, the offset behind the line where they end, and what was cut from that line."""
-    parts, length, at = list[str](), 0, start
-    if most <= 0:
-        return "", start, ""
-    for behind, raw in read_pieces(fd, start, min(end, start + WHOLE // 2)):
-        at = behind
-        parts.append(clean(raw))
-        length += len(parts[-1])
-        if length >= most:
-            break
-    text = "".join(parts)
-    return text[:most], at, text[most:]
-
-
-def _read_end(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
-    """The last characters, the offset of the line where they begin, and what was cut from that line."""
-    if most <= 0:
-        return "", end, ""
-    reach = max(4 * most, PIECE)
-    while True:
-        back = max(start, end - min(reach, WHOLE // 2))
-        if back > start:
-            back += _find_line_start(os.pread(fd, 2 * PIECE, back))
-        lines = [(at - len(raw), clean(raw)) for at, raw in read_pieces(fd, back, end)]
-        if sum(len(text) for _, text in lines) >= most or back <= start or reach >= WHOLE // 2:
-            break
-        reach *= 4
-    kept, length = list[str](), 0
-    while lines and length < most:
-        back, text = lines.pop()
-        kept.append(text)
-        length += len(text)
-    text = "".join(reversed(kept))
-    return text[-most:], back, text[:-most]
 
 
 def _find_line_start(raw: bytes) -> int:

@@ -18,7 +18,7 @@ from handrail.shell.effects.effects import Effects
 from handrail.shell.followed_jobs import PutBack
 from handrail.shell.network_gate import NOTHING_REFUSED
 from handrail.shell.runner.explain_exit import find_unreachable
-from handrail.shell.runner.output import WHOLE, OutputView
+from handrail.shell.runner.output import WHOLE, OutputView, shorten
 from handrail.shell.runner.process_tree import LeftoverProcess
 from handrail.shell.runner.run import CommandEnd, Run
 from handrail.shell.sandbox.confinement import is_inside
@@ -174,10 +174,7 @@ def view_text(text: str, size: int, limits: OutputLimits) -> OutputView:
     """The whole text if the limits allow it, else its beginning and its end."""
     if len(text) <= limits.whole_chars:
         return OutputView(text, size=size)
-    head, tail = text[: limits.head_chars], text[len(text) - limits.tail_chars :]
-    gap = text[limits.head_chars : len(text) - limits.tail_chars]
-    torn = not gap.endswith("\n")
-    return OutputView(head, tail, len(gap.encode("utf-8", "replace")), gap.count("\n") + torn, size, torn)
+    return shorten(text, limits.head_chars, limits.tail_chars, size)
 
 
 def view_output(done: Run, limits: OutputLimits, command_host: CommandHost) -> OutputView:
