@@ -1,7 +1,8 @@
 """The launcher: a small process that builds a view of the file system once, and starts each command inside it.
 
-It runs as a program of its own (`python -I -S launcher.py FD`) and imports almost nothing, so that a start copies a few
-megabytes and one thread, however large the program is that asks. Requests arrive on a socket. Each command gets
+It runs as a program of its own and imports almost nothing, so that a start copies a few megabytes and one thread,
+however large the program is that asks. `launcher_client` has it imported, and not run as a script, because Python
+keeps only imported modules compiled. Requests arrive on a socket. Each command gets
 
     launcher --clone(CLONE_PARENT, CLONE_NEWPID | CLONE_NEWNS)--> init (a child of the asking program, process 1 inside)
                                                       '--posix_spawn--> the command
@@ -639,7 +640,7 @@ _views: dict[bytes, int] = {}
 """The mounts on top of the base view, as bytes, and a descriptor of the namespace that has them. The base is first."""
 _unpack = marshal.loads  # only for messages from the program that started us
 _ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
-_first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
+_first_umask = os.umask(0o022) if __name__ == "launcher" else 0o022
 
-if __name__ == "__main__":
+if __name__ == "launcher":
     sys.exit(main())

@@ -24,7 +24,7 @@ from handrail.shell.sandbox.mount_plan import CommandMount, Mount, as_data
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions, SweepingProcess, start_process
 
-_PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
+_START = "import sys; sys.path.append(sys.argv[2]); import launcher"
 _NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
 _START_SECONDS = 60.0
 """A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
@@ -81,7 +81,7 @@ class Launcher:
                 # The marks of the runs around us stay on it; nothing else is its business.
                 env = {name: os.environ[name] for name in (VARIABLE,) if name in os.environ}
                 self._process = start_process(
-                    [sys.executable, "-I", "-S", _PROGRAM, str(theirs.fileno())],
+                    [sys.executable, "-I", "-S", "-c", _START, str(theirs.fileno()), os.path.dirname(__file__)],
                     cwd="/",
                     env=env,
                     stdin=subprocess.DEVNULL,
