@@ -30,7 +30,12 @@ from tests.shell.own_places import BOUNDARIES, User, made_user
 
 pytestmark = pytest.mark.slow  # starts many processes
 
-RULES = ["allow Network(*.good.example)", "deny Network(bad.good.example)", "allow Network(port.example:81)"]
+RULES = [
+    "allow Network(*.good.example)",
+    "deny Network(bad.good.example)",
+    "allow Network(port.example:81)",
+    "allow Bash",
+]
 WHEEL = "packages/tiny/tiny-1.0-py3-none-any.whl"
 
 
@@ -243,7 +248,8 @@ def test_a_port_of_this_machine_is_asked_about_and_then_reached(
 
     with made_user(monkeypatch) as user:
         forget_settings(user)
-        with user.session(sandbox, mode="accept-edits", approve=approve) as session:
+        free = parse('rules = ["allow Bash"]', "policy.toml", "user")
+        with user.session(sandbox, mode="accept-edits", setup=Setup(rules=[free]), approve=approve) as session:
             require_proxy(session)
             code = (
                 f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{site}/hello.txt', timeout=60).read())"
@@ -260,7 +266,7 @@ def test_a_port_of_this_machine_is_asked_about_and_then_reached(
                 assert len(asked) == 3
             other = bash(session, "python3 ./get.py")
             assert [note.code for note in other.notes] == ["needs_port"]
-        rules = [parse(f'rules = ["allow Network(localhost:{site})"]', "policy.toml", "user")]
+        rules = [free, parse(f'rules = ["allow Network(localhost:{site})"]', "policy.toml", "user")]
         with user.session(sandbox, mode="accept-edits", setup=Setup(rules=rules)) as session:
             assert "hello" in bash(session, "python3 get.py").text
         with user.session(sandbox, mode="full") as session:

@@ -110,7 +110,7 @@ def test_a_yes_for_good_holds_in_the_next_session(user: User, sandbox: str) -> N
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)
 def test_a_network_rule_opens_the_network_without_a_question(user: User, sandbox: str) -> None:
-    rules = [parse('rules = ["allow Network(service.example)"]', "policy.toml", "user")]
+    rules = [parse('rules = ["allow Network(service.example)", "allow Bash"]', "policy.toml", "user")]
     with (
         user.session(sandbox, mode="accept-edits", network="off", setup=Setup(rules=rules)) as session,
         server("127.0.0.1") as (port, _),
@@ -124,7 +124,7 @@ def test_neither_a_rule_nor_an_answer_for_another_command_opens_it_for_a_program
 ) -> None:
     """The network is opened for a whole command line: what was said of a part of it is not enough."""
     steal = "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\""
-    rules = [parse('rules = ["allow Network(service.example)"]', "policy.toml", "user")]
+    rules = [parse('rules = ["allow Network(service.example)", "allow Bash"]', "policy.toml", "user")]
     person = Person(Answer(True, lasting="session"))
     with server("127.0.0.1") as (port, arrived):
         lines = [f"{fetch(port)}; {steal}", f"{steal} ; {fetch(port)}", f"{fetch(port)} | python3 -c 1; {steal}"]
@@ -184,7 +184,8 @@ def test_a_command_that_failed_without_the_network_is_asked_about_when_it_runs_a
     )
     person = Person(Answer(True))
     command = "python3 fetch.py"
-    with user.session(sandbox, mode="accept-edits", approve=person) as session:
+    rules = [parse('rules = ["allow Bash"]', "policy.toml", "user")]
+    with user.session(sandbox, mode="accept-edits", setup=Setup(rules=rules), approve=person) as session:
         first = called(session, command)
         assert [note.code for note in first.notes] == ["needs_network"] and person.asked == []
         assert "Run the same command again" in first.text

@@ -8,7 +8,6 @@ import pytest
 
 from handrail.policy.check import find_ineffective_rules
 from handrail.policy.guards import BuiltInPaths, load_built_in_rules
-from handrail.policy.rules import parse_command
 from handrail.shell.git.tracked_files import TrackedFiles
 from tests.policy.tables import rules
 
@@ -30,9 +29,6 @@ NEVER = [
     (["deny Bash", "allow Bash(make)"], "project.toml:1 decides first: deny Bash"),
     (["allow Bash(make)", "allow Bash(make)"], "project.toml:1 decides first: allow Bash(make)"),
     (["deny Network", "allow Network(x.org)"], "project.toml:1 decides first: deny Network"),
-    (["deny Read([[:nothing:]].txt)"], "no path can match it"),
-    (["allow Read(*.pem)"], "the built-in rule for secrets comes first; write the full name of the file"),
-    (["allow Edit(.git/config)"], "the built-in rule for protected comes first"),
 ]
 
 
@@ -82,9 +78,6 @@ def test_the_examples_of_the_built_in_rules_hold() -> None:
         for examples, wanted in ((guard.match, True), (guard.not_match, False)):
             for example in examples:
                 seen += 1
-                if guard.command:
-                    assert guard.speaks_of_command(parse_command(example)) is wanted, example
-                    continue
                 path = str(Path(HOME, example[2:]) if example.startswith("~/") else Path(ROOT, example))
                 for action in guard.actions:
                     assert (guard in asked.all(action, path)) is wanted, (guard.text, example)

@@ -36,7 +36,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], st
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in COLUMNS:
-        policy = RulePolicy([Root(str(root))], mode, (), Machine(confined=partial(bool, held)), str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), Machine(namespaced=partial(bool, held)), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def verdicts(command: str) -> str:

@@ -46,7 +46,9 @@ def judge(
     """The decision on a command, and its uses of the network; ``change`` is made after the session began."""
     files = (PolicyFile("user", "user", (from_table({"rule": rule}),)),) if rule else ()
     here = partial(bool, held)
-    policy = RulePolicy([Root(str(root))], mode, files, Machine(confined=here, offline=here), str(root.parent / "home"))
+    policy = RulePolicy(
+        [Root(str(root))], mode, files, Machine(namespaced=here, offline=here), str(root.parent / "home")
+    )
     settings = Settings(raise_bugs=True, sandbox="off", state=str(root.parent / "state"))
     with Session(root, policy=policy, settings=settings) as session:
         session.services.command_host()  # any command opens it before it runs

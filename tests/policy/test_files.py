@@ -15,7 +15,7 @@ from tests.policy.tables import rules
 TABLE = '[[rules]]\naction = "{action}"\ntier = "{tier}"\n{more}\n'
 MISTAKES: dict[str, tuple[str, str]] = {
     "no TOML": ("rules = [\n", "not valid TOML"),
-    "key": ("\nrule = []\n", "p.toml:2: rule: unknown key; the keys are rules, permissions"),
+    "key": ("\nrule = []\n", "p.toml:2: rule: unknown key; did you mean rules?"),
     "locked": ("locked = true\n", "p.toml:1: locked: only the system file /etc/handrail/policy.toml can be locked"),
     "no list": ("rules = 3\n", "p.toml:1: rules: must be a list of rules"),
     "no rule": ("rules = [\n  3]\n", "p.toml:2: rules: must be tables, [[rules]], or texts such as"),
@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "WebFetch": ("[permissions]\nallow = [\n'Read',\n'WebFetch(domain:x)',\n]", "allow: unknown tool WebFetch"),
     "mcp": ("[permissions]\nask = ['mcp__x__y']", "p.toml:2: ask: unknown tool mcp__x__y"),
     "list": ("[permissions]\ndefaultMode = 'plan'", "p.toml:2: defaultMode: unknown list; the lists are allow"),
-    "star inside": ("rules = ['deny Bash(git * main)']", "p.toml:1: rules: git * main: `*` must be the last word"),
+    "star inside": ("rules = ['deny Bash(git * main)']", "p.toml:1: command: git * main: `*` must be the last word"),
     "star at a word": ("rules = ['deny Bash(ls*)']", "matches any further words: `ls *`"),
     "two commands": ("rules = ['allow Bash(a; b:*)']", "it must be one command of fixed words, such as `git diff *`"),
     "a variable": ("rules = ['allow Bash(echo $X)']", "it must be one command of fixed words"),

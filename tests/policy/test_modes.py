@@ -22,7 +22,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dkkkad", "delete", "src/a.py", {"by_command": True}),
     ("dkkkkd", "write", "/usr/local/bin/x", {"by_command": True}),
     ("dkkkkd", "delete", "/usr/local/bin/x", {"by_command": True}),
-    ("dkkakd", "write", "/var/tmp/x", {"by_command": True}),
+    ("dkkakd", "write", "/tmp/x", {"by_command": True}),
     ("aaaaaa", "write", "/dev/null", {"by_command": True}),
     ("dkkkkd", "delete", "/dev/null", {"by_command": True}),
     ("dkkkkd", "delete", ".", {"by_command": True}),
@@ -33,8 +33,6 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dkkkad", "run", "git reset --hard", {"tier": "ordinary", "undoable": True}),
     ("dkkkad", "run", "cat $FILE", {"tier": "read_only", "doubt": "a variable"}),
     ("dddddd", "run", "shred $FILE", {"tier": "destructive", "doubt": "a variable"}),
-    ("dddddd", "run", "handrail policy trust", {"tier": "ordinary"}),
-    ("dddddd", "run", "env -i handrail policy trust --sha256 abc", {"tier": "ordinary"}),
     ("dkkkad", "network", "https://example.org/x", {}),
     # secrets, whoever does it and however they are spelled
     *[

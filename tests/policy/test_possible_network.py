@@ -23,7 +23,7 @@ NETWORK = ["curl https://x", "git push", "npm install", "pip install x", "go get
 def policy(root: Path, mode: Mode, *, held: bool, rule: str = "") -> RulePolicy:
     files = (PolicyFile("user", "user", (from_table({"rule": rule}),)),) if rule else ()
     held_ = partial(bool, held)
-    return RulePolicy([Root(str(root))], mode, files, Machine(confined=held_, offline=held_), str(root / "home"))
+    return RulePolicy([Root(str(root))], mode, files, Machine(namespaced=held_, offline=held_), str(root / "home"))
 
 
 def decide(root: Path, command: str, mode: Mode = "accept-edits", *, held: bool, rule: str = "") -> str:

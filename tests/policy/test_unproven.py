@@ -77,7 +77,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in PLACES:
-        policy = RulePolicy([Root(str(root))], mode, (), Machine(confined=partial(bool, held)), str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), Machine(namespaced=partial(bool, held)), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def strictness(command: str) -> list[int]:

@@ -214,7 +214,7 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dkkk", "cp -r . /tmp/x"),
     ("dddd", "cp .env x"),
     ("dddd", "base64 .env"),
-    ("dkka", "sub/../.env"),
+    ("dkkk", "sub/../.env"),
     ("dkka", "shopt -s dotglob; cat *"),
     ("dddd", 'while read l; do echo "$l"; done < .env'),
 ]

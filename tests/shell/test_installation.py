@@ -118,7 +118,8 @@ def approve(question):
     return Answer(answer == "yes")
 how = {} if answer == "nobody" else {"approve": approve}
 settings = Settings(state=state, sandbox=sandbox, sandbox_required=True, raise_bugs=True)
-with Session(root, mode="accept-edits", settings=settings, journal=None, **how) as session:
+mode = "full" if sandbox == "landlock" else "accept-edits"
+with Session(root, mode=mode, settings=settings, journal=None, **how) as session:
     for line in sys.stdin:
         tool, arguments = json.loads(line)
         asked.clear()

@@ -171,14 +171,22 @@ def test_settings_that_are_not_there_yet_cannot_be_made_inside_the_workspace(
         assert not os.path.exists(find_approved_file(os.environ))
 
 
-def test_inside_the_workspace_landlock_cannot_hide_it_and_every_command_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_inside_the_workspace_landlock_cannot_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with made_user(monkeypatch, inside=True) as user, user.session("landlock", mode="accept-edits") as session:
         run(session, "true")
         assert "so every command is asked about" in session.services.command_host().boundary.description
-        assert session.prepare("Bash", {"command": "make"}).verdict.decision == "ask"
+
+
+def test_landlock_is_no_reason_to_ask_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives no drafts, so whatever does not only read is asked about, as without a sandbox."""
     with made_user(monkeypatch) as user, user.session("landlock", mode="accept-edits") as session:
+        for command in ("make", "mkdir x", "./tool", "python3 -c 1"):
+            verdict = session.prepare("Bash", {"command": command}).verdict
+            assert (verdict.decision, verdict.rule) == ("ask", "mode accept-edits: ordinary")
+            assert verdict.advice.startswith("in a draft it could be undone")
+        for command in ("ls", "cat a.txt | head -3", "git status"):
+            assert session.prepare("Bash", {"command": command}).verdict.decision == "allow"
+    with made_user(monkeypatch) as user, user.session("landlock", mode="full") as session:
         assert session.prepare("Bash", {"command": "make"}).verdict.decision == "allow"
 
 

@@ -23,7 +23,7 @@ from tests.shell.own_places import BOUNDARIES
 T = TypeVar("T")
 
 _SEED = 20_261
-_MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full") if sizes.LONG else ("accept-edits",)
+_MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full") if sizes.LONG else ("full",)
 """In the first two nothing of this is run."""
 _SECRET = "hush-hush-4711"
 _EVIL = "evil"
@@ -184,7 +184,7 @@ def test_what_is_put_back_is_said_and_its_contents_are_kept(work: Path) -> None:
     sandbox = "landlock"  # without drafts
     _make_tree(work)
     (work / "attack.py").write_text("open('.envrc', 'w').write('evil')\n", encoding="utf-8")
-    with _session(work, sandbox, mode="accept-edits") as session:
+    with _session(work, sandbox, mode="full") as session:
         result = _bash(session, "python3 attack.py")
         assert result.status == "partial" and ".envrc" in result.text
         assert result.data["put_back"] == [{"path": ".envrc", "change": "created"}]
@@ -238,7 +238,7 @@ def test_git_writes_its_own_settings_but_none_that_run_programs(work: Path, sand
     for words in setup.split("|"):
         subprocess.run(["git", *person, *words.split()], cwd=work, check=True)
     config = work / ".git/config"
-    with _session(work, sandbox, mode="accept-edits") as session:
+    with _session(work, sandbox, mode="full" if sandbox == "landlock" else "accept-edits") as session:
         for command in (
             "git remote add up ../up.git",
             "git remote set-url up ../down.git && git remote rename up down",

@@ -122,7 +122,7 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
 def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
     host = session.services.command_host
     machine = Machine(
-        confined=lambda: host().sandbox.confined,
+        namespaced=lambda: host().boundary.namespaced,
         masked=lambda: hides and host().sandbox.hides,
         offline=lambda: host().network.offline,
     )

@@ -141,7 +141,7 @@ class Services:
 
     def _build_rules(self, mode: Mode, rules: Sequence[PolicyFile]) -> RulePolicy:
         machine = Machine(
-            confined=lambda: self.command_host().sandbox.confined,
+            namespaced=lambda: self.command_host().boundary.namespaced,
             masked=lambda: self.command_host().sandbox.hides,
             offline=lambda: self.command_host().network.offline,
             loopback=lambda: self.settings.network != "off",

@@ -19,15 +19,15 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
 from handrail.frozen import frozen
 from handrail.policy import PROJECT
-from handrail.policy.rules import BadRule, Rule, find_failing_example, from_line, from_table
+from handrail.policy.rules import BadRule, Rule, from_line, from_table, require_examples, require_glob, require_known
 from handrail.text.display import escape
-from handrail.text.globs import BadGlob, Glob
+from handrail.text.globs import Glob
 from handrail.text.toml_lines import Key, find_lines
 
 Event = Literal["before", "after"]
@@ -35,15 +35,6 @@ MOST_CHECKS, MOST_HOOKS = 20, 50
 MOST_SECONDS = 600
 _SECONDS = 60
 _EVERY_CALL = "*"
-_KEYS = ("before", "after", "run", "seconds")
-
-
-class BadCommandTable(ValueError):
-    """A table of checks or hooks that cannot be used; `key` is its place in the file."""
-
-    def __init__(self, key: Key, what: str) -> None:
-        super().__init__(what)
-        self.key = key
 
 
 @frozen
@@ -73,69 +64,6 @@ class Hook:
     """Whether it runs in the sandbox: that of a project does, because the model can edit the project's files."""
     source: str
     """`file:line`."""
-
-
-def parse_checks(table: object) -> tuple[FileCheck, ...]:
-    """The checks of a rule file; raises `BadCommandTable`."""
-    if not isinstance(table, dict):
-        raise BadCommandTable(("checks",), 'must be a table, [checks], such as "*.py" = "ruff check {files}"')
-    checks = []
-    for glob, value in table.items():
-        key = ("checks", glob)
-        try:
-            Glob(glob, hidden=True)
-        except BadGlob as error:
-            raise BadCommandTable(key, str(error)) from None
-        checks += [FileCheck(glob, command) for command in _read_texts(key, value, "a command, or a list of commands")]
-    if len(checks) > MOST_CHECKS:
-        raise BadCommandTable(("checks",), f"at most {MOST_CHECKS} commands")
-    return tuple(checks)
-
-
-def parse_hooks(tables: Sequence[object], place: Callable[[Key], str], *, project: bool) -> tuple[Hook, ...]:
-    """The hooks of a rule file; raises `BadCommandTable`. ``place`` gives `file:line` of a key."""
-    if len(tables) > MOST_HOOKS:
-        raise BadCommandTable(("hooks",), f"at most {MOST_HOOKS} hooks")
-    return tuple(_parse_hook(("hooks", number), table, place, project) for number, table in enumerate(tables))
-
-
-def _parse_hook(key: Key, table: object, place: Callable[[Key], str], project: bool) -> Hook:
-    if not isinstance(table, dict):
-        raise BadCommandTable(key, "must be tables, [[hooks]], with before or after, and run")
-    for name in table:
-        if name not in _KEYS:
-            raise BadCommandTable((*key, name), f"unknown key; the keys are {', '.join(_KEYS)}")
-    if ("before" in table) == ("after" in table):
-        raise BadCommandTable(key, "a hook has either before or after: the calls that it runs for")
-    event: Event = "before" if "before" in table else "after"
-    patterns = _read_texts((*key, event), table[event], 'a pattern such as "Edit(src/**)", or a list of patterns')
-    if _EVERY_CALL in patterns:
-        patterns = []
-    rules = []
-    for pattern in patterns:
-        try:
-            # As a refusal: that finds a command behind its wrappers too.
-            rules.append(from_line(pattern, "deny", project=project))
-        except BadRule as error:
-            raise BadCommandTable((*key, event), str(error)) from None
-    run = table.get("run")
-    if not isinstance(run, str) or not run.strip():
-        raise BadCommandTable((*key, "run"), "must be a command, run by the shell in the workspace")
-    return Hook(event, tuple(rules), run, _read_seconds(key, table), project, place(key))
-
-
-def _read_seconds(key: Key, table: Mapping[str, object]) -> float:
-    seconds = table.get("seconds", _SECONDS)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
-        raise BadCommandTable((*key, "seconds"), f"must be a number above 0, and at most {MOST_SECONDS}")
-    return seconds
-
-
-def _read_texts(key: Key, value: object, what: str) -> list[str]:
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not values or not all(isinstance(one, str) and one.strip() for one in values):
-        raise BadCommandTable(key, f"{escape(str(key[-1]))} must be {what}")
-    return values
 
 
 SYSTEM = "/etc/handrail/policy.toml"
@@ -199,10 +127,14 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
         raise PolicyError(f"{escape(path)}: not valid TOML: {escape(str(error))}") from None
     except RecursionError:
         raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
-    reader = _RuleReader(path, origin, find_lines(text), root, trusted)
-    rules, locked = reader.read(table)
-    checks, hooks = reader.read_commands(table)
-    return PolicyFile(path, origin, tuple(rules), locked, trusted, text=text, checks=checks, hooks=hooks)
+    reader = _RuleReader(path, origin, find_lines(text), os.path.realpath(root), trusted)
+    try:
+        rules, locked = reader.read_rules(table)
+        checks, hooks = reader.read_checks(table), reader.read_hooks(table)
+    except BadRule as error:
+        named = next((part for part in reversed(error.key) if isinstance(part, str)), "")
+        raise PolicyError(f"{reader.place(error.key)}: {escape(named)}: {error}") from None
+    return PolicyFile(path, origin, rules, locked, trusted, text=text, checks=checks, hooks=hooks)
 
 
 def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[str] = ".") -> PolicyFile:
@@ -284,90 +216,117 @@ def _read(path: str, owner: int | None) -> bytes | None:
     return raw
 
 
+@contextlib.contextmanager
+def _at(*key: str | int) -> Iterator[None]:
+    """The place of what is read, for mistakes in it."""
+    try:
+        yield
+    except BadRule as error:
+        raise BadRule(str(error), *key, *error.key) from None
+
+
+@frozen
 class _RuleReader:
-    """Turns tables into rules, and says on which line something is wrong."""
+    """Reads the tables of a file; a mistake raises `BadRule` with its key."""
 
-    def __init__(self, path: str, origin: Origin, lines: Mapping[Key, int], root: str, trusted: bool) -> None:
-        self._path = path
-        self._origin = origin
-        self._lines = lines
-        self._root = os.path.realpath(root)
-        self._trusted = trusted
+    path: str
+    origin: Origin
+    lines: Mapping[Key, int]
+    root: str
+    trusted: bool
 
-    def wrong(self, key: Key, what: str) -> PolicyError:
-        named = next((part for part in reversed(key) if isinstance(part, str)), "")
-        return PolicyError(f"{self._place(key)}: {escape(named)}: {what}")
-
-    def _place(self, key: Key) -> str:
-        while key and key not in self._lines:
+    def place(self, key: Key) -> str:
+        """`file:line` of a key."""
+        while key and key not in self.lines:
             key = key[:-1]
-        return f"{escape(self._path)}:{self._lines[key]}" if key else escape(self._path)
+        return f"{escape(self.path)}:{self.lines[key]}" if key else escape(self.path)
 
-    def read(self, table: Mapping[str, object]) -> tuple[list[Rule], bool]:
-        known = ["rules", "permissions", "checks", "hooks", *(["locked"] if self._origin == "system" else [])]
-        for key in table:
-            if key == "locked" and key not in known:
-                raise self.wrong((key,), f"only the system file {SYSTEM} can be locked; leave it out")
-            if key not in known:
-                raise self.wrong((key,), f"unknown key; the keys are {', '.join(known)}")
+    def read_rules(self, table: Mapping[str, object]) -> tuple[tuple[Rule, ...], bool]:
+        """The rules, and whether the file is locked."""
+        if "locked" in table and self.origin != "system":
+            raise BadRule(f"only the system file {SYSTEM} can be locked; leave it out", "locked")
+        require_known(table, ("rules", "permissions", "checks", "hooks", *(["locked"] if "locked" in table else [])))
         locked = table.get("locked", False)
         if not isinstance(locked, bool):
-            raise self.wrong(("locked",), "must be true or false")
-        rules = [self._read_rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
-        return rules + self._read_permissions(table.get("permissions", {})), locked
+            raise BadRule("must be true or false", "locked")
+        rules = [self._read_rule(value, ("rules", number)) for number, value in enumerate(_get_list(table, "rules"))]
+        lists = table.get("permissions", {})
+        if not isinstance(lists, dict):
+            raise BadRule("must be a table, [permissions], with the lists allow, ask and deny", "permissions")
+        with _at("permissions"):
+            require_known(lists, ("allow", "ask", "deny"), "lists")
+            lines = [(tier, number, line) for tier in lists for number, line in enumerate(_get_list(lists, tier))]
+        rules += [self._read_rule(line, ("permissions", tier, number), tier) for tier, number, line in lines]
+        return tuple(rules), locked
 
-    def read_commands(self, table: Mapping[str, object]) -> tuple[tuple[FileCheck, ...], tuple[Hook, ...]]:
-        if "checks" not in table and "hooks" not in table:
-            return (), ()
-        try:
-            checks = parse_checks(table.get("checks", {}))
-            return checks, parse_hooks(self._list(table, ("hooks",)), self._place, project=self._project)
-        except BadCommandTable as error:
-            raise self.wrong(error.key, str(error)) from None
-
-    def _read_permissions(self, table: object) -> list[Rule]:
-        if not isinstance(table, dict):
-            raise self.wrong(("permissions",), "must be a table, [permissions], with the lists allow, ask and deny")
-        rules: list[Rule] = []
-        for tier in table:
-            if tier not in ("allow", "ask", "deny"):
-                raise self.wrong(("permissions", tier), "unknown list; the lists are allow, ask and deny")
-            for number, line in enumerate(self._list(table, ("permissions", tier))):
-                key = ("permissions", tier, number)
-                if not isinstance(line, str):
-                    raise self.wrong(key, 'must be texts such as "Read(.env)"')
-                rules.append(
-                    self._make_rule(key, lambda line=line, tier=tier: from_line(line, tier, project=self._project))
-                )
-        return rules
-
-    @property
-    def _project(self) -> bool:
-        return self._origin == "project"
-
-    def _list(self, table: Mapping[str, object], key: Key) -> Sequence[Any]:
-        value = table.get(str(key[-1]), [])
-        if not isinstance(value, list):
-            raise self.wrong(key, f"must be a list of {'hooks' if key == ('hooks',) else 'rules'}")
-        return value
-
-    def _read_rule(self, key: Key, value: object) -> Rule:
-        if isinstance(value, str):
-            return self._make_rule(key, lambda: from_line(value, project=self._project))
-        if isinstance(value, dict):
-            return self._make_rule(key, lambda: from_table(value))
-        raise self.wrong(key, 'must be tables, [[rules]], or texts such as "deny Read(.env)"')
-
-    def _make_rule(self, key: Key, make: Any) -> Rule:
-        try:
-            rule: Rule = make()
-        except BadRule as error:
-            raise self.wrong((*key, error.key) if error.key else key, str(error)) from None
-        rule = replace(rule, source=self._place(key), loosens=self._trusted, locked=self._origin == "system")
-        failing = find_failing_example(rule, self._root, os.path.expanduser("~"))
-        if failing:
-            raise self.wrong((*key, failing[1]), failing[0])
+    def _read_rule(self, value: object, key: Key, tier: str = "") -> Rule:
+        with _at(*key):
+            if tier and not isinstance(value, str):
+                raise BadRule('must be texts such as "Read(.env)"')
+            if isinstance(value, str):
+                rule = from_line(value, tier, project=self.origin == "project")
+            elif isinstance(value, dict):
+                rule = from_table(value)
+            else:
+                raise BadRule('must be tables, [[rules]], or texts such as "deny Read(.env)"')
+            rule = replace(rule, source=self.place(key), loosens=self.trusted, locked=self.origin == "system")
+            require_examples(rule, self.root, os.path.expanduser("~"))
         return rule
+
+    def read_checks(self, table: Mapping[str, object]) -> tuple[FileCheck, ...]:
+        globs = table.get("checks", {})
+        with _at("checks"):
+            if not isinstance(globs, dict):
+                raise BadRule('must be a table, [checks], such as "*.py" = "ruff check {files}"')
+            for glob in globs:
+                require_glob(glob, glob)
+            what = "a command, or a list of commands"
+            checks = [FileCheck(glob, one) for glob, value in globs.items() for one in _read_texts(glob, value, what)]
+            if len(checks) > MOST_CHECKS:
+                raise BadRule(f"at most {MOST_CHECKS} commands")
+        return tuple(checks)
+
+    def read_hooks(self, table: Mapping[str, object]) -> tuple[Hook, ...]:
+        hooks = []
+        for number, value in enumerate(_get_list(table, "hooks")):
+            with _at("hooks", number):
+                hooks.append(self._read_hook(value, self.place(("hooks", number))))
+        if len(hooks) > MOST_HOOKS:
+            raise BadRule(f"at most {MOST_HOOKS} hooks", "hooks")
+        return tuple(hooks)
+
+    def _read_hook(self, table: object, source: str) -> Hook:
+        if not isinstance(table, dict):
+            raise BadRule("must be tables, [[hooks]], with before or after, and run")
+        require_known(table, ("before", "after", "run", "seconds"))
+        if ("before" in table) == ("after" in table):
+            raise BadRule("a hook has either before or after: the calls that it runs for")
+        project = self.origin == "project"
+        event: Event = "before" if "before" in table else "after"
+        patterns = _read_texts(event, table[event], 'a pattern such as "Edit(src/**)", or a list of patterns')
+        with _at(event):  # as refusals: these find a command behind its wrappers too
+            every = _EVERY_CALL in patterns
+            rules = [] if every else [from_line(pattern, "deny", project=project) for pattern in patterns]
+        run, seconds = table.get("run"), table.get("seconds", _SECONDS)
+        if not isinstance(run, str) or not run.strip():
+            raise BadRule("must be a command, run by the shell in the workspace", "run")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
+            raise BadRule(f"must be a number above 0, and at most {MOST_SECONDS}", "seconds")
+        return Hook(event, tuple(rules), run, seconds, project, source)
+
+
+def _get_list(table: Mapping[str, object], key: str) -> list[Any]:
+    value = table.get(key, [])
+    if not isinstance(value, list):
+        raise BadRule(f"must be a list of {'hooks' if key == 'hooks' else 'rules'}", key)
+    return value
+
+
+def _read_texts(key: str, value: object, what: str) -> list[str]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not values or not all(isinstance(one, str) and one.strip() for one in values):
+        raise BadRule(f"{escape(key)} must be {what}", key)
+    return values
 
 
 _HEAD = "# Rules saved by the answer `always`. Remove a line to be asked again.\nrules = [\n"

@@ -26,12 +26,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.files.per_workspace import locate
 from handrail.frozen import frozen
-from handrail.model import Access, Action, CommandAccess, Decision, FileAccess, NetworkAccess, Verdict
+from handrail.model import Access, Action, CommandAccess, FileAccess, NetworkAccess, Verdict
 from handrail.policy.files import PolicyFile, find_user_file
 from handrail.policy.hosts import find_mentioned_hosts, list_reached_hosts
 from handrail.policy.modes import Defaults, Mode, get_defaults, load_defaults
@@ -51,7 +51,7 @@ from handrail.policy.paths import (
     pass_every_name,
 )
 from handrail.policy.protected import FirstIgnores, ProtectedPaths, list_protected_names
-from handrail.policy.rules import FILE_ACTIONS, Rule, from_table, parse_access, skip_options, take_stricter
+from handrail.policy.rules import FILE_ACTIONS, CommandPattern, Rule, from_table, parse_access, take_stricter
 from handrail.policy.shell_patterns import expand
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
@@ -493,28 +493,20 @@ class IgnoreFiles:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
-            return (), ""
-        top = root.rstrip("/")
-        names = [name for name in directory[len(root) :].split("/") if name]
+            return _NO_CHAIN
         if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._chains = {}
-        chains = self._chains
-        way = "/".join([top, *names])
-        below: list[str] = []
-        while way != top and way not in chains:
-            way, _, name = way.rpartition("/")
-            below.append(name)
-        chain, why = chains.get(way) or ((), "")
-        if way not in chains:  # the root
-            chain = self._add_own(way or "/", ()) if has_own or below else ()
-            chains[way] = chain, why
-        while below:
-            way = f"{way}/{below.pop()}"
-            why = why or self._make_relative(chain, way)
-            if not why and (has_own or below):
-                chain = self._add_own(way, chain)
-            chains[way] = chain, why
-        return chain, why
+        chains, here, above = self._chains, root, _NO_CHAIN
+        for name in ("", *filter(None, directory[len(root) :].split("/"))):
+            here = f"{here.rstrip('/')}/{name}" if name else here
+            if here not in chains:
+                chain, why = above
+                why = why or (self._make_relative(chain, here) if name else "")
+                if not why and (has_own or here != directory):
+                    chain = self._add_own(here, chain)
+                chains[here] = chain, why
+            above = chains[here]
+        return above
 
     def _add_own(self, directory: str, chain: _Chain) -> _Chain:
         own = ((f"{directory.rstrip('/')}/", name, IgnoreFile(lines)) for name, lines in _list_files(directory))
@@ -628,6 +620,11 @@ class RuleSet:
         return every
 
 
+def may_loosen(rule: Rule, locked: bool) -> bool:
+    """Whether a rule may allow more. ``locked``: only those of the system file may."""
+    return rule.loosens and (rule.locked or not locked)
+
+
 @frozen
 class SortedRules:
     """All rules of the files, sorted by what they may do, and the mode that decides where none speaks."""
@@ -653,9 +650,6 @@ class SortedRules:
         every = [rule for file in files for rule in file.rules]
         rules = [rule for rule in every if not rule.lends]
 
-        def may_loosen(rule: Rule) -> bool:
-            return rule.loosens and (rule.locked or not locked)
-
         def collect(rules: Sequence[Rule], *, deep: bool = True) -> RuleSet:
             # Where a disk may take either case for the same name, a refusal must too.
             return RuleSet(rules, roots, home, deep=deep, fold=deep and sys.platform == "darwin")
@@ -667,10 +661,10 @@ class SortedRules:
             locked,
             deny=collect([rule for rule in rules if rule.tier == "deny"]),
             ask=collect([rule for rule in rules if rule.tier == "ask"]),
-            allow=collect([] if defaults.fixed else [rule for rule in allows if may_loosen(rule)], deep=False),
-            opening=collect([r for r in rules if r.exact and r.tier != "deny" and may_loosen(r)], deep=False),
-            idle=collect([rule for rule in allows if not may_loosen(rule)], deep=False),
-            lending=tuple(rule for rule in every if rule.lends and may_loosen(rule)),
+            allow=collect([] if defaults.fixed else [rule for rule in allows if may_loosen(rule, locked)], deep=False),
+            opening=collect([r for r in rules if r.exact and r.tier != "deny" and may_loosen(r, locked)], deep=False),
+            idle=collect([rule for rule in allows if not may_loosen(rule, locked)], deep=False),
+            lending=tuple(rule for rule in every if rule.lends and may_loosen(rule, locked)),
         )
 
     @property
@@ -923,18 +917,13 @@ _NAMES = (
 )
 """Names in the state directory, for a workspace inside it."""
 _RULE = "Handrail's own files"
-_COMMANDS: dict[tuple[str, ...], str] = {
-    ("approve",): "only the user may answer Handrail's questions",
-    ("web",): "only the user may answer Handrail's questions",
-    ("policy", "trust"): "only the user may trust a project's policy",
-    ("init",): "only the user may trust a project's policy",
-    ("config", "set"): "only the user may change Handrail's settings",
-    ("config", "unset"): "only the user may change Handrail's settings",
-}
-_ASKED: dict[tuple[str, ...], str] = {
-    ("undo",): "it undoes earlier calls",
-    ("mcp", "install"): "it changes the configuration of other agents",
-    ("mcp", "uninstall"): "it changes the configuration of other agents",
+_COMMANDS = {
+    "approve": "only the user may answer Handrail's questions",
+    "web": "only the user may answer Handrail's questions",
+    "policy trust": "only the user may trust a project's policy",
+    "init": "only the user may trust a project's policy",
+    "config set": "only the user may change Handrail's settings",
+    "config unset": "only the user may change Handrail's settings",
 }
 _MODULE = re.compile(r"handrail(\.cli)?(\.__main__)?")
 _GLUED = re.compile(r"-[A-Za-z]*m(?=handrail)")
@@ -1013,13 +1002,12 @@ class OwnFiles:
         return None
 
     def _judge_command(self, access: CommandAccess, hidden: Callable[[], bool]) -> Verdict | None:
-        verdict = _judge_own_command(parse_access(access))
-        if verdict and verdict.decision == "deny":
+        if verdict := _judge_own_command(parse_access(access)):
             return verdict
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
         if any(name in text for name in self.names) and not hidden():
             return Verdict("ask", _RULE, "it names a directory with Handrail's own files")
-        return verdict
+        return None
 
 
 def _list_spellings(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
@@ -1039,20 +1027,11 @@ def _matches(pattern: str, place: str) -> bool:
 
 
 def _judge_own_command(script: Script) -> Verdict | None:
-    """Judge a script that runs Handrail's own commands; a computed word may be any of them."""
-    worst: Verdict | None = None
+    """Refuse the commands of Handrail that only the user may run."""
     for run in script.runs:
         words = [word.fixed for word in run.words]
-        for at, word in enumerate(words):
-            if word is None or not _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word))):
-                continue
-            for command, why in (*_COMMANDS.items(), *_ASKED.items()):
-                sure, possible = {at + 1}, {at + 1}
-                for name in command:
-                    sure = {one + 1 for one in skip_options(words, sure) if words[one] == name}
-                    possible = {one + 1 for one in skip_options(words, possible) if words[one] in (name, None)}
-                if possible:
-                    decision: Decision = "deny" if sure and command in _COMMANDS else "ask"
-                    verdict = Verdict(decision, f"handrail {' '.join(command)}", why)
-                    worst = take_stricter(worst, verdict) if worst else verdict
-    return worst
+        calls = [at for at, word in enumerate(words) if _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word or "")))]
+        for at, (command, why) in product(calls, _COMMANDS.items()):
+            if CommandPattern(tuple(command.split()), open=True).begins(words[at + 1 :]):
+                return Verdict("deny", f"handrail {command}", why)
+    return None

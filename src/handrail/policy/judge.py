@@ -31,7 +31,7 @@ from handrail.model import (
     Verdict,
 )
 from handrail.policy.files import PolicyFile
-from handrail.policy.guards import Sight, SortedRules, load_built_in_rules
+from handrail.policy.guards import Sight, SortedRules, may_loosen
 from handrail.policy.hosts import display_hosts, list_reached_hosts, strip_usual_port
 from handrail.policy.modes import Mode
 from handrail.policy.paths import (
@@ -58,19 +58,18 @@ if TYPE_CHECKING:
 
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 ALLOWED = Verdict("allow")
-_IN_SANDBOX = "in a sandbox it would need no approval (`handrail doctor` says how to get one)"
-_IN_DRAFT = "in a draft it would need no approval (`handrail doctor` says how to get one)"
+_IN_DRAFT = "in a draft it could be undone, and would need no approval (`handrail doctor` says how to get one)"
 DEFERRED = Verdict("allow", "it runs in a draft and is checked after it runs")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
-_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
+_TEMPORARY = "/tmp"  # noqa: S108 - named to be judged, not used
 
 
 @frozen
 class Machine:
     """What holds commands on this machine. Each is asked only where it counts: to find out may start a sandbox."""
 
-    confined: Callable[[], bool] = lambda: False
-    """A sandbox holds commands."""
+    namespaced: Callable[[], bool] = lambda: False
+    """Commands run in namespaces. Landlock cannot hide a part of a tree, and gives no drafts: it does not count."""
     masked: Callable[[], bool] = lambda: False
     """It hides from them what they may not read."""
     offline: Callable[[], bool] = lambda: False
@@ -103,8 +102,8 @@ def judge_by_mode(basis: Basis, what: str, access: Access) -> Verdict:
     """The verdict where no rule speaks. ``what``: the mode's name for the access."""
     rules = basis.rules
     tier = setting = rules.defaults.tiers[what]
-    if setting == "confined":
-        tier = "allow" if basis.machine.confined() else "ask"
+    if setting == "namespaces":
+        tier = "allow" if basis.machine.namespaced() else "ask"
     decision = cast("Decision", tier)
     if decision == "allow":
         return ALLOWED if what in ("read", "outside_read") else Verdict("allow", f"mode {rules.mode}: {what}")
@@ -113,7 +112,7 @@ def judge_by_mode(basis: Basis, what: str, access: Access) -> Verdict:
     kind = "address" if isinstance(access, NetworkAccess) and not access.by_command else what
     kind = "delete" if what == "write" and access.action == "delete" else kind
     why = WHY[kind].format(target=escape(access.target), doubt=doubt, hosts=hosts)
-    advice = [_IN_DRAFT] if what == "discard" else [_IN_SANDBOX] if setting == "confined" else []
+    advice = [_IN_DRAFT] if what == "discard" or setting == "namespaces" else []
     idle = rules.idle.find(access) if not doubt else None
     if idle:
         hint = "the system file is locked" if rules.locked else "run `handrail policy trust`"
@@ -288,7 +287,7 @@ def find_refusal(basis: Basis, access: FileAccess) -> Verdict | None:
         return hidden
     if rule := rules.ask.file(action, path):
         return describe_rule(rule, access)
-    if access.deferred or _is_private(basis, access):  # in a draft the change itself is judged, and shown
+    if access.deferred or (access.by_command and _is_private(basis, path)):  # a draft's changes are judged, and shown
         return None
     if guard:
         return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
@@ -340,25 +339,22 @@ def _name_place(basis: Basis, access: FileAccess) -> str:
         return access.action
     if access.action == "write" and access.target in _DEVICES:
         return "read"  # nothing is changed
-    import tempfile  # slow to import
-
-    places = map(os.path.realpath, (*_TEMPORARY, tempfile.gettempdir()))
-    return "temporary" if any(path != top and is_within(top, path) for top in places) else "outside"
+    return "write" if _is_private(basis, path) else "outside"
 
 
 def _is_usual_read(basis: Basis, path: str) -> bool:
     """Whether a command reads this without a question: it is of the session, or of the system."""
     if basis.sight.trees.is_usual(path) or any(is_within(place, path) for place in basis.own_output):
         return True
-    return is_within(os.path.realpath(_TEMPORARY[0]), path) and basis.machine.masked()
+    return _is_private(basis, path)
 
 
-def _is_private(basis: Basis, access: FileAccess) -> bool:
-    """Whether a command changes this in its own directory for temporary files, which nobody else sees."""
-    path = access.path or access.target
-    if not access.by_command or not is_within(os.path.realpath(_TEMPORARY[0]), path):
+def _is_private(basis: Basis, path: str) -> bool:
+    """Whether a command has a directory of its own there, for temporary files that nobody else sees."""
+    inside = is_within(os.path.realpath(_TEMPORARY), path)
+    if not inside or any(is_within(root, path) or is_within(path, root) for root in basis.writable):
         return False
-    return not any(is_within(root, path) or is_within(path, root) for root in basis.writable) and basis.machine.masked()
+    return basis.machine.namespaced()
 
 
 def judge_command(basis: Basis, access: CommandAccess) -> Verdict:
@@ -375,9 +371,6 @@ def _judge_by_rules(basis: Basis, access: CommandAccess) -> Verdict:
     rules = basis.rules
     if rule := rules.deny.find(access):
         return describe_rule(rule, access)
-    built_in = (rule for rule in load_built_in_rules() if rule.command)
-    if guard := next((rule for rule in built_in if rule.speaks_of_command(parse_access(access))), None):
-        return Verdict(guard.tier, guard.text, guard.why)
     if access.tier == "destructive":
         return _judge_destructive(basis, access)
     what = _name_tier(access)
@@ -399,67 +392,40 @@ def _name_tier(access: CommandAccess) -> str:
 def _judge_destructive(basis: Basis, access: CommandAccess) -> Verdict:
     """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""
     rules = basis.rules
-    loose = not rules.defaults.fixed and not access.doubt
-    opening = rules.opening.find(access) if loose else None
     asking = rules.ask.find(access)
-    if opening and opening.tier == "allow" and not asking:
-        return describe_rule(opening, access)
-    if asking and loose and asking.loosens and (asking.locked or not rules.locked):
-        return describe_rule(asking, access)
+    rule = asking or rules.opening.find(access)
+    if rule and may_loosen(rule, rules.locked) and not (rules.defaults.fixed or access.doubt):
+        return describe_rule(rule, access)
     return judge_by_mode(basis, "destructive", access)
 
 
 def _judge_mentions(basis: Basis, access: CommandAccess) -> Verdict | None:
-    """Judge the paths in the words of a program we don't recognise.
+    """Judge the existing files in the words of a program we don't recognise.
 
-    Outside of the workspace it would not see them. Where no sandbox hides secrets, a rule of the user denies, and about
-    anything else that is hidden a person is asked, because many programs only use it.
+    In a draft it would not see those outside of the workspace. Where no sandbox hides secrets, a rule of the user
+    denies, and about anything else that is hidden a person is asked, because many programs only use it.
     """
-    worst = _judge_places(basis, access) if access.deferred else None
-    if basis.machine.masked():
-        return worst
-    for mention in access.mentions:
-        if mention.kind == "program":
-            continue
-        if goes_through_process(mention.path, glob=mention.kind == "pattern"):
-            return judge_process_path(mention.path)
-        for path in _list_paths(basis, mention):
-            refused = find_refusal(basis, FileAccess("read", mention.path, path))
-            if refused is None:
-                continue
+    worst, masked = ALLOWED, basis.machine.masked()
+    for path in dict.fromkeys(path for mention in access.mentions for path in _list_paths(basis, mention)):
+        real = os.path.realpath(path)
+        read = FileAccess("read", basis.sight.shorten_path(path), path)
+        above = any(is_within(real, root) for root in basis.sight.roots)
+        if access.deferred and not above and not basis.rules.allow.file("read", real):
+            place = replace(read, target=basis.sight.shorten_path(real), path=real, by_command=True)
+            worst = take_stricter(worst, judge_place(basis, place))
+        if not masked and (refused := find_refusal(basis, read)):
             decision: Decision = "deny" if refused.decision == "deny" and refused.source else "ask"
-            name = basis.sight.shorten_path(path)
-            why = f"`{escape(access.target)}` names {escape(name)}, which may not be read"
-            verdict = Verdict(decision, refused.rule, why, refused.source, refused.allow)
-            worst = take_stricter(worst, verdict) if worst else verdict
+            why = f"`{escape(access.target)}` names {escape(read.target)}, which may not be read"
+            worst = take_stricter(worst, Verdict(decision, refused.rule, why, refused.source, refused.allow))
     return worst
 
 
-def _judge_places(basis: Basis, access: CommandAccess) -> Verdict | None:
-    """Judge by their place the existing files that a command in a draft names: it would not see those outside."""
-    if basis.rules.reads_anywhere:
-        return None
-    for mention in access.mentions:
-        for path in _list_paths(basis, mention) if mention.kind != "name" else ():
-            real = os.path.realpath(path)
-            above = any(is_within(real, root) for root in basis.sight.roots)
-            if above or not os.path.lexists(path) or basis.rules.allow.file("read", real):
-                continue
-            name = basis.sight.shorten_path(real)
-            verdict = judge_place(basis, FileAccess("read", name, real, by_command=True))
-            if verdict.decision != "allow":
-                return verdict
-    return None
-
-
-def _list_paths(basis: Basis, mention: Mention) -> Sequence[str]:
-    """The real paths that a mention may mean; none for a file that does not exist."""
+def _list_paths(basis: Basis, mention: Mention) -> list[str]:
+    """The existing paths that a mention may mean: as they are written, and with links followed."""
+    paths = [os.path.normpath(os.path.join(*basis.sight.roots[:1], os.path.expanduser(mention.path)))]
     if mention.kind == "pattern":
-        return [os.path.realpath(path) for path in expand(mention.path, basis.sight.roots)[0]]
-    path = os.path.join(*basis.sight.roots[:1], os.path.expanduser(mention.path))
-    if mention.kind == "name":
-        return [path]
-    return list(dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))) if os.path.lexists(path) else []
+        paths = expand(mention.path, basis.sight.roots)[0]
+    return [name for path in paths if os.path.lexists(path) for name in (path, os.path.realpath(path))]
 
 
 def judge_network(basis: Basis, access: NetworkAccess) -> Verdict:

@@ -33,6 +33,7 @@ _ESCAPED = re.compile(r"([\\*?\[\]{}])")
 _WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
 _JOINED = re.compile(r"[\w.*?~!\[\]-]+")
 _EXTENSION = re.compile(r"\*\.\w+")
+_THROUGH_PROCESS = re.compile(r"/(?:cwd|root)(?:/|$)|/fd/[^/]+/")
 _MOST_KEPT = 50_000
 _MOST_HITS = 256
 _MOST_IN_DIRECTORY = 1000
@@ -349,18 +350,12 @@ def _make_globs_to_hide(text: str, root: str | None) -> list[str]:
 
 def goes_through_process(path: str, *, glob: bool) -> bool:
     """Whether a path leads through the directory of a process, which is not that of this one: `/proc/self/cwd`."""
+    first, _, below = posixpath.normpath(path).strip("/").partition("/")
     if not path.startswith("/"):
         return False
-    same = fnmatch.fnmatchcase if glob else _is_equal
-    first, *names = posixpath.normpath(path).strip("/").split("/")
-    if not same("proc", first):
-        return False
-    through_links = any(same(link, name) for name in names[1:] for link in ("cwd", "root"))
-    return through_links or any(same("fd", name) for name in names[1:-2])
-
-
-def _is_equal(name: str, other: str) -> bool:
-    return name == other
+    if glob:
+        return bool(below) and fnmatch.fnmatchcase("proc", first)
+    return first == "proc" and bool(_THROUGH_PROCESS.search(below))
 
 
 class HardLinks:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from handrail.frozen import frozen
@@ -38,18 +38,22 @@ if TYPE_CHECKING:
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
 _KEYS = ["action", "path", "command", "host", "tool", "tier", "why", "match", "not_match", "in", "rule"]
+_RESOURCES: dict[str, tuple[Sequence[Action], str]] = {
+    "path": (FILE_ACTIONS, "path is for read, write and delete; use command for run, host for network"),
+    "command": (("run",), "command is only for run; use path for files"),
+    "host": (("network",), "host is only for network; use path for files"),
+    "tool": (("call",), "a tool goes with call alone; files go with path"),
+}
+"""The keys that name what a rule is about, the actions they go with, and what to say otherwise."""
 _LINE = re.compile(r"\s*(\w+)\s+(.*?)\s*", re.DOTALL)
 _TOOL = re.compile(r"([A-Za-z_]\w*)(?:\((.*)\))?", re.DOTALL)
 _READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
 _WRITES = ("Edit", "Write", "MultiEdit", "NotebookEdit")
-_TOOLS = (*_READS, *_WRITES, "Delete", "Bash", "Network", "Call")
+_OTHERS: dict[str, Action] = {"Delete": "delete", "Bash": "run", "Network": "network", "Call": "call"}
+_TOOLS = (*_READS, *_WRITES, *_OTHERS)
 _LENDS = ") for Bash("
 _PLAIN = re.compile(r"[a-z][\w./-]*(?: [\w./@%+,:-]+)*", re.ASCII)
 _KEYWORD = re.compile("if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc")
-
-
-class BadCommandPattern(ValueError):
-    """An invalid command pattern, with the reason and the fix."""
 
 
 @frozen
@@ -74,13 +78,17 @@ class CommandPattern:
         words = [word.fixed for word in run.words]
         if not words or self.words[0] not in (words[0], run.base):
             return False
-        flags = [word for word in self.words[1:] if _is_flag(word)]
-        if not all(any(_holds_flag(word or "", flag) for word in words[1:]) for flag in flags):
+        return CommandPattern(self.words[1:], self.open).begins(words[1:])
+
+    def begins(self, words: list[str | None]) -> bool:
+        """Whether these are the words of the pattern, with options anywhere among them."""
+        flags = [word for word in self.words if _is_flag(word)]
+        if not all(any(_holds_flag(word or "", flag) for word in words) for flag in flags):
             return False
-        places = {1}
-        for expected in self.words[1:]:
+        places = {0}
+        for expected in self.words:
             if expected not in flags:
-                places = {at + 1 for at in skip_options(words, places) if words[at] == expected}
+                places = {at + 1 for at in _skip_options(words, places) if words[at] == expected}
         if self.open or not places:
             return bool(places)
         return len(words) in places or (bool(flags) and len(words) == len(self.words))
@@ -98,7 +106,7 @@ def _holds_flag(word: str, flag: str) -> bool:
     return short and flag[1] in word[1:]
 
 
-def skip_options(words: list[str | None], places: set[int]) -> set[int]:
+def _skip_options(words: list[str | None], places: set[int]) -> set[int]:
     """Return the possible positions of the next word: options are skipped, with or without a value."""
     positions: set[int] = set()
     waiting = list(places)
@@ -113,7 +121,7 @@ def skip_options(words: list[str | None], places: set[int]) -> set[int]:
 
 
 def parse_pattern(text: str) -> CommandPattern:
-    """A pattern as it is written: words, and ` *` at the end for any further ones; raises `BadCommandPattern`."""
+    """A pattern as it is written: words, and ` *` at the end for any further ones; raises `BadRule`."""
     body, star, _ = text.rpartition("*")
     is_open = bool(star) and text.endswith(" *")
     written = (body if is_open else text).strip(" ")
@@ -121,13 +129,14 @@ def parse_pattern(text: str) -> CommandPattern:
         return CommandPattern(tuple(written.split(" ")), is_open)
     words = get_plain_words(parse_command(written), wrapped=True)
     if is_open and not body.strip():
-        raise BadCommandPattern("the pattern has no command; leave it out to match all commands")
-    if words is None and "*" in written:
-        first = text.partition("*")[0].strip()
-        raise BadCommandPattern(f"`*` must be the last word and matches any further words: `{first} *`")
-    if words is None:
-        raise BadCommandPattern("it must be one command of fixed words, such as `git diff *`")
-    return CommandPattern(words, is_open)
+        why = "the pattern has no command; leave it out to match all commands"
+    elif words is not None:
+        return CommandPattern(words, is_open)
+    elif "*" in written:
+        why = f"`*` must be the last word and matches any further words: `{text.partition('*')[0].strip()} *`"
+    else:
+        why = "it must be one command of fixed words, such as `git diff *`"
+    raise BadRule(f"{escape(text)}: {why}", "command")
 
 
 def get_plain_words(script: Script, *, wrapped: bool = False) -> tuple[str, ...] | None:
@@ -161,9 +170,9 @@ def parse_command(command: str) -> Script:
 
 
 class BadRule(ValueError):
-    """A rule that cannot be used; `key` is the part of it that is wrong."""
+    """A rule that cannot be used; `key` is the place of what is wrong."""
 
-    def __init__(self, what: str, key: str | None = None) -> None:
+    def __init__(self, what: str, *key: str | int) -> None:
         super().__init__(what)
         self.key = key
 
@@ -222,41 +231,56 @@ class Rule:
 
 def from_table(table: Mapping[str, object]) -> Rule:
     """A rule from its table; raises `BadRule`."""
-    for key in table:
-        if key not in _KEYS:
-            raise BadRule(f"unknown key; {_suggest(key, 'keys', _KEYS)}", key)
+    require_known(table, _KEYS)
     if "rule" in table:
         return _parse_inline_table(table)
-    actions = _parse_actions(table)
+    actions = _get_texts(table, "action")
+    if not actions or not set(actions) <= set(get_args(Action)):
+        raise BadRule('must be "read", "write", "delete", "run", "network" or "call", or a list of them', "action")
     tier = table.get("tier")
     if tier not in get_args(Decision):
         raise BadRule('must be "allow", "ask" or "deny"', "tier")
-    paths = tuple(_parse_path(text) for text in _get_texts(table, "path"))
-    command, host = _get_text(table, "command"), _get_text(table, "host")
-    tool = _get_text(table, "tool")
-    _fits(actions, paths, command, host, tool)
-    pattern = _parse_command(command, "command") if command else None
-    if host:
-        _glob(host, "host")
-    if tool:
-        _glob(tool, "tool")
-    what = ", ".join(p.text for p in paths) or command or host or tool
-    text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
-    examples = (tuple(_get_texts(table, "match")), tuple(_get_texts(table, "not_match")))
-    rule = Rule(
-        actions, cast("Decision", tier), escape(text), _get_text(table, "why"), paths, pattern, host, tool, *examples
-    )
-    rule = replace(rule, place=_place(table, rule))
-    if any(examples) and not (paths or command):
+    for key, (fitting, why) in _RESOURCES.items():
+        if key in table and not set(actions) <= set(fitting):
+            raise BadRule(why, key)
+    paths = _get_texts(table, "path")
+    command, host, tool = (_get_text(table, key) for key in ("command", "host", "tool"))
+    named = ", ".join(paths) or command or host or tool
+    text = escape(f"{tier} {' '.join(sorted(actions))}" + (f" {named}" if named else ""))
+    rule = _make_rule(cast("list[Action]", actions), cast("Decision", tier), text, paths, command, host, tool)
+    rule = replace(rule, match=tuple(_get_texts(table, "match")), not_match=tuple(_get_texts(table, "not_match")))
+    if (rule.match or rule.not_match) and not (paths or command):
         raise BadRule("examples need a path or a command in the same rule", "match")
-    return rule
+    return replace(rule, why=_get_text(table, "why"), place=_place(table, rule))
+
+
+def _make_rule(
+    actions: Sequence[Action],
+    tier: Decision,
+    text: str,
+    paths: Sequence[str] = (),
+    command: str = "",
+    host: str = "",
+    tool: str = "",
+) -> Rule:
+    patterns = tuple(_parse_path(path) for path in paths)
+    if host or tool:
+        require_glob(host or tool, "host" if host else "tool")
+    pattern = parse_pattern(command) if command else None
+    return Rule(frozenset(actions), tier, text, paths=patterns, command=pattern, host=host, tool=tool)
+
+
+def require_known(table: Mapping[str, object], known: Sequence[str], what: str = "keys") -> None:
+    """Raise `BadRule` about a key that means nothing."""
+    for key in table:
+        if key not in known:
+            raise BadRule(f"unknown {what[:-1]}; {_suggest(key, what, known)}", key)
 
 
 def _parse_inline_table(table: Mapping[str, object]) -> Rule:
     """A rule in one line with more to it: `{rule = "allow Bash(make)", in = "/srv/project"}`."""
-    more = [key for key in table if key not in ("rule", "in", "why")]
-    if more:
-        raise BadRule("only `in` and `why` are allowed beside `rule`", more[0])
+    for key in table.keys() - {"rule", "in", "why"}:
+        raise BadRule("only `in` and `why` are allowed beside `rule`", key)
     rule = from_line(_get_text(table, "rule"), project=False)
     return replace(rule, why=_get_text(table, "why"), place=_place(table, rule))
 
@@ -291,32 +315,22 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         raise BadRule(f"the pattern is empty; write {tool} without parentheses to match everything")
     decision = cast("Decision", tier)
     text = escape(f"{tier} {call}")
+    actions: Sequence[Action] = ("read",) if tool in _READS else (_OTHERS.get(tool, "write"),)
+    if tool in _WRITES and tier != "allow":  # a refusal to edit is one to delete; leave to edit is not leave to delete
+        actions = ("write", "delete")
+    make = partial(_make_rule, actions, decision, text)
+    if not inner:
+        return make()
     if tool == "Bash":
-        pattern = _parse_command(_parse_claude_command(inner)) if inner else None
-        return Rule(frozenset({"run"}), decision, text, command=pattern)
+        return make(command=_parse_claude_command(inner))
     if tool == "Network":
-        if inner:
-            _glob(inner)
-        return Rule(frozenset({"network"}), decision, text, host=inner or "")
+        return make(host=inner)
     if tool == "Call":
-        if inner:
-            _glob(inner)
-        return Rule(frozenset({"call"}), decision, text, tool=inner or "")
-    if inner and _LENDS in inner:
-        return _parse_lending(tool, decision, text, inner, project)
-    actions: frozenset[Action] = frozenset({"read"}) if tool in _READS else frozenset({"delete"})
-    if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
-        actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
-    return Rule(actions, decision, text, paths=(_parse_path(_parse_claude_path(inner, project)),) if inner else ())
-
-
-def _parse_lending(tool: str, tier: Decision, text: str, inner: str, project: bool) -> Rule:
-    """A rule that shows a hidden file to one command: `allow Read(.env) for Bash(npm run dev)`."""
-    path, _, command = inner.partition(_LENDS)
-    if tool != "Read" or tier != "allow":
+        return make(tool=inner)
+    path, lends, command = inner.partition(_LENDS)
+    if lends and (tool != "Read" or tier != "allow"):
         raise BadRule(f'"{text}": only "allow Read(file) for Bash(command)" goes with a command')
-    paths = (_parse_path(_parse_claude_path(path, project)),)
-    return Rule(frozenset({"read"}), tier, text, paths=paths, command=_parse_command(_parse_claude_command(command)))
+    return make(paths=[_parse_claude_path(path, project)], command=_parse_claude_command(command))
 
 
 def _suggest(name: str, what: str, known: Sequence[str]) -> str:
@@ -341,27 +355,6 @@ def _parse_claude_command(text: str) -> str:
     return text[:-2] + " *" if text.endswith(":*") else text
 
 
-def _parse_actions(table: Mapping[str, object]) -> frozenset[Action]:
-    actions = _get_texts(table, "action")
-    wrong = [action for action in actions if action not in get_args(Action)]
-    if wrong or not actions:
-        raise BadRule('must be "read", "write", "delete", "run", "network" or "call", or a list of them', "action")
-    return frozenset(cast("list[Action]", actions))
-
-
-def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str, host: str, tool: str) -> None:
-    """Whether the resource is one that the actions can be done to."""
-    files = actions & frozenset(FILE_ACTIONS)
-    if paths and files != actions:
-        raise BadRule("path is for read, write and delete; use command for run, host for network", "path")
-    if command and actions != {"run"}:
-        raise BadRule("command is only for run; use path for files", "command")
-    if host and actions != {"network"}:
-        raise BadRule("host is only for network; use path for files", "host")
-    if tool and actions != {"call"}:
-        raise BadRule("a tool goes with call alone; files go with path", "tool")
-
-
 def _parse_path(text: str) -> PathPattern:
     except_ = text.startswith("!")
     body = text.removeprefix("!")
@@ -374,21 +367,14 @@ def _parse_path(text: str) -> PathPattern:
     pattern = PathPattern(body, except_)
     if body.strip("/~.") == "":
         raise BadRule(f"{escape(text)} matches nothing; write ** for everything in the workspace", "path")
-    _glob(body, "path")
+    require_glob(body, "path")
     return pattern
 
 
-def _glob(text: str, key: str | None = None) -> None:
+def require_glob(text: str, key: str) -> None:
     try:
         Glob(text.removeprefix("~"), hidden=True)
     except BadGlob as error:
-        raise BadRule(f"{escape(text)}: {error}", key) from None
-
-
-def _parse_command(text: str, key: str | None = None) -> CommandPattern:
-    try:
-        return parse_pattern(text)
-    except BadCommandPattern as error:
         raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
@@ -408,19 +394,18 @@ def _get_texts(table: Mapping[str, object], key: str) -> list[str]:
     return cast("list[str]", values)
 
 
-def find_failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
-    """Return the first failing example of a rule: the problem, and its key."""
+def require_examples(rule: Rule, root: str, home: str) -> None:
+    """Raise `BadRule` about the first example that fails."""
     paths = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
-    for key, expected in (("match", True), ("not_match", False)):
-        for example in getattr(rule, key):
-            spoken = (
-                paths.find(_resolve_example(example, root, home)) != []
-                if paths
-                else rule.speaks_of_command(parse_command(example), rule.place)
-            )
+    for key, examples, expected in (("match", rule.match, True), ("not_match", rule.not_match, False)):
+        for example in examples:
+            if paths:
+                spoken = bool(paths.find(_resolve_example(example, root, home)))
+            else:
+                spoken = rule.speaks_of_command(parse_command(example), rule.place)
             if spoken != expected:
-                return f"{escape(example)} is {'not ' if expected else ''}matched; fix the rule or the example", key
-    return None
+                negation = "" if spoken else "not "
+                raise BadRule(f"{escape(example)} is {negation}matched; fix the rule or the example", key)
 
 
 def _resolve_example(example: str, root: str, home: str) -> str:
@@ -436,7 +421,6 @@ WHY = {
     "write": "{target} would be changed",
     "delete": "{target} would be deleted",
     "outside": "{target} is outside the workspace, and a command would change it",
-    "temporary": "{target} is outside the workspace, and a command would change it",
     "read_only": "`{target}` would be run",
     "ordinary": "`{target}` would be run",
     "destructive": "`{target}` destroys data for good or raises its privileges",
