@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from handrail.journal import Record, logs
+from handrail.journal.browse import CallFilter, read_ended
 from handrail.journal.log_lines import get_logs_path, read_heads
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
@@ -47,8 +48,9 @@ def test_a_reader_that_stays_open_sees_each_new_call(wired: Make, journal: Sqlit
         since = reader.read_newest_entry()
         for name in ("b", "c"):
             read(session, name)
-            rows, since = reader.read_ended_calls(since)
-            assert [row.arguments["file_path"] for row in rows] == [name]
+            ended, since = read_ended(reader, CallFilter(), since)
+            rows = map(reader.find_call, ended)
+            assert [row.arguments["file_path"] for row in rows if row] == [name]
         assert [tool.calls for tool in reader.compute_stats()[0]] == [3]
 
 

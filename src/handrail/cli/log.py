@@ -12,6 +12,7 @@ from handrail.cli.common import CommandParser, find_state, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
 from handrail.errors import MissingExtra
 from handrail.journal import JournalFailed, postgres_reader
+from handrail.journal.browse import CallFilter, read_ended
 from handrail.journal.queries import describe_undo, is_of_project
 from handrail.journal.store import get_default_path
 from handrail.settings.journal_address import JournalAddress, hide_password, is_database_url
@@ -164,9 +165,9 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
         warn(f"(no calls in {escape(project)} yet; --all shows those of all projects)")
     while options.follow:
         time.sleep(_PAUSE)
-        rows, newest = reader.read_ended_calls(newest)
-        for row in rows:
-            meant = options.session in ("", row.session) and (not project or is_of_project(row.workspace, project))
+        ended, newest = read_ended(reader, CallFilter(session=options.session), newest)
+        for row in filter(None, map(reader.find_call, ended)):
+            meant = not project or is_of_project(row.workspace, project)
             if meant and not _show_row(row, reader, screen, options.json):
                 return 0
     return 0

@@ -220,12 +220,6 @@ class JournalReader:
             query = f"{self.calls} WHERE seq IN ({', '.join('?' * len(page))}) ORDER BY seq"
             yield from map(parse_call, self.query(query, page))
 
-    def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
-        """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
-        ended = self.list_ended(since)
-        rows = [row for _, seq in ended for row in self.query(f"{self.calls} WHERE seq = ?", (seq,))]
-        return [parse_call(row) for row in rows], ended[-1][0] if ended else since
-
     def list_ended(self, since: int, limit: int = -1) -> list[tuple[int, int]]:
         """The entries after entry ``since`` with which calls came to an end, and their calls."""
         return self.query("SELECT entry, seq FROM calls WHERE entry > ? ORDER BY entry LIMIT ?", (since, bound(limit)))

@@ -9,7 +9,7 @@ names are wanted. Expressions are compiled when they are first matched: of many 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -184,26 +184,27 @@ def expand_braces(pattern: str) -> list[str]:
 
 def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
     """The first `{...}`: where it begins and ends, and its own commas."""
-    if "{" not in pattern:
-        return None
     opened: list[tuple[int, list[int]]] = []
     open_braces: list[tuple[int, int, list[int]]] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            at += 1
-        elif char == "[":
-            at = parsed.end if (parsed := parse_class(pattern, at)) else at
-        elif char == "{":
+    for at, char, _ in _scan(pattern) if "{" in pattern else ():
+        if char == "{":
             opened.append((at, []))
         elif char == "," and opened:
             opened[-1][1].append(at)
         elif char == "}" and opened:
             start, commas = opened.pop()
             open_braces.append((start, at, commas))
-        at += 1
     return min(open_braces) if open_braces else None
+
+
+def _scan(pattern: str) -> Iterator[tuple[int, str, CharacterClass | None]]:
+    """The signs of a pattern with their places, each class as one; what a backslash escapes goes with that."""
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        parsed = parse_class(pattern, at) if char == "[" else None
+        yield at, char, parsed
+        at = parsed.end + 1 if parsed else at + 1 + (char == "\\")
 
 
 def _split_names(pattern: str) -> list[str]:
@@ -225,24 +226,17 @@ def translate_name(name: str, hidden: bool) -> str:
     and a name of many stars costs no more than its length.
     """
     parts: list[list[str]] = [[]]
-    at = 0
-    while at < len(name):
-        char = name[at]
-        at += 1
+    for at, char, parsed in _scan(name):
         if char == "*":
-            while name[at : at + 1] == "*":
-                at += 1
-            parts.append([])
+            if len(parts) == 1 or parts[-1]:
+                parts.append([])
         elif char == "?":
             parts[-1].append(".")
-        elif char == "[" and (parsed := parse_class(name, at - 1)):
+        elif parsed:
             parts[-1].append(parsed.expression)
-            at = parsed.end + 1
-        elif char == "\\" and at < len(name):
-            parts[-1].append(re.escape(name[at]))
-            at += 1
         else:
-            parts[-1].append(re.escape(char))
+            escaped = name[at + 1 : at + 2] if char == "\\" else ""
+            parts[-1].append(re.escape(escaped or char))
     first, *middle = ["".join(part) for part in parts]
     last = ".*" + middle.pop() if middle else ""
     body = first + "".join(f"(?>.*?{part})" for part in middle) + last
@@ -319,26 +313,16 @@ def parse_class(text: str, start: int) -> CharacterClass | None:
 
 def check_glob(pattern: str) -> None:
     """Raise `BadGlob` for a pattern that is not well-formed, which would match nothing or something unexpected."""
-    at = depth = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            if at + 1 == len(pattern):
-                raise BadGlob("it ends in a backslash, which escapes nothing")
-            at += 1
-        elif char == "[":
-            parsed = parse_class(pattern, at)
-            if parsed is None:
-                raise BadGlob("a `[` is not closed; write `\\[` for the character")
-            if parsed.problem:
-                raise BadGlob(parsed.problem)
-            at = parsed.end
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth < 0:
-                raise BadGlob("a `}` closes nothing; write `\\}` for the character")
-        at += 1
+    depth = 0
+    for at, char, parsed in _scan(pattern):
+        if char == "\\" and at + 1 == len(pattern):
+            raise BadGlob("it ends in a backslash, which escapes nothing")
+        if char == "[" and parsed is None:
+            raise BadGlob("a `[` is not closed; write `\\[` for the character")
+        if parsed and parsed.problem:
+            raise BadGlob(parsed.problem)
+        depth += (char == "{") - (char == "}")
+        if depth < 0:
+            raise BadGlob("a `}` closes nothing; write `\\}` for the character")
     if depth:
         raise BadGlob("a `{` is not closed; write `\\{` for the character")

@@ -75,7 +75,6 @@ class Cell:
 class NotebookView:
     """A notebook."""
 
-    major: int
     language: str
     cells: tuple[Cell, ...]
 
@@ -172,7 +171,7 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
         shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))
     except RecursionError:  # nested so deeply that it could be read, but not written
         return None
-    return NotebookView(book["nbformat"], _find_language(book), shown_cells)
+    return NotebookView(_find_language(book), shown_cells)
 
 
 def iterate_rows(book: NotebookView) -> Iterator[tuple[str, str]]:
