@@ -17,7 +17,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _LINUX = sys.platform == "linux"
 _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
@@ -32,6 +32,23 @@ _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 READABLE_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def closing_fd(fd: int) -> Iterator[int]:
+    """Close a descriptor at the end of the block."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def opened_beneath(root: int, path: str, flags: int) -> Iterator[int]:
+    """A directory below another one until the end of the block; with an empty path that one itself."""
+    with closing_fd(open_beneath(root, path, flags) if path else os.dup(root)) as fd:
+        yield fd
+
 
 TICK = 50_000_000
 """Nanoseconds within which two changes may get the same change time; no file system in use is coarser."""
@@ -100,11 +117,8 @@ def _has_openat2() -> bool:
     if not _LINUX:
         return False
     try:
-        root = os.open("/", DIRECTORY)
-        try:
+        with closing_fd(os.open("/", DIRECTORY)) as root:
             os.close(_openat2(root, ".", DIRECTORY, 0))
-        finally:
-            os.close(root)
     except OSError:  # an old kernel, or a container that filters the call
         return False
     return True
@@ -199,14 +213,11 @@ def sync_files(paths: Sequence[str]) -> None:
 
 def sync_file_system(directory: str) -> None:
     """Everything on the file system of ``directory`` survives a power cut."""
-    fd = os.open(directory, READABLE_DIRECTORY)
-    try:
+    with closing_fd(os.open(directory, READABLE_DIRECTORY)) as fd:
         if not _LINUX or _libc.syncfs(fd) != 0:
             if _LINUX and ctypes.get_errno() in _LOST:  # a full disk may only be noticed now
                 _raise(directory)
             os.sync()
-    finally:
-        os.close(fd)
 
 
 def find_data(fd: int, offset: int, size: int) -> int:

@@ -33,6 +33,7 @@ from handrail.errors import (
 )
 from handrail.frozen import frozen
 from handrail.programs import distrust
+from handrail.system_calls import closing_fd
 from handrail.text.display import unescape
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -324,11 +325,8 @@ class Workspace:
     def open_file(self, path: WorkPath) -> int:
         """A regular file, for reading. Anything else is refused before it is opened."""
         if not _is_regular(path, self.beneath(path)):
-            fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
-            try:
+            with closing_fd(self._open(path, system_calls.O_PATH | os.O_CLOEXEC)) as fd:
                 _require_regular(path, os.fstat(fd))
-            finally:
-                os.close(fd)
         fd = self._open(path, _READ)  # O_NONBLOCK: harmless even if something else stands there by now
         try:
             _require_regular(path, os.fstat(fd))

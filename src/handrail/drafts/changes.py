@@ -11,7 +11,7 @@ from typing import Literal
 
 from handrail.drafts.compare import ChangedOutside, Comparison, Entry, Step, compare, is_whiteout, walk_tree
 from handrail.drafts.layout import DraftDirectory
-from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, opened_beneath, stat_at
 from handrail.text.diff import Hunk, compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import Splice
@@ -105,7 +105,7 @@ class ChangeReader:
 
     def _expand(self, step: Step) -> Iterator[DraftChange]:
         if step.action == "set":
-            if step.before and step.after and stat.S_IMODE(step.before.mode) != stat.S_IMODE(step.after.mode):
+            if step.changes_mode:
                 yield DraftChange(step.path, step.before, step.after)
             return
         if not step.whole:
@@ -237,11 +237,8 @@ def _describe_sizes(change: DraftChange) -> str:
 @contextlib.contextmanager
 def _parent(tree: int, path: str) -> Iterator[tuple[int, str]]:
     above, _, name = path.rpartition("/")
-    fd = open_beneath(tree, above, DIRECTORY) if above else os.dup(tree)
-    try:
+    with opened_beneath(tree, above, DIRECTORY) as fd:
         yield fd, name
-    finally:
-        os.close(fd)
 
 
 def read_entry(tree: int, path: str, entry: Entry | None, most: int) -> bytes | None:

@@ -17,7 +17,15 @@ from typing import Literal
 
 from handrail.drafts.foreign_files import ForeignCopy, read_foreign_copies
 from handrail.drafts.layout import FOREIGN, DraftDirectory, Version, get_start, is_same_index_at
-from handrail.system_calls import READABLE_DIRECTORY, find_data, lease, open_beneath, stat_at, walk_beneath
+from handrail.system_calls import (
+    READABLE_DIRECTORY,
+    closing_fd,
+    find_data,
+    lease,
+    opened_beneath,
+    stat_at,
+    walk_beneath,
+)
 
 MARKS = "user.overlay."
 """The attributes with which overlayfs marks entries of an upper layer."""
@@ -89,6 +97,10 @@ class Step:
     whole: bool = True
     """Whether a directory is deleted with everything in it: else other steps delete that before."""
 
+    @property
+    def changes_mode(self) -> bool:
+        return bool(self.before and self.after and stat.S_IMODE(self.before.mode) != stat.S_IMODE(self.after.mode))
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedOutside:
@@ -111,11 +123,8 @@ class Comparison:
 def compare(draft: DraftDirectory) -> Comparison:
     """Compare a draft with its workspace; raises `OSError` if either cannot be read."""
     foreign = read_foreign_copies(draft) if os.path.lexists(os.path.join(draft.path, FOREIGN)) else {}
-    root = draft.open_workspace()
-    try:
+    with closing_fd(draft.open_workspace()) as root:
         return _Comparer(draft, draft.upper, root, draft.info.start, foreign, draft.notes.read_resolved()).compare()
-    finally:
-        os.close(root)
 
 
 @dataclass(slots=True)
@@ -134,7 +143,7 @@ class _Comparer:
         while stack:
             path, lower, opaque = stack.pop()
             count = len(self.result.steps)
-            with self._open_directory(path) as directory:
+            with opened_beneath(self.root, path, READABLE_DIRECTORY) as directory:
                 stack += self._compare_entries(path, directory, self._is_late(lower), opaque)
                 before = Entry.of(lower, read_attributes(directory))
             upper = os.path.join(self.upper, path)
@@ -266,14 +275,6 @@ class _Comparer:
     def _conflict(self, path: str, reason: str) -> None:
         self.result.conflicts.append(ChangedOutside(path, reason))
 
-    @contextlib.contextmanager
-    def _open_directory(self, path: str) -> Iterator[int]:
-        fd = open_beneath(self.root, path, READABLE_DIRECTORY) if path else os.dup(self.root)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
 
 def _remove_directory(directory: int, name: str, path: str, status: os.stat_result) -> Step:
     attributes = read_attributes(f"/proc/self/fd/{directory}/{name}")
@@ -337,21 +338,15 @@ def find_created_in_moved(
 
     A program may have found the directory under its old name, and waited for the processor until that look was over.
     """
-    top = os.open(name, READABLE_DIRECTORY, dir_fd=directory)
-    try:
+    with closing_fd(os.open(name, READABLE_DIRECTORY, dir_fd=directory)) as top:
         for entry in os.listdir(top):
             status = stat_at(entry, top)
             if status is not None and status.st_ctime_ns >= start and status.st_ino not in moved:
                 yield f"{path}/{entry}"
         for inner in inner_directories:
-            fd = walk_beneath(top, inner, READABLE_DIRECTORY)
-            try:
+            with closing_fd(walk_beneath(top, inner, READABLE_DIRECTORY)) as fd:
                 if os.fstat(fd).st_ctime_ns >= start:
                     yield f"{path}/{inner}"
-            finally:
-                os.close(fd)
-    finally:
-        os.close(top)
 
 
 def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result | None, int, str]]:
@@ -398,10 +393,8 @@ def is_being_written(status: os.stat_result, directory: int, name: str) -> bool:
         fd = os.open(name, _READ, dir_fd=directory)
     except PermissionError:
         return False
-    try:
+    with closing_fd(fd):
         return lease(fd) is False
-    finally:
-        os.close(fd)
 
 
 def is_whiteout(status: os.stat_result) -> bool:

@@ -41,7 +41,7 @@ from handrail.drafts.compare import (
 from handrail.drafts.layout import DraftDirectory, get_start, read_clock, save_index
 from handrail.drafts.moves import exchange, make_writable, remove_marks, rename, restore_directory, set_attributes
 from handrail.drafts.staging import stage_changes
-from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, closing_fd, open_beneath, stat_at
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
@@ -89,8 +89,7 @@ def _drop_layers(draft: DraftDirectory) -> None:
 
 def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
     """The regular files that are carried over."""
-    upper = os.open(draft.stage, READABLE_DIRECTORY)
-    try:
+    with closing_fd(os.open(draft.stage, READABLE_DIRECTORY)) as upper:
         for step in steps:
             if step.action not in ("create", "replace") or step.after is None:
                 continue
@@ -100,8 +99,6 @@ def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[st
                 for path, status, _, _ in walk_tree(upper, step.path, step.path):
                     if status is not None and stat.S_ISREG(status.st_mode):
                         yield path
-    finally:
-        os.close(upper)
 
 
 def recover(draft: DraftDirectory) -> bool:
@@ -130,11 +127,8 @@ def read_kept_at(draft: DraftDirectory) -> int:
 
 def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
     """The kept entries that something else has changed since: these keep a draft from being taken back."""
-    root = draft.open_workspace()
-    try:
+    with closing_fd(draft.open_workspace()) as root:
         return list(_find_changes_since(draft, root, read_kept(draft), read_kept_at(draft)))
-    finally:
-        os.close(root)
 
 
 def undo(draft: DraftDirectory) -> list[Step]:
@@ -190,25 +184,23 @@ def _find_changes_since(
     for step in steps:
         parent, _, name = step.path.rpartition("/")
         status = None
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            directory = _open_directory(root, parent) if parent else os.dup(root)
-            try:
-                with contextlib.suppress(FileNotFoundError):
-                    status = os.stat(name or ".", dir_fd=directory, follow_symlinks=False)
-                if step.action == "set":
-                    if status and _was_written(status, step):
-                        yield ChangedOutside(step.path, "changed since it was kept")
-                    continue
-                if draft.is_refreshed_index(step.path, directory, name):
-                    continue
-                if status and step.after and _is_kept(status, step.after, own):
-                    if any(
-                        True for _ in find_late(directory, name, step.path, status, known, own, on_overlay=draft.copies)
-                    ):
-                        yield ChangedOutside(step.path, "changed since it was kept")
-                    continue
-            finally:
-                os.close(directory)
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            closing_fd(_open_directory(root, parent) if parent else os.dup(root)) as directory,
+        ):
+            status = stat_at(name or ".", directory)
+            if step.action == "set":
+                if status and _was_written(status, step):
+                    yield ChangedOutside(step.path, "changed since it was kept")
+                continue
+            if draft.is_refreshed_index(step.path, directory, name):
+                continue
+            if status and step.after and _is_kept(status, step.after, own):
+                if any(
+                    True for _ in find_late(directory, name, step.path, status, known, own, on_overlay=draft.copies)
+                ):
+                    yield ChangedOutside(step.path, "changed since it was kept")
+                continue
         if step.action == "set" or (step.action == "delete" and (status is None or step.path in created)):
             continue
         yield ChangedOutside(step.path, "changed since it was kept")
@@ -559,7 +551,7 @@ class _Keeper:
         except PermissionError:  # then nobody of this user has it open either
             yield
             return
-        try:
+        with closing_fd(fd):
             leased = system_calls.lease(fd)
             if leased is False:
                 raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
@@ -568,8 +560,6 @@ class _Keeper:
             yield
             if leased and system_calls.lease_wanted(fd):  # a program found it just before, and waits to write to it
                 raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
-        finally:
-            os.close(fd)
 
     def _was_changed(self, number: int, step: Step) -> bool:
         """Whether what was just taken away is not what was looked at before."""

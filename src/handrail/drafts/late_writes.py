@@ -14,7 +14,7 @@ import stat
 from handrail.drafts.compare import Step, walk_tree
 from handrail.drafts.keep import read_kept, read_kept_at
 from handrail.drafts.layout import DraftDirectory
-from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, closing_fd, open_beneath
 
 
 def save_late_writes(draft: DraftDirectory) -> None:
@@ -23,8 +23,7 @@ def save_late_writes(draft: DraftDirectory) -> None:
     Each gets a new name beside the path that was deleted. Raises `OSError`.
     """
     kept_at = read_kept_at(draft)
-    root = draft.open_workspace()
-    try:
+    with closing_fd(draft.open_workspace()) as root:
         for number, step in enumerate(read_kept(draft)):
             if step.before is None or not step.before.is_directory or not step.whole or step.action == "set":
                 continue
@@ -33,21 +32,16 @@ def save_late_writes(draft: DraftDirectory) -> None:
                 place = os.path.join(draft.stage, step.path)
             with contextlib.suppress(FileNotFoundError):  # the tree was put back
                 _save_tree(root, place, step, kept_at)
-    finally:
-        os.close(root)
 
 
 def _save_tree(root: int, place: str, step: Step, kept_at: int) -> None:
     above, name = os.path.split(place)
-    directory = os.open(above, READABLE_DIRECTORY)
-    try:
+    with closing_fd(os.open(above, READABLE_DIRECTORY)) as directory:
         for _, status, inner, last in walk_tree(directory, name, step.path):
             if status is None or not stat.S_ISREG(status.st_mode) or status.st_ctime_ns < kept_at:
                 continue
             if status.st_nlink == 1:  # of other names, the contents are there as well
                 _save_file(root, step.path, inner, last)
-    finally:
-        os.close(directory)
 
 
 def _save_file(root: int, path: str, directory: int, name: str) -> None:
@@ -59,8 +53,6 @@ def _save_file(root: int, path: str, directory: int, name: str) -> None:
             target = open_beneath(root, path, DIRECTORY) if path else os.dup(root)
         except OSError:
             continue
-        try:
+        with closing_fd(target):
             os.rename(name, second, src_dir_fd=directory, dst_dir_fd=target)
-        finally:
-            os.close(target)
         return

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from handrail.drafts import WORKERS
 from handrail.drafts.git_index import is_same_index
-from handrail.system_calls import READABLE_DIRECTORY, stat_at, sync_directory, sync_file_system, sync_files
+from handrail.system_calls import READABLE_DIRECTORY, closing_fd, stat_at, sync_directory, sync_file_system, sync_files
 from handrail.workspace import is_temporary_name
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
@@ -229,12 +229,10 @@ class DraftDirectory:
         _sync(self.path)
 
     def _reserve(self) -> None:
-        fd = os.open(_find_reserve(self.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            with contextlib.suppress(OSError):  # a disk that is full already, or a file system that cannot do it
-                os.posix_fallocate(fd, 0, _RESERVED_BYTES)
-        finally:
-            os.close(fd)
+        reserve = os.open(_find_reserve(self.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # The disk may be full already, or the file system cannot do it.
+        with closing_fd(reserve), contextlib.suppress(OSError):
+            os.posix_fallocate(reserve, 0, _RESERVED_BYTES)
 
     def _use_reserve(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -479,8 +477,7 @@ def read_clock(directory: str) -> int:
     Change times come from a clock that may tick only every few milliseconds: wait for its next tick.
     """
     path = os.path.join(directory, "clock")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
+    with closing_fd(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)) as fd:
         os.utime(fd)
         first = os.fstat(fd).st_ctime_ns
         while True:
@@ -489,16 +486,11 @@ def read_clock(directory: str) -> int:
             if now > first:
                 return now
             time.sleep(0.0005)
-    finally:
-        os.close(fd)
 
 
 def _sync(path: str) -> None:
-    fd = os.open(path, READABLE_DIRECTORY)
-    try:
+    with closing_fd(os.open(path, READABLE_DIRECTORY)) as fd:
         sync_directory(fd)
-    finally:
-        os.close(fd)
 
 
 def remove_tree(path: str) -> None:
@@ -507,26 +499,20 @@ def remove_tree(path: str) -> None:
     A directory is moved to the top before it is deleted, so that no path is too long for the system.
     """
     _let_enter(path, None)
-    top = os.open(path, READABLE_DIRECTORY)
-    try:
+    with closing_fd(os.open(path, READABLE_DIRECTORY)) as top:
         names = list(os.listdir(top))
         while names:
             name = names.pop()
             if _unlink_file(name, top):
                 continue
             _let_enter(name, top)
-            inner = os.open(name, READABLE_DIRECTORY, dir_fd=top)
-            try:
+            with closing_fd(os.open(name, READABLE_DIRECTORY, dir_fd=top)) as inner:
                 for entry in os.listdir(inner):
                     if not _unlink_file(entry, inner):
                         _let_enter(entry, inner)  # to move a directory is to write to it
                         names.append(f"removed-{secrets.token_hex(8)}")
                         os.rename(entry, names[-1], src_dir_fd=inner, dst_dir_fd=top)
-            finally:
-                os.close(inner)
             os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(top)
     os.rmdir(path)
 
 

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handrail.system_calls import READABLE_DIRECTORY
+from handrail.system_calls import READABLE_DIRECTORY, closing_fd
 
 OVERLAY = "overlay"
 """The kind of a mount."""
@@ -61,12 +61,8 @@ def _unescape(raw: bytes) -> str:
 
 def get_mount(path: str) -> str:
     """The number of the mount that a directory lies on; raises `OSError`."""
-    fd = os.open(path, READABLE_DIRECTORY)
-    try:
-        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
-            return os.fsdecode(file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0])
-    finally:
-        os.close(fd)
+    with closing_fd(os.open(path, READABLE_DIRECTORY)) as fd, open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        return os.fsdecode(file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0])
 
 
 def make_private(path: str) -> None:

@@ -34,7 +34,7 @@ from handrail.drafts.places import OVERLAY, find_layers_place, get_mount, make_p
 from handrail.drafts.three_way import save_bases
 from handrail.drafts.view import end_view, share_view
 from handrail.programs import distrust
-from handrail.system_calls import READABLE_DIRECTORY
+from handrail.system_calls import READABLE_DIRECTORY, closing_fd
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
@@ -267,12 +267,9 @@ class DraftStore:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        fd = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with closing_fd(os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(fd)
 
 
 _LOCK = "lock"
@@ -287,11 +284,8 @@ _MOST_LEFT = 20
 @contextlib.contextmanager
 def lock_draft(path: str) -> Iterator[None]:
     """Keep others off a draft; raises `BlockingIOError` if somebody works on it."""
-    fd = _lock(path)
-    try:
+    with closing_fd(_lock(path)):
         yield
-    finally:
-        os.close(fd)
 
 
 def _recover(path: str) -> DraftDirectory | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handrail.drafts.layout import DraftDirectory, Version, copy_owner, read_clock
-from handrail.system_calls import READABLE_DIRECTORY, open_beneath, stat_at
+from handrail.system_calls import READABLE_DIRECTORY, closing_fd, open_beneath, opened_beneath, stat_at
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 MOST_BYTES = 4 << 20
@@ -79,32 +79,27 @@ def saving_bases(draft: DraftDirectory) -> Iterator[None]:
 
 def save_bases(draft: DraftDirectory) -> None:
     """Save the base of each file that the draft has changed and nothing else has; what cannot be read has none."""
-    with contextlib.suppress(OSError):
-        root = draft.open_workspace()
-        try:
-            stack = [""]
-            while stack:
-                with contextlib.suppress(OSError):  # a directory that only the draft has, or that is just deleted
-                    stack += _save_in_directory(draft, root, stack.pop())
-        finally:
-            os.close(root)
+    with contextlib.suppress(OSError), closing_fd(draft.open_workspace()) as root:
+        stack = [""]
+        while stack:
+            with contextlib.suppress(OSError):  # a directory that only the draft has, or that is just deleted
+                stack += _save_in_directory(draft, root, stack.pop())
 
 
 def _save_in_directory(draft: DraftDirectory, root: int, path: str) -> list[str]:
     """Save the bases of files in one directory; returns the directories in it."""
     inner: list[str] = []
-    directory = open_beneath(root, path, READABLE_DIRECTORY) if path else os.dup(root)
-    try:
-        with os.scandir(os.path.join(draft.upper, path)) as entries:
-            for entry in entries:
-                name = os.path.join(path, entry.name)
-                if entry.is_dir(follow_symlinks=False):
-                    inner.append(name)
-                elif entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(OSError):
-                        _save(draft, directory, entry.name, name)
-    finally:
-        os.close(directory)
+    with (
+        opened_beneath(root, path, READABLE_DIRECTORY) as directory,
+        os.scandir(os.path.join(draft.upper, path)) as entries,
+    ):
+        for entry in entries:
+            name = os.path.join(path, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(name)
+            elif entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    _save(draft, directory, entry.name, name)
     return inner
 
 

@@ -20,6 +20,7 @@ import signal
 import struct
 
 from handrail.drafts.layout import DraftDirectory
+from handrail.system_calls import closing_fd
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _PRIVATE, _RECURSIVE, _REMOUNT, _BIND, _NO_SET_USER = 1 << 18, 1 << 14, 32, 4096, 2
@@ -43,14 +44,11 @@ def share_view(draft: DraftDirectory) -> int:
 def end_view(draft: DraftDirectory) -> None:
     """End what is left in the view of a draft, on which no worker holds a descriptor any more."""
     if os.path.lexists(os.path.join(draft.path, _HOLDER)):
-        fd = _open_holder(draft)
-        try:
+        with closing_fd(_open_holder(draft)) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if holder := _read_holder(fd):
                 _end_processes(holder)
             os.ftruncate(fd, 0)
-        finally:
-            os.close(fd)
 
 
 def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
@@ -60,8 +58,7 @@ def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     """
     if die_with_parent:
         _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    fd = _open_holder(draft)
-    try:
+    with closing_fd(_open_holder(draft)) as fd:
         fcntl.lockf(fd, fcntl.LOCK_EX)  # not `flock`: workers share that
         if os.fstat(fd).st_size == 0:
             _mount_view(draft)
@@ -71,8 +68,6 @@ def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
             _enter_namespaces(holder)
         else:
             raise OSError(errno.ESRCH, "the process that holds the view of this draft was killed")
-    finally:
-        os.close(fd)
     os.chdir(draft.info.workspace)
 
 
@@ -107,16 +102,12 @@ def _end_processes(holder: int) -> None:
     """Kill the processes in the view of this one, which is the last, and wait until they have ended."""
     others = {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {holder, os.getpid()}
     for process in [*others, holder]:
-        with contextlib.suppress(ProcessLookupError):
-            number = os.pidfd_open(process)
-            try:
-                if process == holder or _shares_namespace(process, holder, "mnt"):
-                    signal.pidfd_send_signal(number, signal.SIGKILL)
-                    ended = select.poll()
-                    ended.register(number, select.POLLIN)
-                    ended.poll(_END_SECONDS * 1000)
-            finally:
-                os.close(number)
+        with contextlib.suppress(ProcessLookupError), closing_fd(os.pidfd_open(process)) as number:
+            if process == holder or _shares_namespace(process, holder, "mnt"):
+                signal.pidfd_send_signal(number, signal.SIGKILL)
+                ended = select.poll()
+                ended.register(number, select.POLLIN)
+                ended.poll(_END_SECONDS * 1000)
 
 
 def _shares_namespace(process: int | str, other: int, name: str) -> bool:

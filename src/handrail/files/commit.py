@@ -53,6 +53,7 @@ from handrail.files.versions import (
     read_all,
 )
 from handrail.frozen import frozen
+from handrail.system_calls import closing_fd
 from handrail.text.display import escape
 from handrail.workspace import Workspace, make_temporary_name
 
@@ -283,12 +284,9 @@ class _Slot:
         """The old contents, where the file system could not exchange and so the old file is gone."""
         if os.stat(self.name, dir_fd=self.directory, follow_symlinks=False).st_ino != self.new_ino:
             return
-        fd = os.open(self.temp, _CREATE, 0o600, dir_fd=self.directory)
-        try:
+        with closing_fd(os.open(self.temp, _CREATE, 0o600, dir_fd=self.directory)) as fd:
             self._fill(fd, raw, self.old)
             os.rename(self.temp, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
-        finally:
-            os.close(fd)
 
     def _remove_created(self) -> None:
         """Take a new file away again, unless somebody has made it his own."""
@@ -474,17 +472,13 @@ class Exchange:
 
     def _copy_what_stands(self) -> None:
         """Give the new file the contents of the one under the name, for those who wait to open it, and let them."""
-        with contextlib.suppress(OSError):
-            fd = os.open(self._name, READ, dir_fd=self._directory)
-            try:
-                size = os.fstat(fd).st_size
-                contents = read_all(fd, size, size)
-                if contents is not None:
-                    write_all(self.new, contents)
-                    os.ftruncate(self.new, len(contents))
-                    self.contents = contents
-            finally:
-                os.close(fd)
+        with contextlib.suppress(OSError), closing_fd(os.open(self._name, READ, dir_fd=self._directory)) as fd:
+            size = os.fstat(fd).st_size
+            contents = read_all(fd, size, size)
+            if contents is not None:
+                write_all(self.new, contents)
+                os.ftruncate(self.new, len(contents))
+                self.contents = contents
         self._unseen = False
         system_calls.release(self.new)
 
@@ -681,20 +675,15 @@ def _append(file: _Replaced, size: int) -> None:
     except OSError:  # it is gone, or a link now
         _save_beside(file, size)
         return
-    try:
+    with closing_fd(target):
         _copy(file.fd, file.version.size, size, target)
-    finally:
-        os.close(target)
     _log("info", "what another program appended to the old %s was appended to the new one", file.name)
 
 
 def _save_beside(file: _Replaced, size: int) -> None:
     temp = make_temporary_name()
-    target = os.open(temp, _CREATE, 0o600, dir_fd=file.directory)
-    try:
+    with closing_fd(os.open(temp, _CREATE, 0o600, dir_fd=file.directory)) as target:
         _copy(file.fd, 0, size, target)
-    finally:
-        os.close(target)
     kept = keep_version(temp, file.name, file.directory)
     _log("warning", "another program wrote to %s as it was replaced; its version is saved as %s", file.name, kept)
 

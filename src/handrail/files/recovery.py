@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 
 from handrail import system_calls
 from handrail.files.locks import Doing, Intent, IntentPart
-from handrail.files.versions import BLOCK, READ, keep_version, put_back
+from handrail.files.versions import READ, keep_version, put_back
+from handrail.system_calls import closing_fd
 from handrail.workspace import is_temporary_name
 
 
@@ -48,14 +49,11 @@ def _open_directory(one: IntentPart) -> Iterator[int]:
     """The directory of a file, if it is still the same one and the names are such as we give."""
     if not is_temporary_name(one.temp) or "/" in one.name:
         raise ValueError(one.temp)
-    directory = os.open(one.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing_fd(os.open(one.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as directory:
         status = os.fstat(directory)
         if (status.st_dev, status.st_ino) != (one.dev, one.ino):
             raise FileNotFoundError(one.directory)
         yield directory
-    finally:
-        os.close(directory)
 
 
 def _finish(directory: int, one: IntentPart) -> None:
@@ -117,15 +115,6 @@ def _read_inode(directory: int, name: str) -> int | None:
 
 
 def _hash_file(directory: int, name: str) -> str | None:
-    try:
-        fd = os.open(name, READ, dir_fd=directory)
-    except FileNotFoundError:
-        return None
-    try:
-        total, offset = hashlib.sha256(), 0
-        while block := os.pread(fd, BLOCK, offset):
-            total.update(block)
-            offset += len(block)
-        return total.hexdigest()
-    finally:
-        os.close(fd)
+    with contextlib.suppress(FileNotFoundError), open(os.open(name, READ, dir_fd=directory), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None

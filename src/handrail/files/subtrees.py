@@ -44,7 +44,7 @@ from handrail.files.versions import (
     put_back,
     read_all,
 )
-from handrail.system_calls import stat_at
+from handrail.system_calls import closing_fd, stat_at
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace, make_temporary_name
 
@@ -73,21 +73,15 @@ class _SubtreeScan:
             yield SubtreeEntry(inner, "file", mode, self._read(directory, name, called))
         elif stat.S_ISDIR(status.st_mode):
             yield SubtreeEntry(inner, "directory", mode)
-            fd = os.open(name, system_calls.READABLE_DIRECTORY, dir_fd=directory)
-            try:
+            with closing_fd(os.open(name, system_calls.READABLE_DIRECTORY, dir_fd=directory)) as fd:
                 for child in sorted(os.listdir(fd)):
                     yield from self.at(fd, child, f"{inner}/{child}" if inner else child)
-            finally:
-                os.close(fd)
         else:
             raise NotRegular(path=called, kind="neither a file nor a directory")
 
     def _read(self, directory: int, name: str, called: str) -> bytes:
-        fd = os.open(name, READ, dir_fd=directory)
-        try:
+        with closing_fd(os.open(name, READ, dir_fd=directory)) as fd:
             raw = read_all(fd, self.most_bytes - self.size)
-        finally:
-            os.close(fd)
         if raw is None:
             raise TooLargeToChange(path=called, size=self.most_bytes, most=self.most_bytes)
         self.size += len(raw)

@@ -41,6 +41,7 @@ from handrail.journal.log_lines import (
     scan_head,
 )
 from handrail.secrets.masking import Mask
+from handrail.system_calls import closing_fd
 
 FORMAT = 4
 SEGMENT = 1 << 20
@@ -450,16 +451,13 @@ _WITHOUT_CALL = frozenset(("start", "removed"))
 
 def _read_salt(directory: str) -> bytes:
     """The salt for the placeholders of secrets, made once per journal. The caller holds the lock of `numbers`."""
-    fd = os.open(os.path.join(directory, "salt"), _FLAGS, 0o600)
-    try:
+    with closing_fd(os.open(os.path.join(directory, "salt"), _FLAGS, 0o600)) as fd:
         salt = os.pread(fd, 32, 0)
         if len(salt) != 16:
             salt = os.urandom(16)
             os.ftruncate(fd, 0)
             os.pwrite(fd, salt, 0)
         return salt
-    finally:
-        os.close(fd)
 
 
 def require_possible(path: str) -> None:

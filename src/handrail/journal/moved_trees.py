@@ -22,6 +22,7 @@ from handrail.journal.records import ABSENT, read_state, state
 from handrail.journal.undo_directories import locate
 from handrail.journal.undo_drafts import How
 from handrail.policy.paths import is_within
+from handrail.system_calls import closing_fd
 from handrail.workspace import Workspace
 
 _MOST_RETAINED = 64
@@ -136,11 +137,8 @@ class MovedTree:
             with self._open(self.source) as opened:
                 yield opened
             return
-        directory = os.open(os.path.dirname(self.source), system_calls.DIRECTORY)
-        try:
+        with closing_fd(os.open(os.path.dirname(self.source), system_calls.DIRECTORY)) as directory:
             yield directory, os.path.basename(self.source)
-        finally:
-            os.close(directory)
 
     def _is_as_it_was(self) -> bool:
         if os.path.lexists(self.target) or not all(is_within(self.target, path) for path in self.entries):

@@ -23,6 +23,7 @@ from handrail.journal.postgres import PostgresDatabase
 from handrail.journal.retention import ShippingState
 from handrail.journal.shipping import LocalJournal, Shipment, note_failure
 from handrail.settings.journal_address import JournalAddress
+from handrail.system_calls import closing_fd
 
 _PAUSE = 0.5
 """Seconds between the first call and its shipping."""
@@ -40,16 +41,14 @@ def _hold_shipping(directory: str) -> Iterator[bool]:
 
     This saves connections. What two processes ship at once, the database puts in order.
     """
-    fd = os.open(os.path.join(directory, "shipping"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with closing_fd(os.open(os.path.join(directory, "shipping"), flags, 0o600)) as fd:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
             yield True
-    finally:
-        os.close(fd)
 
 
 class Shipper:

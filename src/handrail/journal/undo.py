@@ -42,6 +42,7 @@ from handrail.journal.undo_plan import State, UndoPlan, has_changed, plan_undo, 
 from handrail.journal.undo_selection import UndoSelection, UnknownCall, choose
 from handrail.model import Access, Call, Failure, FileAccess, Result, Verdict
 from handrail.settings import Settings
+from handrail.system_calls import closing_fd
 from handrail.workspace import Root, WorkPath, Workspace, resolve_parent
 
 __all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport", "UnknownCall", "open_undo", "undo"]
@@ -568,11 +569,8 @@ class _Undo:
         workspace = self.hands.workspace
         status = workspace.stat(self.paths[path])
         is_directory = status is not None and stat.S_ISDIR(status.st_mode)
-        fd = (workspace.open_directory if is_directory else workspace.open_file)(self.paths[path])
-        try:
+        with closing_fd((workspace.open_directory if is_directory else workspace.open_file)(self.paths[path])) as fd:
             os.fchmod(fd, mode)
-        finally:
-            os.close(fd)
 
 
 def _describe(rows: Sequence[CallRow], act: str, **restored: list[int]) -> Call:

@@ -14,6 +14,7 @@ from handrail.frozen import frozen
 from handrail.journal import MovedEntry
 from handrail.journal.records import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State
+from handrail.system_calls import closing_fd
 from handrail.workspace import WorkPath, Workspace
 
 
@@ -113,8 +114,5 @@ class DirectoryChanges:
                         os.mkdir(name, dir_fd=directory)
         for piece in reversed(coming):
             if piece.entry.kind == "directory":
-                fd = self.workspace.open_directory(self.paths[piece.path])
-                try:
+                with closing_fd(self.workspace.open_directory(self.paths[piece.path])) as fd:
                     os.fchmod(fd, piece.entry.mode)
-                finally:
-                    os.close(fd)

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from handrail.drafts.compare import Action, Step
+from handrail.drafts.compare import Action
 from handrail.drafts.keep import DraftConflict, find_undo_conflicts, read_kept, recover, undo
 from handrail.drafts.layout import DraftDirectory
 from handrail.drafts.store import lock_draft
@@ -82,12 +82,8 @@ def _list_changes(directory: DraftDirectory) -> Iterator[tuple[str, How]]:
     for step in read_kept(directory):
         if step.action != "set":
             yield os.path.join(directory.info.workspace, step.path), _HOW[step.action]
-        elif _changes_mode(step):
+        elif step.changes_mode:
             yield os.path.join(directory.info.workspace, step.path), "mode"
-
-
-def _changes_mode(step: Step) -> bool:
-    return bool(step.before and step.after and stat.S_IMODE(step.before.mode) != stat.S_IMODE(step.after.mode))
 
 
 def read_images(paths: Sequence[str]) -> list[BeforeImage | MovedEntry]:
