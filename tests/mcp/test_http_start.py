@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from handrail.cli import mcp_http as command
+from handrail.cli import main
 from handrail.mcp.http import serve as serving_module
 from handrail.mcp.http.principals import Principals
 from tests.mcp.http_server import TOKEN, call, envelope, need_hiding_sandbox, serving
@@ -34,7 +34,7 @@ def refused(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     monkeypatch.chdir(project)
 
     def refused(*words: str) -> str:
-        assert command.main(list(words)) == 2
+        assert main(["mcp", *words]) == 2
         return capfd.readouterr().err
 
     return refused

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from handrail.cli import mcp_install as command
-from handrail.mcp.install import toml_file
 from handrail.mcp.install.changes import get_value, read_data
 from handrail.mcp.install.entry import InstallError, InstallReport, load_clients
-from handrail.text.document import apply_splices
+from handrail.settings.toml_file import remove_value
 
 CLAUDE = (
     '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
@@ -400,7 +399,7 @@ def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
 def test_a_comment_above_the_next_table_stays_when_an_entry_of_a_toml_file_is_removed() -> None:
     rest = "# about b\n[b]\nk = 1\n"
     text = '[mcp_servers.handrail]\ncommand = "x"\n\n' + rest
-    left = apply_splices(text, toml_file.take(text, ["mcp_servers", "handrail"]))
+    left = remove_value(text, ["mcp_servers", "handrail"])
     assert left.lstrip("\n") == rest
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import termios
+import tty as terminal_modes
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -63,20 +65,26 @@ class Tty:
 
     @contextlib.contextmanager
     def _read_single_keys(self) -> Iterator[None]:
-        import termios
-        import tty
-
         before = termios.tcgetattr(self.fd)
-        tty.setcbreak(self.fd, termios.TCSAFLUSH)  # which forgets what was typed so far
+        terminal_modes.setcbreak(self.fd, termios.TCSAFLUSH)  # which forgets what was typed so far
         try:
             yield
         finally:
             termios.tcsetattr(self.fd, termios.TCSADRAIN, before)
 
     def _forget(self) -> None:
-        import termios
-
         termios.tcflush(self.fd, termios.TCIFLUSH)
+
+
+def ask_key(prompt: str, keys: str) -> str:
+    """Ask at the terminal for one of these keys; Esc and Ctrl-D are answers too. Empty if there is none."""
+    tty = Tty.open()
+    if tty is None:
+        return ""
+    with contextlib.closing(tty):
+        while (key := tty.key(prompt)) not in (*keys, "\x04", "\x1b"):
+            pass
+        return key
 
 
 def restore_terminal_signals() -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 
+from handrail.cli.minimal import UsageError, is_in_draft, write
+from handrail.cli.signals import repair_signals
+
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from handrail.cli.minimal import Stop
 
 COMMANDS = {
     "undo": ("undo", "undo the newest change, a turn, a file or any call"),
@@ -64,38 +65,27 @@ _OTHER_SPELLINGS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    from handrail.cli.signals import repair_signals
-
     words = list(sys.argv[1:] if argv is None else argv)
     repair_signals()
     try:
-        if words[:1] == ["mcp"]:  # clients do not wait: import nothing that the other commands share
-            from handrail.cli import mcp
-
-            return mcp.main(words[1:])
         return _run_command(words)
     except SystemExit:  # argparse ends so when it has shown its help
         return 0
     except KeyboardInterrupt:
         return 130
-    except _stop() as stop:
+    except Exception as error:
+        from handrail.cli.failures import explain
         from handrail.cli.output import warn
 
+        stop = explain(error)
+        if stop is None:
+            raise
         warn(f"{' '.join(['handrail', _split_command(words)[0]]).rstrip()}: {stop}")
         return stop.code
 
 
-def _stop() -> type[Stop]:
-    """The exception that ends a command early; imported only when one was raised."""
-    from handrail.cli.minimal import Stop
-
-    return Stop
-
-
 def _run_command(words: list[str], at: str = "") -> int:
     """Run a command; ``at``: the URL of the workspace, if it is on another machine."""
-    from handrail.cli.minimal import UsageError, is_in_draft, write
-
     if not words:
         from handrail.cli.status import show_status
 

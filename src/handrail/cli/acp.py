@@ -18,8 +18,6 @@ from handrail.agent.providers import open_model
 from handrail.agent.store import Store
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, open_config
-from handrail.cli.output import UsageError
-from handrail.errors.extras import MissingExtra
 from handrail.model import Failure, Result
 from handrail.pipeline.options import Setup
 
@@ -55,13 +53,9 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     plan = make_plan(options)
-    try:
-        from handrail.agent.acp import HandrailAgent, serve
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
+    from handrail.agent.acp import HandrailAgent, serve  # an optional package: not for the help
 
     config = open_config()
-
     agent = HandrailAgent(
         Driver(plan),
         dialect=plan.dialect,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from handrail.approval.tty import Tty
+from handrail.approval.tty import ask_key
 from handrail.cli.attached_clients import attach, list_attachable, list_installed
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Stop
@@ -42,20 +42,11 @@ def run(options: argparse.Namespace) -> int:
     if not installed:
         raise Stop("no agent is on the search path; name the one that you use")
     known = list_attachable()
-    if not _confirm(f"Attach {' and '.join(known[name].name for name in installed)}? [y/n] "):
+    key = ask_key(f"Attach {' and '.join(known[name].name for name in installed)}? [y/n] ", "yn")
+    if not key:
+        raise Stop("there is no terminal to ask on; name the agent")
+    if key != "y":
         raise Stop("nothing was changed")
     for name, program in installed.items():
         attach(name, program, required=options.required)
     return 0
-
-
-def _confirm(question: str) -> bool:
-    tty = Tty.open()
-    if tty is None:
-        raise Stop("there is no terminal to ask on; name the agent")
-    try:
-        while (key := tty.key(question)) not in ("y", "n", "\x04", "\x1b"):
-            pass
-        return key == "y"
-    finally:
-        tty.close()

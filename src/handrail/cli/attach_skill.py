@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import resources
 
-from handrail.cli.configuration_errors import explain_failures
+from handrail.cli.failures import explain_failures
 from handrail.cli.output import Stop
 from handrail.files.configuration import ConfigurationFile
 from handrail.mcp.install.records import Records

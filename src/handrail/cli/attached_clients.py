@@ -14,7 +14,7 @@ from handrail.attach.contracts import CONTRACTS
 from handrail.cli import attach_skill
 from handrail.cli.attach_probe import probe
 from handrail.cli.common import find_state
-from handrail.cli.configuration_errors import explain_failures
+from handrail.cli.failures import explain_failures
 from handrail.cli.output import Stop, UsageError, write
 from handrail.files.configuration import BadConfiguration
 from handrail.mcp.install.changes import FileSettings, Setting, get_value, read_data

@@ -68,6 +68,17 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
 
 
+class ProgramParser(CommandParser):
+    """Takes everything after `--` as `command`: the words of another program."""
+
+    def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        options = super().parse_intermixed_args(words[:at], namespace)
+        options.command = words[at + 1 :]
+        return options
+
+
 def list_later(action: argparse.Action, find_values: Callable[[], Sequence[str]]) -> None:
     """Name the function that lists the values of an option: help and completion call it, parsing does not."""
     action.find_values = find_values  # type: ignore[attr-defined]
@@ -128,20 +139,25 @@ def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> Non
         default=".",
         help="the workspace: relative paths start here, and no path leaves it (default: the current directory)",
     )
-    if not roots:
-        return
-    parser.add_argument(
-        "--root", metavar="DIR", action="append", default=[], help="another directory to read and write; repeatable"
-    )
-    parser.add_argument(
-        "--read-root", metavar="DIR", action="append", default=[], help="another directory, read-only; repeatable"
-    )
-    parser.add_argument(
-        "--draft",
-        metavar="NAME",
-        default="",
-        help="work in this draft, a new one if there is none: see `handrail draft --help`",
-    )
+    if roots:
+        add_roots(parser)
+        add_draft(parser)
+
+
+def add_roots(parser: argparse.ArgumentParser) -> None:
+    for option, about in (("--root", "another directory to read and write"), ("--read-root", "another, read-only")):
+        parser.add_argument(option, metavar="DIR", action="append", default=[], help=f"{about}; repeatable")
+
+
+def add_draft(parser: argparse.ArgumentParser) -> None:
+    about = "work in this draft, a new one if there is none: see `handrail draft --help`"
+    parser.add_argument("--draft", metavar="NAME", default="", help=about)
+
+
+def list_roots(options: argparse.Namespace) -> list[Root]:
+    """The directories besides the workspace: those of the configuration and of the options."""
+    given = [*(Root(place) for place in options.root), *(Root(place, writable=False) for place in options.read_root)]
+    return [*open_config().roots, *given]
 
 
 def open_dialect(name: str) -> Dialect:
@@ -198,21 +214,12 @@ def open_local_session(
     if getattr(options, "matching", None):
         settings = replace(settings, matching=options.matching)
     dialect = open_dialect(options.dialect)
-    for option, places in (
-        ("-w", [options.workspace]),
-        ("--root", options.root),
-        ("--read-root", options.read_root),
-    ):
-        for place in places:
-            require_directory(option, place)
-
-    roots = [*config.roots, *(Root(place) for place in options.root)]
-    roots += [Root(place, writable=False) for place in options.read_root]
+    require_directories(options)
     try:
         return Session(
             options.workspace,
             dialect=dialect,
-            setup=Setup(roots=roots, on_event=on_event, offer=list_offered(options)),
+            setup=Setup(roots=list_roots(options), on_event=on_event, offer=list_offered(options)),
             settings=settings,
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
@@ -240,6 +247,14 @@ def find_person() -> Approve | None:
 def _ask_attached(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
     return Approvers(state_directory(settings.state), workspace)
+
+
+def require_directories(options: argparse.Namespace) -> None:
+    """Raise `UsageError` if the workspace or a root is no directory."""
+    require_directory("-w", options.workspace)
+    for option, places in (("--root", options.root), ("--read-root", options.read_root)):
+        for place in places:
+            require_directory(option, place)
 
 
 def require_directory(option: str, place: str) -> None:

@@ -19,8 +19,8 @@ from handrail.files.configuration import BadConfiguration, ConfigurationFile
 from handrail.json_types import JsonObject
 from handrail.settings import AgentSettings, Settings, describe_fields
 from handrail.settings.config_file import ConfigError, check, find_config, strip_none
-from handrail.settings.edit_config import set_key, unset_key
 from handrail.settings.journal_address import hide_password
+from handrail.settings.toml_file import remove_value, set_value
 from handrail.text.display import escape
 from handrail.text.toml_lines import find_lines, write_value
 
@@ -115,12 +115,12 @@ def _set(word: str, value: str, *, as_json: bool) -> int:
     table, name = key.split(".")
     if key == _DATABASE:
         check_url(value)
-    return _change(lambda text: set_key(text, table, name, _parse_word(f"{table}.{name}", value)), as_json)
+    return _change(lambda text: set_value(text, (table, name), _parse_word(key, value)), as_json)
 
 
 def _unset(word: str, *, as_json: bool) -> int:
-    table, name = _complete_key(word).split(".")
-    return _change(lambda text: unset_key(text, table, name), as_json)
+    keys = _complete_key(word).split(".")
+    return _change(lambda text: remove_value(text, keys), as_json)
 
 
 def _check(*, as_json: bool) -> int:

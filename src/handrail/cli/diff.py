@@ -6,9 +6,8 @@ import argparse
 import sys
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, describe_journal_error, open_reader
+from handrail.cli.log import add_journal, open_reader
 from handrail.cli.output import Screen, UsageError, paint_diff, write
-from handrail.journal import JournalFailed
 from handrail.journal.call_changes import iterate_changing_calls
 from handrail.journal.past_files import make_net_diff
 from handrail.text.display import escape
@@ -38,16 +37,13 @@ def run(options: argparse.Namespace) -> int:
     if len(names) > 2 or not all(names):
         raise UsageError(f"{escape(options.calls)} is no range of calls; give CALL..CALL, or CALL for all since then")
     with open_reader(options) as reader:
-        try:
-            known = [(name, reader.find_call(name)) for name in names]
-            for name, call in known:
-                if call is None:
-                    raise UsageError(escape(reader.describe_unknown(name)))
-            first, *later = [call for _, call in known if call]
-            last, home = later[0].seq if later else None, first.workspace
-            changes = iterate_changing_calls(reader, first=first.seq + 1, before=last and last + 1, workspace=home)
-            if diff := make_net_diff(reader, list(changes), home, last):
-                write(Screen(sys.stdout).render(*paint_diff(diff)))
-        except JournalFailed as error:
-            raise describe_journal_error(error) from None
+        known = [(name, reader.find_call(name)) for name in names]
+        for name, call in known:
+            if call is None:
+                raise UsageError(escape(reader.describe_unknown(name)))
+        first, *later = [call for _, call in known if call]
+        last, home = later[0].seq if later else None, first.workspace
+        changes = iterate_changing_calls(reader, first=first.seq + 1, before=last and last + 1, workspace=home)
+        if diff := make_net_diff(reader, list(changes), home, last):
+            write(Screen(sys.stdout).render(*paint_diff(diff)))
     return 0

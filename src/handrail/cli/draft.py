@@ -11,8 +11,9 @@ import sys
 import time
 from dataclasses import asdict
 
-from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
-from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
+from handrail.cli.common import ProgramParser, add_workspace, find_state, open_session, require_directory
+from handrail.cli.keeping import describe_counts, keep_changes, print_diff
+from handrail.cli.output import Stop, UsageError, as_document, warn, write
 from handrail.drafts import IN_DRAFT
 from handrail.drafts.changes import ChangeReader, count_changes, describe_failure, diff_drafts
 from handrail.drafts.compare import compare
@@ -20,11 +21,10 @@ from handrail.drafts.keep import DraftConflict
 from handrail.drafts.store import DraftStore, check_name
 from handrail.drafts.three_way import saving_bases
 from handrail.drafts.view import enter_view
-from handrail.errors import JournalFailed
 from handrail.fleet.workspaces import WHOLE_DRAFT, read_built
 from handrail.json_types import JsonObject
 from handrail.model import Call
-from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
+from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts
 from handrail.pipeline.draft_process import open_draft
 from handrail.pipeline.merging import resolve_conflicts
 from handrail.pipeline.overlaps import group_by_worker
@@ -76,19 +76,8 @@ _MOST_LISTED = 5
 """Paths of one program in the list."""
 
 
-class _DraftParser(CommandParser):
-    """Takes everything after `--` as the command of `run`."""
-
-    def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        words = list(args or ())
-        at = words.index("--") if "--" in words else len(words)
-        options = super().parse_intermixed_args(words[:at], namespace)
-        options.command = words[at + 1 :]
-        return options
-
-
 def parser() -> argparse.ArgumentParser:
-    parser = _DraftParser("draft", _ABOUT, _EXAMPLES)
+    parser = ProgramParser("draft", _ABOUT, _EXAMPLES)
     parser.add_argument(
         "what",
         metavar="WHAT",
@@ -238,14 +227,10 @@ def _show(options: argparse.Namespace) -> int:
         if options.json:
             write(as_document({"changes": [asdict(one) for one in changes.summaries()], "diff": changes.unified()}))
             return 0
-        _print_diff(changes.unified())
+        print_diff(changes.unified())
         for conflict in changes.comparison.conflicts:
             warn(f"conflict: {escape(conflict.path)}: {conflict.reason}")
     return 0
-
-
-def _print_diff(diff: str) -> None:
-    write(Screen(sys.stdout).render(*paint_diff(diff)) if diff and on_terminal(sys.stdout) else diff)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -258,7 +243,7 @@ def _compare(options: argparse.Namespace) -> int:
             header = {"created": change.before is None, "deleted": change.after is None}
             lines = format_unified(escape(change.path), line.hunks, **header)
             parts.append(lines or f"{escape(change.path)}: {line.description or 'differs'}\n")
-    _print_diff(replace_surrogates("".join(parts)))
+    print_diff(replace_surrogates("".join(parts)))
     return 0
 
 
@@ -367,31 +352,15 @@ def _keep(options: argparse.Namespace) -> int:
 
 def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:
     options.dialect, options.root, options.read_root = "native", [], []
+    hint = (
+        f"\n`handrail draft resolve {options.name}` resolves it with --ours, --theirs, --merge or --tool; "
+        f"`handrail draft keep {options.name} PATH` keeps other paths"
+    )
     with open_session(options) as session:
-        try:
-            call = Call(DRAFT, {"keep": options.name})
-            kept = keep_and_record(session.journal, session.origin, changes, call)
-        except DraftConflict as error:
-            lines = describe_conflicts(error)
-            raise Stop(
-                f"nothing was kept, because the workspace has changed meanwhile: {lines}\n"
-                f"`handrail draft resolve {options.name}` resolves it with --ours, --theirs, --merge or --tool; "
-                f"`handrail draft keep {options.name} PATH` keeps other paths"
-            ) from None
-        except JournalFailed as error:
-            raise Stop(f"nothing was kept, because it cannot be recorded: {error.why}") from None
-    for line in kept.describe_merge():
-        warn(line)
-    if kept.missed or kept.warning:
-        why = f": {kept.warning}" if kept.warning else ""
-        warn(f"{len(kept.missed)} of these changes cannot be undone{why}")
-    changes = kept.changes
-    counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
-    write(f"{counts}: kept; `handrail undo` takes it back\n")
-    if changes.copied_megabytes:
-        warn(f"applying the changes copied {changes.copied_megabytes} MB: the workspace is on overlayfs")
-    if changes.draft.is_open:
-        changes.draft.drop()
+        kept = keep_changes(session, changes, Call(DRAFT, {"keep": options.name}), hint=hint)
+    write(f"{describe_counts(kept)}: kept; `handrail undo` takes it back\n")
+    if kept.draft.is_open:
+        kept.draft.drop()
 
 
 def _resolve(options: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import open_model
 from handrail.cli.common import CommandParser, add_dialect, add_mode
 from handrail.cli.output import Stop, UsageError, as_line, warn, write
-from handrail.errors.extras import MissingExtra
 from handrail.fleet.cluster import Fleet
 from handrail.fleet.workspaces import FleetWorkspace
 from handrail.model import as_json
@@ -81,8 +80,6 @@ def run(options: argparse.Namespace) -> int:
     tasks = _read_tasks(options.tasks, model)
     try:
         fleet = Fleet(options.address, run=options.run, dialect=options.dialect, mode=options.mode)
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
     except (OSError, ValueError, RuntimeError) as error:
         raise Stop(f"Ray cannot be started or reached: {error}") from None
     with fleet:

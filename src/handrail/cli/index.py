@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from handrail.cli.common import CommandParser, add_workspace, find_state, open_local_session, require_directory
 from handrail.cli.output import Stop, as_document, on_terminal, write
-from handrail.errors import MissingExtra, ToolError
+from handrail.errors import ToolError
 from handrail.errors.extras import install_packages_command
 from handrail.json_types import JsonObject
 from handrail.search.index.store import IndexStore, describe
@@ -87,8 +87,6 @@ def _build(options: argparse.Namespace) -> int:
         store = _open_store()
         try:
             done = store.build(tree, make_base(program, tree), _report_progress if on_terminal(sys.stderr) else None)
-        except MissingExtra as error:
-            raise Stop(str(error)) from None
         except ToolError as error:
             raise Stop(session.dialect.render_error(error)) from None
         except OSError as error:

@@ -13,9 +13,8 @@ from glob import escape as escape_pattern
 from glob import glob
 
 from handrail.cli.common import CommandParser, find_state
-from handrail.cli.log import check_url, configured_journal, describe_journal_error, format_time
-from handrail.cli.output import UsageError, as_document, on_terminal, write
-from handrail.errors import MissingExtra
+from handrail.cli.log import check_url, configured_journal, format_time
+from handrail.cli.output import as_document, on_terminal, write
 from handrail.journal import JournalFailed
 from handrail.journal.postgres import VERSION, PostgresDatabase
 from handrail.journal.repair import repair_logs
@@ -65,15 +64,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    try:
-        if options.what == "repair":
-            return _repair()
-        address = JournalAddress.parse(check_url(options.to) if options.to is not None else configured_journal())
-        return _ACTIONS[options.what](options, address)
-    except JournalFailed as error:
-        raise describe_journal_error(error) from None
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
+    if options.what == "repair":
+        return _repair()
+    address = JournalAddress.parse(check_url(options.to) if options.to is not None else configured_journal())
+    return _ACTIONS[options.what](options, address)
 
 
 def _show_status(options: argparse.Namespace, address: JournalAddress) -> int:

@@ -9,9 +9,8 @@ import time
 from dataclasses import asdict
 
 from handrail.cli.common import CommandParser, find_state, open_config
-from handrail.cli.output import Screen, Stop, UsageError, as_line, escape_for_terminal, warn, write
-from handrail.errors import MissingExtra
-from handrail.journal import JournalFailed, postgres_reader
+from handrail.cli.output import Screen, UsageError, as_line, escape_for_terminal, warn, write
+from handrail.journal import postgres_reader
 from handrail.journal.browse import CallFilter, read_ended
 from handrail.journal.queries import describe_undo, is_of_project
 from handrail.journal.store import get_default_path
@@ -20,8 +19,6 @@ from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from typing import Any
-
     from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\
@@ -128,27 +125,14 @@ def check_url(url: str) -> str:
 
 
 def open_reader(options: argparse.Namespace) -> JournalReader:
-    try:
-        return postgres_reader.open_reader(choose_journal(options))
-    except JournalFailed as error:
-        raise describe_journal_error(error) from None
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
-
-
-def describe_journal_error(error: Any) -> Stop:
-    """A failure of the journal, in words."""
-    return Stop(f"the journal {escape(error.journal)}: {escape(error.why)}")
+    return postgres_reader.open_reader(choose_journal(options))
 
 
 def run(options: argparse.Namespace) -> int:
     if options.limit < 0:
         raise UsageError("--limit must be 0 or more")
     with open_reader(options) as reader:
-        try:
-            return _log(reader, options)
-        except JournalFailed as error:
-            raise describe_journal_error(error) from None
+        return _log(reader, options)
 
 
 def _log(reader: JournalReader, options: argparse.Namespace) -> int:

@@ -10,6 +10,11 @@ import os
 import sys
 from functools import partial
 
+from handrail.cli.minimal import Stop, UsageError, is_in_draft
+from handrail.mcp import tool_list
+from handrail.mcp.stdio.channel import Channel
+from handrail.mcp.stdio.server import StdioServer
+
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     import argparse
@@ -78,13 +83,10 @@ def main(words: Sequence[str], at: str = "") -> int:
 
         return serve(list(words))
     options = parse_quickly(words) or _parse(words)
-    if options.draft:
-        from handrail.cli.minimal import is_in_draft
+    if options.draft and not is_in_draft():
+        from handrail.cli.draft import run_again
 
-        if not is_in_draft():
-            from handrail.cli.draft import run_again
-
-            return run_again(options.draft, options.workspace, ["mcp", *words])
+        return run_again(options.draft, options.workspace, ["mcp", *words])
     return run(options)
 
 
@@ -136,7 +138,15 @@ def _parse(words: Sequence[str]) -> Options:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.cli.common import CommandParser, add_dialect, add_matching, add_mode, add_tools
+    from handrail.cli.common import (
+        CommandParser,
+        add_dialect,
+        add_draft,
+        add_matching,
+        add_mode,
+        add_roots,
+        add_tools,
+    )
 
     parser = CommandParser("mcp", _ABOUT, _EXAMPLES)
     parser.add_argument(
@@ -146,25 +156,14 @@ def parser() -> argparse.ArgumentParser:
     add_matching(parser)
     add_mode(parser)
     add_tools(parser)
-    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
-    about = "another directory, read-only; repeatable"
-    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
-    parser.add_argument(
-        "--draft",
-        metavar="NAME",
-        default="",
-        help="work in this draft, a new one if there is none: see `handrail draft --help`",
-    )
+    add_roots(parser)
+    add_draft(parser)
     about = "also send results as structuredContent; some clients then show the model only that"
     parser.add_argument("--structured", action="store_true", help=about)
     return parser
 
 
 def run(options: Options) -> int:
-    from handrail.mcp import tool_list
-    from handrail.mcp.stdio.channel import Channel
-    from handrail.mcp.stdio.server import StdioServer
-
     for option, place in (("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)):
         if not os.path.isdir(place):
             from handrail.cli.common import require_directory
@@ -174,16 +173,12 @@ def run(options: Options) -> int:
     try:
         specs = tool_list.list_specs(options.dialect, names)
     except tool_list.NoSuchOffer as error:
-        from handrail.cli.output import UsageError
-
         raise UsageError(str(error)) from None
     if os.isatty(0):
         sys.stderr.write("(MCP server: waiting for messages of a client on stdin; Ctrl-D ends it)\n")
     try:
         channel = Channel.of_process()
     except OSError as error:
-        from handrail.cli.output import UsageError
-
         raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
     opened = partial(_open_session, options)
     place = options.at or os.path.abspath(options.workspace)
@@ -194,7 +189,6 @@ def _open_session(options: Options, approve: Approve) -> AnySession:
     import argparse
 
     from handrail.cli.common import open_session
-    from handrail.cli.output import Stop
     from handrail.mcp.sessions import CannotOpen
 
     try:

@@ -8,7 +8,7 @@ import ipaddress
 import os
 from collections.abc import Sequence
 
-from handrail.cli.common import CommandParser, find_state
+from handrail.cli.common import CommandParser, add_roots, find_state
 from handrail.cli.output import UsageError, warn
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
@@ -35,9 +35,8 @@ def main(words: Sequence[str]) -> int:
     """Run `handrail mcp` with these words; returns the exit code."""
     try:
         return run(parser().parse_intermixed_args(list(words)))
-    except (HttpError, UsageError) as error:
-        warn(f"handrail mcp: {error}")
-        return 2
+    except HttpError as error:
+        raise UsageError(str(error)) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,9 +50,7 @@ def parser() -> argparse.ArgumentParser:
         "--mode", choices=MODES, help="the approval mode: what is allowed without asking (default: accept-edits)"
     )
     parser.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas, or `all`")
-    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
-    about = "another directory, read-only; repeatable"
-    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    add_roots(parser)
     parser.add_argument("--structured", action="store_true", help="also send results as structuredContent")
     token = parser.add_mutually_exclusive_group()
     token.add_argument("--token", metavar="T", help="the bearer token (visible in the process list during start-up)")

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from handrail.cli.common import CommandParser, find_state
-from handrail.cli.configuration_errors import explain_failures
-from handrail.cli.output import UsageError, warn, write
+from handrail.cli.failures import explain_failures
+from handrail.cli.output import Stop, warn, write
 from handrail.mcp import tool_list
 from handrail.mcp.http import principals
 from handrail.mcp.install.entry import (
@@ -46,9 +46,8 @@ def main(words: Sequence[str]) -> int:
     """Run `handrail mcp install` with the words after it; returns the exit code."""
     try:
         report = run(parser().parse_intermixed_args(list(words)))
-    except (InstallError, UsageError) as error:
-        warn(f"handrail mcp install: {error}")
-        return 2 if isinstance(error, UsageError) else 1
+    except InstallError as error:
+        raise Stop(str(error)) from None
     write(report.out)
     if report.aside:
         warn(report.aside)

@@ -7,7 +7,15 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 
-from handrail.cli.common import CommandParser, add_mode, open_config, require_directory
+from handrail.cli.common import (
+    CommandParser,
+    add_draft,
+    add_mode,
+    add_roots,
+    list_roots,
+    open_config,
+    require_directories,
+)
 from handrail.cli.output import Stop, UsageError
 from handrail.files.locks import state_directory
 from handrail.mcp.stdio.channel import take_over_stdio
@@ -17,7 +25,6 @@ from handrail.pipeline.remote_server import RemoteServer
 from handrail.pipeline.remote_values import read, read_restriction
 from handrail.pipeline.session import Session
 from handrail.remote.frames import FramePipe
-from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -48,22 +55,13 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("workspace", metavar="ROOT", help="the workspace")
     parser.add_argument("--stdio", action="store_true", required=True, help="talk over stdin and stdout")
     add_mode(parser)
-    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
-    about = "another directory, read-only; repeatable"
-    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
-    parser.add_argument(
-        "--draft",
-        metavar="NAME",
-        default="",
-        help="work in this draft, a new one if there is none: see `handrail draft --help`",
-    )
+    add_roots(parser)
+    add_draft(parser)
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
-    places = [("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)]
-    for option, place in places:
-        require_directory(option, place)
+    require_directories(options)
     state = state_directory(open_config().settings.state)
     try:
         pipe = FramePipe(*take_over_stdio())
@@ -94,17 +92,14 @@ def _open_session(
     options: argparse.Namespace, message: JsonMapping, ask: Callable[[Question], Answer] | None
 ) -> Session:
     """The session of a client; raises `ValueError`, `PolicyError` or `OSError`, which the client reports."""
-    config = open_config()
-    settings = config.settings
+    settings = open_config().settings
     if message.get("matching"):
         settings = replace(settings, matching=message["matching"])
-    roots = [*config.roots, *(Root(place) for place in options.root)]
-    roots += [Root(place, writable=False) for place in options.read_root]
     restriction = read(lambda value: read_restriction(value, options.workspace), message.get("restriction"))
     session = Session(
         options.workspace,
         dialect=str(message.get("dialect")),
-        setup=Setup(offer=message.get("offer") or (), roots=roots),
+        setup=Setup(offer=message.get("offer") or (), roots=list_roots(options)),
         settings=settings,
         mode=options.mode,
         approve=ask,

@@ -8,7 +8,7 @@ import os
 import sys
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import STYLES, add_journal, call_as_json, describe_journal_error, format_time, open_reader
+from handrail.cli.log import STYLES, add_journal, call_as_json, format_time, open_reader
 from handrail.cli.output import (
     Screen,
     Stop,
@@ -19,7 +19,6 @@ from handrail.cli.output import (
     paint_diff,
     write,
 )
-from handrail.journal import JournalFailed
 from handrail.journal.past_files import ContentsGone, read_past
 from handrail.journal.queries import list_children
 from handrail.text.display import escape
@@ -52,15 +51,12 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     with open_reader(options) as reader:
-        try:
-            row = reader.find_call(options.call)
-            if row is None:
-                raise UsageError(escape(reader.describe_unknown(options.call)))
-            if options.path:
-                return _print_file(reader, row.seq, options.path)
-            write(as_document(call_as_json(row, reader)) if options.json else _render_call(row, reader))
-        except JournalFailed as error:
-            raise describe_journal_error(error) from None
+        row = reader.find_call(options.call)
+        if row is None:
+            raise UsageError(escape(reader.describe_unknown(options.call)))
+        if options.path:
+            return _print_file(reader, row.seq, options.path)
+        write(as_document(call_as_json(row, reader)) if options.json else _render_call(row, reader))
     return 0
 
 

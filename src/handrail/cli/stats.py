@@ -7,9 +7,8 @@ import sys
 from dataclasses import asdict
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, add_project, describe_journal_error, get_project, open_reader
+from handrail.cli.log import add_journal, add_project, get_project, open_reader
 from handrail.cli.output import Screen, as_document, write
-from handrail.journal import JournalFailed
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -40,11 +39,8 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     with open_reader(options) as reader:
-        try:
-            tools, codes = reader.compute_stats(session=options.session, project=get_project(options))
-            use, size = reader.measure_use(), reader.measure_journal()
-        except JournalFailed as error:
-            raise describe_journal_error(error) from None
+        tools, codes = reader.compute_stats(session=options.session, project=get_project(options))
+        use, size = reader.measure_use(), reader.measure_journal()
     if options.json:
         listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
         write(as_document({"tools": listed, "failures": codes, "images": asdict(use), "journal_bytes": size}))

@@ -10,15 +10,15 @@ from dataclasses import asdict
 from shlex import join
 from subprocess import DEVNULL
 
-from handrail.approval.tty import Tty
-from handrail.cli.common import CommandParser, add_workspace, open_local_session
-from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
-from handrail.drafts.keep import DraftConflict
+from handrail.approval.tty import ask_key
+from handrail.cli.common import ProgramParser, add_workspace, open_local_session
+from handrail.cli.keeping import describe_counts, keep_changes, print_diff
+from handrail.cli.output import Stop, UsageError, as_document, warn, write
 from handrail.drafts.layout import remove_temporaries
 from handrail.drafts.three_way import saving_bases
-from handrail.errors import JournalFailed, NoSandbox
+from handrail.errors import NoSandbox
 from handrail.model import Call
-from handrail.pipeline.draft_changes import TRY, DraftChanges, describe_conflicts, keep_and_record
+from handrail.pipeline.draft_changes import TRY, DraftChanges
 from handrail.shell.runner.run import find_shell
 from handrail.text.display import escape
 
@@ -48,21 +48,8 @@ examples:
 exit codes: those of the command; 125 the command could not be run or its changes could not be kept"""
 
 
-class _TryParser(CommandParser):
-    """Takes everything after `--` as the command."""
-
-    def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        words = list(args or ())
-        at = words.index("--") if "--" in words else len(words)
-        options = super().parse_intermixed_args(words[:at], namespace)
-        options.words += words[at + 1 :]
-        if not options.words:
-            self.error("give the command to run")
-        return options
-
-
 def parser() -> argparse.ArgumentParser:
-    parser = _TryParser("try", _ABOUT, _EXAMPLES)
+    parser = ProgramParser("try", _ABOUT, _EXAMPLES)
     parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the command, best after --")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--keep", action="store_true", help="keep the changes without asking")
@@ -74,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
+    options.words += options.command
+    if not options.words:
+        raise UsageError("give the command to run; see `handrail try --help`")
     if options.json and not (options.keep or options.drop):
         raise UsageError("--json needs --keep or --drop")
     options.dialect, options.root, options.read_root = "native", [], []
@@ -164,44 +154,23 @@ def _wait(process: Popen[bytes]) -> int:
 def _show(changes: DraftChanges) -> None:
     for one in changes.summaries():
         write(f"{one}\n")
-    diff = changes.unified()
-    if on_terminal(sys.stdout):
-        diff = Screen(sys.stdout).render(*paint_diff(diff))
-    write(f"\n{diff}\n")
+    write("\n")
+    print_diff(changes.unified())
+    write("\n")
 
 
 def _ask() -> bool:
-    tty: Tty | None = Tty.open()
-    if tty is None:
+    key = ask_key("[k]eep [d]rop ", "kd")
+    if not key:
         warn("the changes were dropped: there is no terminal to ask on (--keep keeps them)")
-        return False
-    try:
-        while True:
-            key = tty.key("[k]eep [d]rop ")
-            if key in "kd\x04\x1b" and key:
-                return key == "k"
-    finally:
-        tty.close()
+    return key == "k"
 
 
 def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> None:
     try:
-        kept = keep_and_record(session.journal, session.origin, changes, Call(TRY, {"command": command}), code)
-    except DraftConflict as error:
-        lines = describe_conflicts(error)
-        raise _Failed(f"nothing was kept, because the workspace has changed meanwhile: {lines}") from None
-    except JournalFailed as error:
-        raise _Failed(f"nothing was kept, because it cannot be recorded: {error.why}") from None
-    except OSError as error:
-        raise _Failed(f"nothing was kept: {error.strerror}") from None
-    for line in kept.describe_merge():
-        warn(line)
-    if kept.missed:
-        warn(f"{len(kept.missed)} of these changes cannot be undone: they are too large or too many for the journal")
-    if changes.copied_megabytes:
-        warn(f"applying the changes copied {changes.copied_megabytes} MB: the workspace is on overlayfs")
-    if kept.warning:
-        warn(f"the changes cannot be undone: the journal could not be written ({kept.warning})")
+        keep_changes(session, changes, Call(TRY, {"command": command}), code)
+    except Stop as stop:
+        raise _Failed(str(stop)) from None
 
 
 def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:
@@ -216,7 +185,5 @@ def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:
 def _summarize(changes: DraftChanges, kept: bool) -> str:
     if not changes.changes:
         return "nothing was changed\n"
-    counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
-    return f"{counts}: " + (
-        "kept; `handrail undo` takes it back\n" if kept else "dropped, the workspace is as before\n"
-    )
+    end = "kept; `handrail undo` takes it back" if kept else "dropped, the workspace is as before"
+    return f"{describe_counts(changes)}: {end}\n"

@@ -7,15 +7,14 @@ import os
 import sys
 from dataclasses import asdict
 
-from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
-from handrail.cli.log import add_journal, choose_journal, describe_journal_error, is_shared, open_reader
+from handrail.cli.common import CommandParser, add_workspace, list_roots, open_config, require_directories
+from handrail.cli.log import add_journal, choose_journal, is_shared, open_reader
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.cli.remote import connect
 from handrail.errors import ConnectionLost, ToolError
 from handrail.journal import JournalFailed
 from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
 from handrail.text.display import escape
-from handrail.workspace import Root
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 def take_back(options: argparse.Namespace, **which: object) -> int:
     """Undo or redo what ``which`` selects, and report it."""
-    for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
-        for place in places:
-            require_directory(option, place)
+    require_directories(options)
     report = _undo_calls(options, which)
     if options.json:
         write(as_document({**asdict(report), "dry_run": options.dry_run}))
@@ -87,21 +84,20 @@ def take_back(options: argparse.Namespace, **which: object) -> int:
 def _undo_calls(options: argparse.Namespace, which: JsonObject) -> UndoReport:
     if is_shared(options):
         raise _explain_shared(options, which.get("call"))
-    config = open_config()
-    roots = [*config.roots, *(Root(place) for place in options.root)]
-    roots += [Root(place, writable=False) for place in options.read_root]
+    settings = open_config().settings
     try:
         if hasattr(options, "at"):  # on another machine
             with connect(options, "native", (), None, None) as session:
                 return session.undo(any_session=True, dry_run=options.dry_run, **which)
-        with open_undo(choose_journal(options), options.workspace, roots, config.settings) as (journal, context):
+        path = choose_journal(options)
+        with open_undo(path, options.workspace, list_roots(options), settings) as (journal, context):
             return undo(journal, context, dry_run=options.dry_run, **which)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
     except CannotUndo as error:
         raise Stop(f"{escape(error.journal)}: {escape(str(error))}") from None
-    except JournalFailed as error:
-        raise describe_journal_error(error) from None
+    except JournalFailed:  # explained at the end, as in every command
+        raise
     except ConnectionLost as error:
         raise Stop(
             f"the connection broke; `handrail log` there says whether it was done: {escape(str(error))}"

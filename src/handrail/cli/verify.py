@@ -6,9 +6,8 @@ import argparse
 import sys
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, describe_journal_error, open_reader
+from handrail.cli.log import add_journal, open_reader
 from handrail.cli.output import Screen, as_line, write
-from handrail.journal import JournalFailed
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -37,10 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     with open_reader(options) as reader:
-        try:
-            return _verify(reader, options.json)
-        except JournalFailed as error:
-            raise describe_journal_error(error) from None
+        return _verify(reader, options.json)
 
 
 def _verify(reader: JournalReader, as_json: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from dataclasses import field, fields
 from functools import cache
@@ -99,8 +98,8 @@ class Settings:
         check_fields(self)
         if self.legacy_encoding:
             try:
-                codecs.lookup(self.legacy_encoding)
-            except LookupError:
+                "".encode(self.legacy_encoding)
+            except (LookupError, ValueError):
                 raise ValueError(f"legacy_encoding: unknown encoding {self.legacy_encoding!r}") from None
         if self.journal is not None:
             from handrail.settings.journal_address import JournalAddress

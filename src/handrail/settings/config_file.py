@@ -16,7 +16,6 @@ A missing file is fine. A mistake raises `ConfigError` with the file, the key an
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -115,14 +114,17 @@ class _Checked:
             self._read_fields("settings", table, Settings),
             self._read_fields("agent", table, AgentSettings),
         )
-        return Settings(**settings), checked, AgentSettings(**agent)
+        try:
+            return Settings(**settings), checked, AgentSettings(**agent)
+        except ValueError as error:  # an encoding, a pattern or an address
+            raise ConfigError(f"{escape(self._path)}: settings.{error}") from None
 
     def _check_keys(self, above: str, table: Mapping[str, object], known: list[str]) -> None:
         for key in table:
             if key not in known:
-                import difflib  # slow to import, and only needed for mistakes
+                from difflib import get_close_matches  # slow to import, and only needed for mistakes
 
-                near = difflib.get_close_matches(key, known, n=1)
+                near = get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")
 
@@ -144,12 +146,10 @@ class _Checked:
         elif get_origin(hint) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
                 raise self.wrong(key, f"must be a list of non-empty strings, not {_name_kind(value)}")
-            return tuple(self._read_choice(key, item) for item in value)
+            return tuple(self._read_path(key, item) if key == "settings.redact_files" else item for item in value)
         elif hint is str:
             if not isinstance(value, str) or not value:
                 raise self.wrong(key, f"must be a non-empty string, not {_name_kind(value)}")
-            if key == "settings.legacy_encoding":
-                return self._read_encoding(key, value)
             return self._read_path(key, value) if key == "settings.state" else value
         elif value not in get_args(hint):
             choices = ", ".join(f'"{choice}"' for choice in get_args(hint))
@@ -162,25 +162,6 @@ class _Checked:
             sort = "a whole number" if kind is int else "a number"
             raise self.wrong(key, f"must be {sort} from 0 to {_MOST_NUMBER}, not {_name_kind(value)}")
         return kind(value)
-
-    def _read_encoding(self, key: str, value: str) -> str:
-        try:
-            "".encode(value)
-        except (LookupError, ValueError):
-            raise self.wrong(
-                key, f"Python has no encoding {_name_kind(value)}; such as cp1252, gbk or shift_jis"
-            ) from None
-        return value
-
-    def _read_choice(self, key: str, value: str) -> str:
-        if key == "settings.redact_files":
-            return self._read_path(key, value)
-        if key == "settings.redact_patterns":
-            try:
-                re.compile(value)
-            except re.error as error:
-                raise self.wrong(key, f"{_name_kind(value)} is not a regular expression: {error}") from None
-        return value
 
     def _read_root(self, key: str, table: Mapping[str, object]) -> Root:
         self._check_keys(f"{key}.", table, ["path", "writable"])

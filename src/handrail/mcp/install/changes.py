@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 from handrail.files.configuration import BadConfiguration, ConfigurationFile
 from handrail.frozen import frozen
 from handrail.json_types import JsonMapping
-from handrail.mcp.install import json_file, toml_file
+from handrail.mcp.install import json_file
 from handrail.mcp.install.records import Records, undo_text
-from handrail.text.document import Splice
+from handrail.settings import toml_file
+from handrail.text.document import Splice, apply_splices
 
 
 @frozen
@@ -38,10 +40,6 @@ Settings = Callable[[str], Sequence[Setting]]
 """The settings for a file with this text."""
 
 
-def _format_of(path: str) -> Any:
-    return toml_file if path.endswith(".toml") else json_file
-
-
 def read_data(path: str, text: str) -> dict[str, object]:
     """The contents of a file as data."""
     if path.endswith(".toml"):
@@ -56,7 +54,7 @@ def print_settings(path: str, settings: Sequence[Setting]) -> str:
         return _print_yaml(settings)
     text = ""
     for setting in settings:
-        text = _apply(text, _make_splices(path, text, setting, setting.add))
+        text = _change(path, text, setting, setting.add)
     return text
 
 
@@ -152,11 +150,10 @@ class FileSettings:
             missing = [one for one in setting.add if one not in (there if isinstance(there, list) else ())]
             if (setting.add and not missing) or (not setting.add and there is not None and there == setting.value):
                 continue
-            splices = _make_splices(self.path, text, setting, missing)
-            new = _apply(text, splices)
+            new = _change(self.path, text, setting, missing)
             value = [*(there or ()), *missing] if setting.add else setting.value
             self._require_only(text, new, setting.keys, value)
-            steps.append([asdict(one) | {"old": text[one.start : one.end]} for one in splices])
+            steps.append([_find_difference(text, new)])
             old = {} if setting.add or there is None else {"old": there}
             levels = _count_new_levels(data, setting.keys)
             done.append({"keys": list(setting.keys), "add": missing, "levels": levels, "new": there is None, **old})
@@ -171,7 +168,7 @@ class FileSettings:
             dropped = [word for word in one["add"] if word not in wanted]
             if wanted and isinstance(there, list) and any(word in there for word in dropped):
                 left = [word for word in there if word not in dropped]
-                text = _apply(text, _format_of(self.path).put(text, one["keys"], left))
+                text = _put(self.path, text, one["keys"], left)
         return text
 
     def _take_back(self, text: str, known: JsonMapping | None) -> str:
@@ -194,12 +191,12 @@ class FileSettings:
                 value = []  # the list was there, and empty
             if value is not None and isinstance(value, Mapping):
                 value = None  # an older entry of ours is not put back into a file that has been rewritten
-            splices = (
-                _format_of(self.path).take(text, one["keys"], one["levels"])
-                if value is None
-                else _format_of(self.path).put(text, one["keys"], value)
-            )
-            new = _apply(text, splices)
+            if value is not None:
+                new = _put(self.path, text, one["keys"], value)
+            elif self.path.endswith(".toml"):
+                new = toml_file.remove_value(text, one["keys"], one["levels"])
+            else:
+                new = apply_splices(text, json_file.take(text, one["keys"], one["levels"]))
             self._require_only(text, new, one["keys"], value)
             text = new
         return text
@@ -217,17 +214,25 @@ class FileSettings:
             )
 
 
-def _make_splices(path: str, text: str, setting: Setting, missing: Sequence[object]) -> list[Splice]:
+def _change(path: str, text: str, setting: Setting, missing: Sequence[object]) -> str:
+    """The text with a setting."""
     if setting.add:
-        return json_file.extend(text, setting.keys, missing)
-    splices: list[Splice] = _format_of(path).put(text, setting.keys, setting.value)
-    return splices
+        return apply_splices(text, json_file.extend(text, setting.keys, missing))
+    return _put(path, text, setting.keys, setting.value)
 
 
-def _apply(text: str, splices: Sequence[Splice]) -> str:
-    for one in sorted(splices, key=lambda splice: splice.start, reverse=True):
-        text = text[: one.start] + one.new + text[one.end :]
-    return text
+def _put(path: str, text: str, keys: Sequence[str], value: object) -> str:
+    if path.endswith(".toml"):
+        return toml_file.set_value(text, keys, value)
+    return apply_splices(text, json_file.put(text, keys, value))
+
+
+def _find_difference(old: str, new: str) -> dict[str, object]:
+    """The one place where two texts differ, as a splice with the text that it replaces."""
+    start = len(os.path.commonprefix([old, new]))  # noqa: RUF071 - these are no paths
+    end = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))  # noqa: RUF071
+    place = Splice(start, len(old) - end, new[start : len(new) - end])
+    return {**asdict(place), "old": old[start : place.end]}
 
 
 def get_value(data: object, keys: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""One key of the configuration file is set or removed, and every other byte stays."""
+"""One value of a TOML file is set or removed, and every other byte stays."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.settings.config_file import ConfigError
-from handrail.settings.edit_config import set_key, unset_key
+from handrail.files.configuration import BadConfiguration
+from handrail.settings.toml_file import remove_value, set_value
 
 FILE = """\
 # my settings
@@ -32,18 +32,20 @@ model = "m"
 
 
 def test_the_comment_behind_an_entry_stays() -> None:
-    text = set_key(FILE, "settings", "hard_links", "through")
+    text = set_value(FILE, ("settings", "hard_links"), "through")
     assert text == FILE.replace('"split"', '"through"')
 
 
 def test_a_value_over_several_lines_is_replaced_as_a_whole() -> None:
-    text = set_key(FILE, "settings", "keep_env", ["C"])
+    text = set_value(FILE, ("settings", "keep_env"), ["C"])
     assert text == FILE.replace('keep_env = [\n    "A",  # one\n    "B",\n]\n', 'keep_env = ["C"]\n')
-    assert unset_key(FILE, "settings", "keep_env") == FILE.replace('keep_env = [\n    "A",  # one\n    "B",\n]\n', "")
+    assert remove_value(FILE, ("settings", "keep_env")) == FILE.replace(
+        'keep_env = [\n    "A",  # one\n    "B",\n]\n', ""
+    )
 
 
 def test_a_new_key_goes_below_the_header_of_its_table() -> None:
-    text = set_key(FILE, "settings", "durable", False)
+    text = set_value(FILE, ("settings", "durable"), False)
     assert text == FILE.replace("every session\n", "every session\ndurable = false\n")
 
 
@@ -58,20 +60,20 @@ def test_a_new_key_goes_below_the_header_of_its_table() -> None:
     ],
 )
 def test_a_table_is_added_if_it_is_missing(before: str, after: str) -> None:
-    assert set_key(before, "agent", "model", "x") == after
+    assert set_value(before, ("agent", "model"), "x") == after
 
 
 def test_removing_a_key_that_is_not_there_changes_nothing() -> None:
-    assert unset_key(FILE, "settings", "sandbox") == FILE
-    assert unset_key("", "agent", "model") == ""
+    assert remove_value(FILE, ("settings", "sandbox")) == FILE
+    assert remove_value("", ("agent", "model")) == ""
 
 
 @pytest.mark.parametrize(
     "text", ['agent = { model = "m", window = 1 }\n', "[x]\nwindow = 1\n[agent]\nwindow = 1\nmodel = 'a'  ]\n"]
 )
 def test_an_entry_that_cannot_be_changed_by_lines_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"edit the file|not valid TOML"):
-        set_key(text, "agent", "model", "new")
+    with pytest.raises(BadConfiguration, match=r"edit the file|not valid TOML"):
+        set_value(text, ("agent", "model"), "new")
 
 
 VALUES = st.one_of(
@@ -88,14 +90,14 @@ def test_any_key_of_any_file_is_set_and_removed_again(rows: list[tuple[str, Any,
     for table in ("settings", "other"):
         text += f"[{table}]\n"
         for key, one, comment in rows:
-            text = set_key(text, table, key, one)
+            text = set_value(text, (table, key), one)
             text = text.removesuffix("\n") + comment + "\n"
     before = tomllib.loads(text)
     key = data.draw(st.sampled_from("abcdef"))
-    changed = set_key(text, "settings", key, value)
+    changed = set_value(text, ("settings", key), value)
     after = tomllib.loads(changed)
     assert after == {**before, "settings": {**before["settings"], key: value}}
-    gone = unset_key(changed, "settings", key)
+    gone = remove_value(changed, ("settings", key))
     rest = {name: one for name, one in before["settings"].items() if name != key}
     assert tomllib.loads(gone) == {**before, "settings": rest}
     if key not in before["settings"]:

@@ -1,4 +1,4 @@
-"""Failures to change a configuration file, in words for a person."""
+"""Failures in words for a person."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import contextlib
 from collections.abc import Iterator
 
 from handrail import dialects
-from handrail.errors import ToolError
+from handrail.cli.minimal import Stop, UsageError
+from handrail.errors import JournalFailed, MissingExtra, ToolError
 from handrail.files.configuration import BadConfiguration
 from handrail.text.display import escape
+
+
+def explain(error: Exception) -> Stop | None:
+    """Why a command ended early; None for a bug of ours."""
+    if isinstance(error, Stop):
+        return error
+    if isinstance(error, MissingExtra):
+        return UsageError(str(error))
+    if isinstance(error, JournalFailed):
+        return Stop(f"the journal {escape(error.journal)}: {escape(error.why)}")
+    return None
 
 
 @contextlib.contextmanager
