@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.approval.screen import count_colours
-from handrail.cli.chat.diff_view import count_changes, parse_diff, render_diff
+from handrail.cli.chat.diff_lines import count_changes, parse_diff
+from handrail.cli.chat.diff_view import render_diff
 from handrail.text.diff import compute_hunks, format_unified
 from handrail.text.document import Splice
 from handrail.text.words import compare_words

@@ -21,7 +21,7 @@ import pytest
 from handrail import AnySession, Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
-from handrail.mcp.workers import WorkerPool
+from handrail.mcp.workers import CallThreads
 from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, text_of
 
@@ -97,16 +97,16 @@ def test_a_client_that_hands_on_thousands_of_descriptors_is_served() -> None:
 
 
 def test_calls_are_refused_and_not_lost_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    crew, done = WorkerPool(), threading.Event()
+    crew, done = CallThreads(), threading.Event()
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        assert crew.submit(done.set) is False
+        assert crew.start(done.set) is False
     assert not done.is_set()
-    assert crew.submit(done.set) is True
+    assert crew.start(done.set) is True
     assert done.wait(TIMEOUT) and crew.close(TIMEOUT)
 
 

@@ -10,13 +10,12 @@ import pytest
 
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.workers import WorkerPool
+from handrail.mcp.workers import CallThreads
 from tests.command import TIMEOUT
 
 
-def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
-    crew, lock, gate = WorkerPool(most=3), threading.Lock(), threading.Event()
-    names: set[str] = set()
+def test_all_is_done_and_no_more_than_allowed_at_a_time() -> None:
+    crew, lock, gate = CallThreads(most=3), threading.Lock(), threading.Event()
     at_once = most = done = 0
 
     def task() -> None:
@@ -24,43 +23,28 @@ def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
         with lock:
             at_once += 1
             most = max(most, at_once)
-            names.add(str(threading.get_ident()))
         gate.wait(TIMEOUT)
         with lock:
             at_once -= 1
             done += 1
 
-    assert all(crew.submit(task) for _ in range(20))
+    assert all(crew.start(task) for _ in range(20))
     gate.set()
     assert crew.close(TIMEOUT)
     assert done == 20
     assert most <= 3
 
 
-def test_too_much_work_is_refused_and_not_kept() -> None:
-    crew, gate, begun = WorkerPool(most=1, waiting=2), threading.Event(), threading.Event()
-
-    def task() -> None:
-        begun.set()
-        gate.wait(TIMEOUT)
-
-    assert crew.submit(task)
-    begun.wait(TIMEOUT)
-    assert [crew.submit(task) for _ in range(3)] == [True, True, False]
-    gate.set()
-    assert crew.close(TIMEOUT)
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the fault is what is tested
 def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
     others = set(threading.enumerate())
-    crew, done = WorkerPool(most=1), threading.Event()
+    crew, done = CallThreads(most=1), threading.Event()
 
     def fault() -> None:
         raise RuntimeError
 
-    crew.submit(fault)
-    crew.submit(done.set)  # waits behind it
+    crew.start(fault)
+    crew.start(done.set)  # waits behind it
     assert done.wait(TIMEOUT)
     assert crew.close(TIMEOUT)
     for thread in set(threading.enumerate()) - others:  # the fault is reported at the very end of its thread
@@ -68,8 +52,8 @@ def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
 
 
 def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:
-    crew, gate = WorkerPool(), threading.Event()
-    crew.submit(lambda: (gate.wait(TIMEOUT), None)[1])
+    crew, gate = CallThreads(), threading.Event()
+    crew.start(lambda: (gate.wait(TIMEOUT), None)[1])
     assert crew.close(0.1) is False
     gate.set()
 

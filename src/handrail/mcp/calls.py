@@ -27,7 +27,7 @@ from handrail.mcp.protocol import (
 )
 from handrail.mcp.running_calls import PendingForm, RunningCall, RunningCalls
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.workers import WorkerPool
+from handrail.mcp.workers import CallThreads
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class CallService:
         self.structured = structured
         self._principal = principal
         self._calls = RunningCalls(most)
-        self._pool = WorkerPool()
+        self._threads = CallThreads()
         self._tokens = AnswerTokens()
         self._current = threading.local()
         self._questions: dict[tuple[str, str], PendingForm] = {}
@@ -72,7 +72,7 @@ class CallService:
     def start(self, call: RunningCall) -> None:
         """Have it done; raises `ProtocolError` if it cannot even begin."""
         self._calls.add(call)
-        if not self._pool.submit(lambda: self._do(call)):
+        if not self._threads.start(lambda: self._do(call)):
             busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, make_fault_frame(call.id, busy))
 
@@ -112,7 +112,7 @@ class CallService:
 
     def close(self) -> bool:
         """Wait for the cancelled calls, and close the sessions; False if something does not end."""
-        ended = self._pool.close(_GRACE)
+        ended = self._threads.close(_GRACE)
         self.sessions.close()
         return ended
 

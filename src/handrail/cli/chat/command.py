@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from handrail.agent.store import Store
 from handrail.cli.chat.first_prompt import early_prompt
 from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, find_state
@@ -57,8 +58,6 @@ def _chat(plan: ChatPlan) -> int:
 
 
 def _list_conversations() -> int:
-    from handrail.agent.store import Store
-
     for stored in Store(find_state()).all():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))
         first = escape(" ".join(stored.first.split()))[:60]

@@ -17,6 +17,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text
+
 from handrail.agent.messages import (
     CallFinished,
     CallStarted,
@@ -34,7 +39,7 @@ from handrail.cli.output import escape_for_terminal
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.12
@@ -116,14 +121,10 @@ class LiveScreen:
     # What stands.
 
     def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
         self._print(Text(escape_for_terminal(replace_surrogates(text)).rstrip("\n"), style), fitted=True)
 
     def show_message(self, text: str) -> None:
         """Print a message of the person, as it was sent."""
-        from rich.text import Text
-
         lines = escape_for_terminal(replace_surrogates(text)).rstrip("\n").expandtabs(4).split("\n")
         more = len(lines) - _SHOWN_LINES
         shown = lines[:_SHOWN_LINES] + ([f"… {more} more lines"] if more > 0 else [])
@@ -139,8 +140,6 @@ class LiveScreen:
                 self.say("nothing is folded", "dim")
                 return
             title, text = self._folded.pop()
-        from rich.text import Text
-
         shown = escape_for_terminal(replace_surrogates(text)).rstrip("\n").replace("\n", "\n  ")
         self._print(Text.assemble((f"{escape_for_terminal(title)}\n", "bold"), (f"  {shown}", "dim")))
 
@@ -156,8 +155,6 @@ class LiveScreen:
             self._write(self._changing.erase() + text)
 
     def _print_markdown(self, block: str) -> None:
-        from rich.markdown import Markdown
-
         # No links that only the terminal shows: the address is part of the text.
         self._print(
             Markdown(escape_for_terminal(replace_surrogates(block)), hyperlinks=False, code_theme="ansi_dark"),
@@ -165,8 +162,6 @@ class LiveScreen:
         )
 
     def _make_console(self) -> tuple[Console, io.StringIO]:
-        from rich.console import Console
-
         written = io.StringIO()
         console = Console(file=written, force_terminal=True, width=self._size()[0], highlight=False, markup=False)
         return console, written
@@ -209,8 +204,6 @@ class LiveScreen:
                     self.say(text, "yellow")
 
     def _show_finished(self, event: CallFinished) -> None:
-        from rich.text import Text
-
         self._calls.pop(event.call.id, None)
         mark, style = mark_of(event)
         text = f" · {describe_outcome(event)}"
@@ -232,8 +225,6 @@ class LiveScreen:
 
     def _show_output(self, event: CallFinished) -> None:
         """Print the first and the last lines of what a command wrote; the rest can be unfolded."""
-        from rich.text import Text
-
         lines, left = fold_lines(escape_for_terminal(replace_surrogates(event.text)).expandtabs(4))
         if left:
             self._fold(describe_call(event.call), event.text)
@@ -254,8 +245,6 @@ class LiveScreen:
         self._fold("reasoning", text)
         first = " ".join(escape_for_terminal(replace_surrogates(text[:400])).replace("**", "").split())
         line = f"∴ thought for {seconds:.0f} s · Ctrl-O shows it · {first}"
-        from rich.text import Text
-
         self._print(Text(fit_line(line, self._size()[0]), "dim italic"))
 
     def _flush(self) -> None:
@@ -346,8 +335,6 @@ class LiveScreen:
 
 def fit_line(line: str, wide: int) -> str:
     """A line that fits into a terminal of this width."""
-    from rich.cells import cell_len, set_cell_size
-
     return line if cell_len(line) < wide else set_cell_size(line, max(wide - 2, 1)).rstrip() + "…"
 
 

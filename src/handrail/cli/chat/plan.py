@@ -1,7 +1,7 @@
-"""Plan a chat or a run from options, environment and configuration, checked without importing the engine.
+"""Plan a chat or a run from options, environment and configuration.
 
-The engine takes too long to import before a prompt. So mistakes are found with cheap checks, and only if something
-looks wrong, the module with the exact message is loaded.
+The person waits for the prompt. So mistakes are found with cheap checks, and a dialect or the SDK of a model is loaded
+only if something looks wrong.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import handrail
+from handrail.agent.providers import APIS, ModelError, api_of, family, open_model
+from handrail.agent.store import NoConversation, Store
 from handrail.cli.common import (
     add_dialect,
     add_tools,
@@ -19,9 +23,12 @@ from handrail.cli.common import (
     list_modes,
     open_config,
     open_dialect,
-    require_directory,
+    require_directories,
 )
 from handrail.cli.output import UsageError
+from handrail.files.locks import state_directory
+from handrail.policy.modes import MODES
+from handrail.settings.config_file import find_config
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -101,8 +108,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_mode(word: str) -> str:
-    from handrail.policy.modes import MODES  # only where the option is used
-
     if word not in MODES:
         raise argparse.ArgumentTypeError(f"unknown mode {word}; the modes are {', '.join(MODES)}")
     return word
@@ -116,21 +121,16 @@ def _count(word: str) -> int:
 
 def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> ChatPlan:
     """Check the options and return the plan; raises `UsageError` with the fix."""
-    from handrail.files.locks import state_directory
-
     config = open_config()
-    for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
-        for place in places:
-            require_directory(option, place)
+    require_directories(options)
     workspace = getattr(options, "at", "") or os.path.realpath(options.workspace)
     state = state_directory(config.settings.state)
     resumed = _resume(options, workspace, state) if options.go_on or options.resume is not None else None
     model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not model:
-        from handrail.cli.chat import discovery
-        from handrail.settings.config_file import find_config as where
+        from handrail.cli.chat import discovery  # asks servers; a model that is set needs none of it
 
-        otherwise = _NO_MODEL.format(place=escape(config.path or where(environ)))
+        otherwise = _NO_MODEL.format(place=escape(config.path or find_config(environ)))
         model = discovery.use(discovery.choose_model(environ, otherwise))
     plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")
     if not resumed:
@@ -148,8 +148,6 @@ def _choose_model(
     state: str,
     dialect: str,
 ) -> ChatPlan:
-    from handrail.agent.providers import APIS, api_of, family
-
     own = config.agent
     ours = own.model in (None, model)  # what is configured for a model does not hold for another one
     api = options.api or (own.api if ours else None) or api_of(model, environ)
@@ -177,16 +175,12 @@ def _choose_model(
 
 def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
     """Whether a request could be made at all: a package, and a key or an address. Raises `UsageError`."""
-    from importlib.util import find_spec
-
     package = "anthropic" if api == "anthropic" else "openai"
     variable = MODEL_VARIABLES[package][-1]
     if (base := environ.get(variable)) and not base.startswith(("http://", "https://")):
         raise UsageError(f"{variable} is {escape(base)}, which is not a URL; it must start with http:// or https://")
     if find_spec(package) and any(environ.get(name) for name in MODEL_VARIABLES[package]):
         return
-    from handrail.agent.providers import ModelError, open_model
-
     try:
         open_model(model, environ, api)  # says what is missing, and how to fix it
     except ModelError as error:
@@ -194,8 +188,6 @@ def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
 
 
 def _require_dialect(name: str) -> None:
-    import handrail
-
     ours = os.path.join(os.path.dirname(handrail.__file__), "dialects", name)
     if not any(os.path.isfile(os.path.join(folder, "tools.toml")) for folder in (ours, name)):
         open_dialect(name)  # one of another package; or it says that there is none
@@ -205,8 +197,6 @@ def _resume(
     options: argparse.Namespace, workspace: str, state: str
 ) -> tuple[StoredConversation, str, str, list[Turn], str, str]:
     """Load the conversation to resume, with its model, dialect, turns, session and mode."""
-    from handrail.agent.store import NoConversation, Store
-
     store = Store(state)
     try:
         name = store.last(workspace) if options.go_on else options.resume

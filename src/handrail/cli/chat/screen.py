@@ -13,7 +13,6 @@ from threading import Lock
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
-from handrail.cli.chat.live_display import LiveScreen
 from handrail.cli.chat.summary import describe_event
 from handrail.cli.output import escape_for_terminal, is_interactive, warn, write
 
@@ -105,5 +104,6 @@ def open_screen() -> RunScreen:
     """The screen for where stdout goes."""
     if not is_interactive():
         return PlainScreen()
+    from handrail.cli.chat.live_display import LiveScreen  # imports rich
 
     return LiveScreen(sys.stdout)

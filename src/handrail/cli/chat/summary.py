@@ -15,7 +15,7 @@ from handrail.agent.messages import (
     TextDelta,
     ToolCall,
 )
-from handrail.cli.chat.diff_view import count_changes
+from handrail.cli.chat.diff_lines import count_changes
 from handrail.text.display import escape
 
 MARKS = {"ok": ("✓", "green"), "partial": ("✓", "yellow"), "error": ("✗", "red"), "denied": ("⊘", "magenta")}

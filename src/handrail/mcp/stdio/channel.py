@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import allocate_lock
+from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll
 
 from handrail.mcp.protocol import MOST_BYTES, encode
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _LAST_WORDS_MS = 1000
 """How long a client that does not read is waited for when the server is to end."""
-_WAKES = os.name == "posix"  # elsewhere a pipe cannot be waited for together with another
 
 
 def take_over_stdio() -> tuple[int, int]:
@@ -48,10 +48,8 @@ class Channel:
         self._most = most
         self._lock = allocate_lock()
         self._broken = False
-        self._woken = self._waker = -1
-        if _WAKES:
-            self._woken, self._waker = os.pipe()
-            os.set_blocking(self._waker, False)
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
 
     @classmethod
     def of_process(cls) -> Channel:
@@ -60,18 +58,13 @@ class Channel:
 
     def wake(self) -> None:
         """End the reading, from any thread or from a signal."""
-        if self._waker >= 0:
-            try:
-                os.write(self._waker, b"!")
-            except BlockingIOError:  # it is full, and will wake
-                return
+        try:
+            os.write(self._waker, b"!")
+        except BlockingIOError:  # it is full, and will wake
+            return
 
     def is_woken(self) -> bool:
         """Whether the end was asked for with `wake`: by a signal, or because nobody reads the answers."""
-        if self._woken < 0:
-            return self._broken
-        from select import POLLIN, poll
-
         poller = poll()
         poller.register(self._woken, POLLIN)
         return bool(poller.poll(0))
@@ -120,10 +113,8 @@ class Channel:
 
     def is_read(self) -> bool:
         """Tell whether the client still reads: a script that has closed its end of the pipe waits for results."""
-        if self._broken or not _WAKES:
+        if self._broken:
             return False
-        from select import POLLERR, POLLHUP, poll
-
         poller = poll()
         poller.register(self._sink, 0)
         return not any(
@@ -132,24 +123,17 @@ class Channel:
 
     def _read(self) -> bytes:
         try:
-            if _WAKES:
-                from select import POLLIN, poll
-
-                poller = poll()
-                poller.register(self._source, POLLIN)
-                poller.register(self._woken, POLLIN)
-                if any(ready == self._woken for ready, _ in poller.poll()):
-                    return b""
+            poller = poll()
+            poller.register(self._source, POLLIN)
+            poller.register(self._woken, POLLIN)
+            if any(ready == self._woken for ready, _ in poller.poll()):
+                return b""
             return os.read(self._source, _CHUNK)
         except OSError:
             return b""
 
     def _write(self, frame: memoryview) -> int:
         """As much as goes without waiting for longer than until the end is asked for; raises `OSError`."""
-        if not _WAKES:
-            return os.write(self._sink, frame)
-        from select import PIPE_BUF, POLLIN, POLLOUT, poll
-
         poller = poll()
         poller.register(self._sink, POLLOUT)
         poller.register(self._woken, POLLIN)

@@ -7,6 +7,7 @@ One line is one message. The loop answers simple requests itself, whatever the c
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from handrail.mcp import protocol
@@ -67,8 +68,6 @@ class StdioServer:
         return 0
 
     def _end_on_signals(self) -> None:
-        import signal
-
         for name in _SIGNALS:
             number = getattr(signal, name, None)
             # Ignored from the start (nohup, a job in the background) stays ignored, but SIGTERM always means: end.
