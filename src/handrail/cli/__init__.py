@@ -73,15 +73,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except Exception as error:
-        from handrail.cli.failures import explain
-        from handrail.cli.output import warn
+    except _failures() as error:
+        from handrail.cli.failures import report
 
-        stop = explain(error)
-        if stop is None:
-            raise
-        warn(f"{' '.join(['handrail', _split_command(words)[0]]).rstrip()}: {stop}")
-        return stop.code
+        return report(error, f"handrail {_split_command(words)[0]}".rstrip())
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """The exceptions that end a command early; imported only when one was raised."""
+    from handrail.cli.failures import FAILURES
+
+    return FAILURES
 
 
 def _run_command(words: list[str], at: str = "") -> int:

@@ -6,21 +6,24 @@ import contextlib
 from collections.abc import Iterator
 
 from handrail import dialects
-from handrail.cli.minimal import Stop, UsageError
+from handrail.cli.output import Stop, UsageError, warn
 from handrail.errors import JournalFailed, MissingExtra, ToolError
 from handrail.files.configuration import BadConfiguration
 from handrail.text.display import escape
 
 
-def explain(error: Exception) -> Stop | None:
-    """Why a command ended early; None for a bug of ours."""
-    if isinstance(error, Stop):
-        return error
+FAILURES = (Stop, MissingExtra, JournalFailed)
+"""The exceptions that end a command early."""
+
+
+def report(error: Exception, command: str) -> int:
+    """Say why a command ended early; returns its exit code."""
     if isinstance(error, MissingExtra):
-        return UsageError(str(error))
+        error = UsageError(str(error))
     if isinstance(error, JournalFailed):
-        return Stop(f"the journal {escape(error.journal)}: {escape(error.why)}")
-    return None
+        error = Stop(f"the journal {escape(error.journal)}: {escape(error.why)}")
+    warn(f"{command}: {error}")
+    return error.code if isinstance(error, Stop) else 1
 
 
 @contextlib.contextmanager
