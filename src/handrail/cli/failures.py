@@ -11,7 +11,6 @@ from handrail.errors import JournalFailed, MissingExtra, ToolError
 from handrail.files.configuration import BadConfiguration
 from handrail.text.display import escape
 
-
 FAILURES = (Stop, MissingExtra, JournalFailed)
 """The exceptions that end a command early."""
 
