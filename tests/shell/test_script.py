@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from handrail.shell.effects.arguments import make_argument
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Command, Word
 from tests import sizes
@@ -88,10 +89,10 @@ def test_a_command_and_an_error_know_their_place() -> None:
 
 
 def test_a_pattern_keeps_its_special_characters_and_escapes_the_quoted_ones() -> None:
-    word = parse_script(r"ls src/*.p? 'a*'[bc]* x\*").commands[0].words
-    assert [item.pattern for item in word[1:]] == ["src/*.p?", r"a\*[bc]*", r"x\*"]
-    assert word[3].fixed == "x*"
-    assert parse_script("ls $x*").commands[0].words[1].pattern is None
+    words = parse_script(r"ls src/*.p? 'a*'[bc]* x\*").commands[0].words
+    values = [value for word in words[1:] for value in make_argument(word).values or ()]
+    assert [(value.text, value.glob) for value in values] == [("src/*.p?", True), (r"a\*[bc]*", True), ("x*", False)]
+    assert make_argument(parse_script("ls $x*").commands[0].words[1]).values is None
 
 
 def test_a_path_before_a_name_is_kept_and_the_name_is_known() -> None:
@@ -167,7 +168,7 @@ def escaped(text: str) -> str:
 
 
 def in_ansi_c(text: str) -> str:
-    return "$'" + "".join(f"\\x{ord(char):02x}" if char < "\x7f" else char for char in text) + "'"
+    return "$'" + "".join({"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}.get(char, char) for char in text) + "'"
 
 
 styles = st.sampled_from([in_single_quotes, in_double_quotes, escaped, in_ansi_c])

@@ -239,7 +239,7 @@ def _is_root(word: Word, places: list[str]) -> bool:
     """Whether this is `/`, a top-level directory of the system, a home, or everything in one of these."""
     if not word.parts:
         return False
-    if _is_home(word):
+    if _is_home(word) or word.parts[0].kind == "escape":
         return True
     path = "".join(part.text if part.kind == "text" else "*" for part in word.parts)
     if word.parts[0].kind in ("variable", "command", "arithmetic", "input", "process", "tilde"):

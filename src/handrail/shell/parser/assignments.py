@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from handrail.shell.parser.expansions import COUNT, ELEMENT, EVALUATES, INTEGER, NUMERIC
-from handrail.shell.parser.script import Command, Word
+from handrail.shell.parser.script import DECLARES, Command, Word
 
-DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _DECLARED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
 _NAMES_VARIABLES = ("read", "mapfile", "readarray", "getopts", "unset", "wait")
 _FORMAT_SETS = re.compile(r"%[^A-Za-z%]*[hlLjzt]*n")

@@ -12,7 +12,15 @@ from typing import Self
 
 from handrail.shell.parser.expansions import ExpansionParser, evaluate
 from handrail.shell.parser.lexer import META, CannotParse, Draft, Findings, Here, Redirect
-from handrail.shell.parser.script import HEREDOCS, Assignment, Part, Span, Word, make_fixed_word, make_unknown_word
+from handrail.shell.parser.script import (
+    DECLARES,
+    HEREDOCS,
+    Assignment,
+    Part,
+    Span,
+    Word,
+    make_fixed_word,
+)
 
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|in|\]\]|\{|\}|!|\[\[)"
@@ -25,7 +33,6 @@ _NUMBERED = re.compile(r"\[[0-9]+\]\+?=")
 _ODD_OVER_LINES = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(\[|\+?=)|{_RESERVED.pattern}")
 _REDIRECT = re.compile(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<&|<>|>>|>&|>\||<(?!\()|>(?!\())|()(&>>|&>)")
 _DESCRIPTOR = re.compile(r"[0-9]+-?|-")
-_DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
 _FUNCTION = re.compile(r"([^ \t\n|&;()<>$`\\\"'=]+)[ \t]*\([ \t]*\)")
 _FUNCTION_NAME = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?")
@@ -36,8 +43,6 @@ _END_OF_OPTIONS = re.compile(rf"--{_ENDS}")
 _LOOP_VARIABLE = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*{_ENDS}")
 _IN = re.compile(rf"in{_ENDS}")
 _CLOSING_BRACKETS = re.compile(rf"\]\]{_ENDS}")
-_COPROCESS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)")
-_ODD_COPROCESS_NAME = re.compile(rf"[^ \t\n]+[ \t]+{_RESERVED.pattern}")
 _COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
 _JOINTS = ("(", ")", "<", ">", "&&", "||")
 
@@ -86,7 +91,7 @@ class SimpleCommandParser(ExpansionParser):
             if not draft.words and words:
                 if "\\\n" in words[0].source and _ODD_OVER_LINES.match("".join(part.text for part in words[0].parts)):
                     raise CannotParse("a keyword or an assignment over two lines")
-                declares = words[0].fixed in _DECLARES
+                declares = words[0].fixed in DECLARES
             draft.words.extend(words)
         if not draft.words and not draft.assignments and not draft.redirects:
             self.fail_at_position()
@@ -120,7 +125,7 @@ class SimpleCommandParser(ExpansionParser):
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
                 raise CannotParse("something right behind a list of values")
-            draft.assignments.append(Assignment(match[1], tuple(values), array=True, adds=match[3] == "+="))
+            draft.assignments.append(Assignment(match[1], tuple(values), array=True))
             if declares:
                 draft.words.append(make_fixed_word(match[1]))
             return True
@@ -129,7 +134,7 @@ class SimpleCommandParser(ExpansionParser):
         self.at = match.end()
         words = self.read_word(braces=False, value=True)
         value = words[0] if words else Word((), "")
-        draft.assignments.append(Assignment(match[1], (value,), adds=match[3] == "+=" or bool(match[2])))
+        draft.assignments.append(Assignment(match[1], (value,)))
         return True
 
     def _parse_element(self) -> list[Word]:
@@ -339,7 +344,7 @@ class Parser(SimpleCommandParser):
         elif word in _OPENERS:
             self.parse_compound(word)
         elif word == "coproc":
-            self._parse_coproc()
+            raise CannotParse("a coprocess")
         elif word and word != "time":  # behind a pipe it is the program of that name
             self.fail_at_position()
         elif (match := _FUNCTION.match(self.text, self.at)) and not _ASSIGNMENT.match(self.text, self.at):
@@ -508,23 +513,6 @@ class Parser(SimpleCommandParser):
             self.fail_at_position()
         self.within = (*outer, "function")
         self.parse_compound(word)
-        self.within = outer
-
-    def _parse_coproc(self) -> None:
-        self.at += len("coproc")
-        self.skip_blanks()
-        outer = self.within
-        self.within = (*outer, "coproc")
-        match = _COPROCESS_NAME.match(self.text, self.at)
-        if match and not self.read_reserved_word():
-            self.at = match.end()
-            name = Assignment(match.group().strip(), (make_unknown_word("(descriptors)"),), array=True)
-            self.findings.drafts.append(Draft(self.make_span(match.start(), self.at), outer, [], [name]))
-        elif ((word := self.read_reserved_word()) and word not in _OPENERS) or (
-            not word and _ODD_COPROCESS_NAME.match(self.text, self.at)
-        ):
-            raise CannotParse("a coprocess with an odd name")
-        self.parse_command()
         self.within = outer
 
     def _test(self, draft: Draft) -> None:

@@ -8,6 +8,7 @@ colour text. What is rare and hard to be sure of is not guessed: it stops the re
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
@@ -95,7 +96,7 @@ class Findings:
         self.defaulted = mark[3]
 
 
-class Lexer:
+class Lexer(ABC):
     """A place in a text, and how to get past the next thing in it."""
 
     def __init__(self, text: str, findings: Findings, base: Span | None = None) -> None:
@@ -109,29 +110,29 @@ class Lexer:
         self.inside = 0
         """How many substitutions of this text we are in."""
 
+    @abstractmethod
     def parse_commands(self, closer: str, kind: str) -> int:
         """Parse the commands up to the closer, which stays; without a closer up to the end. Returns their number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse_bodies(self) -> None:
         """Read the bodies of the here-documents that wait for this line break."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start_parser(self, text: str, kind: str) -> Self:
         """A scanner of another text that stands for something here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse_dollar(self, *, quoted: bool) -> list[Part]:
         """Parse an expansion that begins with `$`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse_backtick(self, *, quoted: bool) -> Part:
         """A substitution in backticks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def process(self) -> Part:
         """`<(...)` or `>(...)`."""
-        raise NotImplementedError
 
     def peek(self, length: int = 1) -> str:
         return self.text[self.at : self.at + length]

@@ -19,14 +19,11 @@ Kind = Literal["text", "glob", "variable", "command", "arithmetic", "process", "
 MOST_ALTERNATIVES = 1000
 """More words than this out of one brace expansion are not spelled out."""
 
-_SPECIAL_IN_PATTERNS = re.compile(r"([*?\[\]\\])")
 _TILDE = re.compile(r"~[A-Za-z0-9_.+-]*")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_NUMBERS = re.compile(r"(0|[1-9]\d{0,8})\.\.([1-9]\d{0,8})")
-_SEQUENCE = re.compile(r"([+-]?\d+|[A-Za-z])\.\.([+-]?\d+|[A-Za-z])(\.\.[+-]?\d+)?")
 _BRACES = re.compile(r"[{},]")
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.)|$)", re.DOTALL)
-_ESCAPED_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 
 @frozen
@@ -63,15 +60,6 @@ class Word:
             part.kind not in ("text", "tilde", "process")
             and (not part.quoted or (part.kind == "variable" and "@" in part.text))
             for part in self.parts
-        )
-
-    @property
-    def pattern(self) -> str | None:
-        """The pattern of file names, fixed characters escaped, if there is nothing else in it that is not fixed."""
-        if not all(part.kind in ("text", "glob") for part in self.parts):
-            return None
-        return "".join(
-            part.text if part.kind == "glob" else _SPECIAL_IN_PATTERNS.sub(r"\\\1", part.text) for part in self.parts
         )
 
     @property
@@ -146,8 +134,8 @@ def _expand_braces(parts: list[Part], depth: int = 0) -> list[list[Part]]:
                     return inner
         elif any(_is(one, ",") for one in parts[start + 1 : end]):  # `{{a,b}..c}`: one alternative, without its braces
             inner = _expand_braces(parts[start + 1 : end], depth + 1)
-        else:  # what is no sequence stays as it is, with the braces in it
-            inner = _expand_sequence(parts[start + 1 : end]) or [parts[start : end + 1]]
+        else:  # a sequence is not spelled out
+            inner = [[Part("brace", "{..}")]]
         tails = _expand_braces(parts[end + 1 :], depth + 1)
         if len(inner) * len(tails) > MOST_ALTERNATIVES:
             return [[]] * (MOST_ALTERNATIVES + 1)
@@ -180,19 +168,6 @@ def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
             closes = index + 1 < len(parts) and _is(parts[index + 1], "}")
             dots = dots or ".." in (parts[index].text[:-1] if closes else parts[index].text)
     return None, []
-
-
-def _expand_sequence(inside: list[Part]) -> list[list[Part]] | None:
-    """`1..5` spelled out; other sequences are not known. None if it is no sequence, and so only text."""
-    if not inside or any(part.kind != "text" or part.quoted for part in inside):
-        # Quoted or put in by the shell: bash looks at the raw text, so a sequence is not ruled out by quotes.
-        return [[Part("brace", "{..}")]] if ".." in "".join(part.text for part in inside) else None
-    text = "".join(part.text for part in inside)
-    match = _NUMBERS.fullmatch(text)
-    if match and int(match[1]) <= int(match[2]):
-        numbers = range(int(match[1]), int(match[2]) + 1)
-        return [[Part("text", str(number))] for number in numbers[: MOST_ALTERNATIVES + 1]]
-    return [[Part("brace", text)]] if _SEQUENCE.fullmatch(text) else None
 
 
 def _mark(row: list[Part], value: bool) -> Iterator[Part]:
@@ -247,36 +222,16 @@ def _split_bare_text(text: str, first: bool, assigns: bool, following: Part | No
 
 
 def decode_ansi_c(inside: str) -> str | None:
-    """The text between the quotes of `$'...'`; None where it depends on the locale or ends at a NUL."""
-    out = bytearray()
-    done = 0
-    for match in _ESCAPE.finditer(inside):
-        out += inside[done : match.start()].encode("utf-8", "surrogateescape")
-        done = match.end()
-        octal, hexadecimal, short, long, letter = match.groups()
-        if octal is not None or hexadecimal is not None:
-            byte = int(octal, 8) & 0xFF if octal is not None else int(hexadecimal, 16)
-            if byte == 0:
-                return None
-            out.append(byte)
-        elif short is not None or long is not None:
-            point = int(short or long, 16)
-            if not 0 < point < 0x80:
-                return None
-            out.append(point)
-        elif letter in _ESCAPED_LETTERS:
-            out += _ESCAPED_LETTERS[letter].encode()
-        elif letter == "c":  # a control character by a rule of its own
-            return None
-        else:  # bash keeps the backslash before a letter that means nothing
-            out += ("\\" + (letter or "")).encode("utf-8", "surrogateescape")
-    out += inside[done:].encode("utf-8", "surrogateescape")
-    return out.decode("utf-8", "surrogateescape")
+    """The text between the quotes of `$'...'`; None if it has any but the usual escapes."""
+    if not _ESCAPED_LETTERS.keys() >= {match[1] for match in _ESCAPE.finditer(inside)}:
+        return None
+    return _ESCAPE.sub(lambda match: _ESCAPED_LETTERS[match[1]], inside)
 
 
 READS = ("<", "<>")
 WRITES = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
 HEREDOCS = ("<<", "<<-")
+DECLARES = ("declare", "typeset", "local", "export", "readonly")
 PLACES = ("HOME", "PWD", "VIRTUAL_ENV")
 """Variables that hold a directory unless the script itself says indirect."""
 
@@ -309,8 +264,6 @@ class Assignment:
     name: str
     values: tuple[Word, ...]
     array: bool = False
-    adds: bool = False
-    """`+=`: the former value is kept."""
 
 
 @frozen

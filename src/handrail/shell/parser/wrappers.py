@@ -7,7 +7,6 @@ where options can stand, makes the rest unproven.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import NamedTuple
 
 from handrail.frozen import frozen
@@ -77,13 +76,13 @@ _ROWS = {
         "sxunoFve", "wE", ("shared", "exclusive", "nonblock", "close", "no-fork"), ("timeout", "wait"), operands=1
     ),
     "watch": _Row("bcdegptwx", "n", ("beep", "color", "exec", "no-title", "errexit", "chgexit"), ("interval",)),
-    "parallel": _Row("k0X", "jN", ("keep-order", "null", "bar"), ("jobs", "max-args")),
     "ssh": _Row("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", operands=1),
     "busybox": _Row(),
     "toybox": _Row(),
     "caffeinate": _Row("dimsu", "tw"),
 }
-NAMES = frozenset((*_ROWS, *SHELLS, *FOREIGN_SHELLS, "find", "eval", "trap", "script", "su", "runuser", "source", "."))
+_OWN_SHELLS = ("script", "su", "runuser", "parallel")
+NAMES = frozenset((*_ROWS, *SHELLS, *FOREIGN_SHELLS, *_OWN_SHELLS, "find", "eval", "trap", "source", "."))
 
 
 class NestedText(NamedTuple):
@@ -127,8 +126,8 @@ def _open(base: str, simple: Command) -> list[Inner]:
         return _open_trap(words)
     if base == "find":
         return list(_find(simple))
-    if base in ("script", "su", "runuser"):
-        return _open_dash_c(base, words)
+    if base in _OWN_SHELLS:
+        raise _Doubt(f"{base} runs commands of its own")
     if base == "command" and words and re.fullmatch(r"-p?[vV]+", words[0].fixed or ""):
         return []
     row = _ROWS[base]
@@ -154,13 +153,7 @@ def _open(base: str, simple: Command) -> list[Inner]:
         rest = _append_input(rest, given)
     if not rest:
         return []
-    inner = _make_inner_command(simple, base, tuple(rest), tuple(assignments))
-    if base == "parallel":
-        return [
-            replace(inner, words=(*rest, make_unknown_word("{}"))),
-            Unopened("parallel makes its own commands"),
-        ]
-    return [inner]
+    return [_make_inner_command(simple, base, tuple(rest), tuple(assignments))]
 
 
 def _make_inner_command(
@@ -257,17 +250,6 @@ def _open_trap(words: tuple[Word, ...]) -> list[Inner]:
     if len(words) < 2 or words[0].fixed in ("-", "-l", "-p", ""):
         return []
     return [_join_text("trap", words[:1])]
-
-
-def _open_dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
-    """Wrappers that take a script behind `-c`, and start a shell of their own without one."""
-    for index, word in enumerate(words):
-        text = word.fixed or ""
-        if text in ("-c", "--command", "-qc", "-qec", "-qefc", "-lc") and index + 1 < len(words):
-            return [_join_text(base, words[index + 1 : index + 2])]
-        if text.startswith("--command="):
-            return [NestedText(text.partition("=")[2])]
-    raise _Doubt(f"{base} starts a shell")
 
 
 def _open_shell(base: str, simple: Command) -> list[Inner]:
