@@ -102,7 +102,7 @@ def test_the_command_reaches_neither_the_rest_of_the_machine_nor_the_draft_itsel
     outside = project.parent / "outside"
     outside.write_text("safe", encoding="utf-8")
     command = (
-        f"echo x > {outside}; mv app.py /usr/handrail-test; ls -A /.handrail-drafts; umount {project}; unshare -m true"
+        f"echo x > {outside}; mv app.py /usr/handrail-test; ls -A /.handrail/drafts; umount {project}; unshare -m true"
     )
     done = handrail("try", "--drop", "--json", command, cwd=project)
     assert outside.read_text(encoding="utf-8") == "safe"

@@ -37,7 +37,7 @@ def nested():
         done = libc.unshare(0x10000000 | 0x20000) == 0 and libc.umount2(os.fsencode(workspace), 2) == 0
         os._exit(0 if done else 1)
     return os.waitpid(pid, 0)[1] == 0
-for place in (store, "/.handrail-drafts"):
+for place in (store, "/.handrail/drafts"):
     tried(f"list {place}", lambda: os.listdir(place))
     tried(f"read {place}", lambda: os.listdir(f"{place}/{name}/upper"))
     tried(f"write {place}", lambda: write(f"{place}/{name}/upper/x"))

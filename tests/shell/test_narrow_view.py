@@ -53,7 +53,7 @@ NAMES = (
     "/proc/1/cwd/../out/note.txt",
     "/proc/1/cwd$OUT/note.txt",
     "/oldroot$OUT/note.txt",
-    "/.handrail-drafts/../$OUT/note.txt",
+    "/.handrail/drafts/../$OUT/note.txt",
     "/dev/../$OUT/note.txt",
     "/tmp/../$OUT/note.txt",
 )

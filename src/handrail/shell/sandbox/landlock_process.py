@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from handrail.programs import find_program, get_program
 from handrail.shell.private_directory import PrivateDirectory
@@ -30,15 +30,13 @@ from handrail.shell.sandbox.landlock import (
 )
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import OVERLAID
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.start_process import (
     File,
     ProcessOptions,
     limit_processes,
     start_process,
 )
-
-if TYPE_CHECKING:
-    from handrail.shell.sandbox.namespaces import NamespaceBoundary
 
 _START_SECONDS = 60.0
 _LEAVE_SECONDS = 60.0
@@ -193,8 +191,6 @@ def start_helper(
 @lru_cache(8)
 def _open_namespaces(writable: tuple[str, ...]) -> NamespaceBoundary | None:
     """A boundary for programs of ours on a machine without Landlock; None if there is none either."""
-    from handrail.shell.sandbox.namespaces import NamespaceBoundary  # only needed on such machines
-
     shown = [path for path in OVERLAID[2:] if path not in writable]  # the user's tree may be below these
     try:
         boundary = NamespaceBoundary(Confinement(writable, ("/", *shown)))

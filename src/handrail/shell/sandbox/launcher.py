@@ -215,7 +215,7 @@ def _narrow(visible: tuple[str, ...], links: tuple[tuple[str, str], ...], home: 
 
     ``home``: where the private home directory is mounted.
     """
-    private = [(home, True, _open_tree("/.handrail-home"))] if home else []
+    private = [(home, True, _open_tree("/.handrail/home"))] if home else []
     for name in os.listdir("/"):
         top = "/" + name
         if top in visible or os.path.islink(top):

@@ -20,10 +20,10 @@ _SETTLED = 2_000_000_000
 """Nanoseconds: what has changed within this time may change again and leave the same time."""
 _MOST_LINKS = 40
 """As many links as the kernel follows on the way to one path."""
-DRAFTS = "/.handrail-drafts"
-"""Where a view has the directory of drafts. It is covered before a command begins."""
-HOME = "/.handrail-home"
-"""Where a view has the private home directory; as a visible tree it stands for the home directory itself."""
+PRIVATE = "/.handrail"
+"""What a view has for Handrail itself. It is covered before a command begins."""
+DRAFTS, HOME = f"{PRIVATE}/drafts", f"{PRIVATE}/home"
+"""The directory of drafts; the private home directory, which as a visible tree stands for the home directory."""
 KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
     "/run/current-system",
     "/run/booted-system",

@@ -28,8 +28,8 @@ from handrail.shell.sandbox.launcher_client import Launcher, LauncherGone, NoNam
 from handrail.shell.sandbox.local_services import is_served
 from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import (
-    DRAFTS,
     HOME,
+    PRIVATE,
     CommandMount,
     DraftLayers,
     Hide,
@@ -192,7 +192,7 @@ class NamespaceBoundary:
         yield from plan_protections(confinement, protection)
         for path in choose_maskable((*self._absent, *confinement.list_hidden(logins)), confinement.writable):
             yield Hide(path)
-        yield from (Hide(DRAFTS), Hide(HOME))
+        yield Hide(PRIVATE)
 
     def close(self) -> None:
         """End every command that still runs."""
