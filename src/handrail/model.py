@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from handrail.frozen import frozen
@@ -78,7 +79,10 @@ class FileAccess:
 
     def at(self, path: str) -> FileAccess:
         """The same access with its real path; made for every file of every call, so without `replace`."""
-        return FileAccess(**{name: getattr(self, name) for name in FileAccess.__match_args__} | {"path": path})
+        return FileAccess(self.action, self.target, path, *_read_rest(self))
+
+
+_read_rest = attrgetter(*FileAccess.__match_args__[3:])
 
 
 @frozen

@@ -13,6 +13,7 @@ import dataclasses
 import re
 import string
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from copy import copy
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -53,7 +54,7 @@ class DialectTemplates:
     ) -> None:
         self.messages = messages
         self.notes = notes
-        self._find_name = find_name
+        self._find_name = cache(find_name) if find_name else None
         """Finds the dialect's name of a tool or an argument."""
         self._gutter = gutter
         self._add = add or {}
@@ -65,7 +66,9 @@ class DialectTemplates:
 
     def with_notes(self, notes: str) -> DialectTemplates:
         """The same templates for one answer with these notes."""
-        return DialectTemplates(self.messages, self._gutter, self._add, self._find_name, notes)
+        other = copy(self)
+        other.notes = notes
+        return other
 
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
         """Fill a template with the fields of ``facts`` and with ``values``, which take precedence."""

@@ -79,11 +79,15 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
             slots.append(slot)
         try:
             for doing, step in _STEPS:
-                with slots[0].errors():
+                slot = slots[0]
+                try:
                     held.intend(make_intents(doing, [slot.describe() for slot in slots]))
-                for slot in slots:
-                    with slot.errors():
+                    for slot in slots:
                         step(slot)
+                except FileExistsError:
+                    raise AlreadyExists(path=slot.named) from None
+                except OSError as error:
+                    raise from_os(error, path=slot.named) from None
             for slot in slots:
                 if not workspace.is_parent(slot.directory, slot.change.path):  # a command has replaced it, and was kept
                     raise ChangedSince(path=slot.named, moment="commit")
@@ -138,16 +142,6 @@ class _Slot:
         self.replaced = False
         self.in_place = False
         self.stuck = False
-
-    @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn errors of the system into failures of this file."""
-        try:
-            yield
-        except FileExistsError:
-            raise AlreadyExists(path=self.named) from None
-        except OSError as error:
-            raise from_os(error, path=self.named) from None
 
     @property
     def named(self) -> str:

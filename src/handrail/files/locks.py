@@ -65,14 +65,18 @@ class Held:
     def __init__(self, record: int, keys: Sequence[int]) -> None:
         self._record = record
         self._keys = keys
+        self._recorded: list[Intent] = []
 
     def intend(self, intents: list[Intent]) -> None:
         """Record the intent before the change."""
-        os.pwrite(self._record, json.dumps([*intents, {"keys": self._keys}]).encode("ascii"), 0)
+        if intents != self._recorded:
+            os.pwrite(self._record, json.dumps([*intents, {"keys": self._keys}]).encode("ascii"), 0)
+            self._recorded = intents
 
     def done(self) -> None:
         """Clear the intent."""
         os.ftruncate(self._record, 0)
+        self._recorded = []
 
 
 class Locks:
@@ -97,7 +101,7 @@ class Locks:
             while not (self._take(taken, keys, deadline) and self._clean_up(taken, keys)):
                 self._pause(deadline, 0.02)
             path = self._get_path(keys[0])
-            record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            record = os.open(path, _CREATE, 0o600)
             try:
                 yield Held(record, keys)
             finally:

@@ -15,7 +15,8 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate, count
+from functools import partial
+from itertools import accumulate, count, repeat
 from typing import NamedTuple
 
 from handrail import system_calls
@@ -112,34 +113,26 @@ class TextFile:
         compute_hash: Callable[[bytes], str] = hash_bytes,
     ) -> None:
         self.path = path
-        self._fd = fd
+        self.fd = fd
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         self._legacy = legacy
         status = os.fstat(fd)
         self.raw = read_all(fd, SMALL, status.st_size)
         self.version = make_version(status, compute_hash(self.raw) if self.raw is not None else None)
+        self.size = status.st_size if self.raw is None else len(self.raw)
         self._indexes = indexes
         self._only_utf8 = False
         self.replaced = False
         """Whether something was shown as U+FFFD because only UTF-8 is wanted."""
 
-    @property
-    def size(self) -> int:
-        return self.version.size if self.raw is None else len(self.raw)
-
-    @property
-    def fd(self) -> int:
-        """The open file, for those who read it in another way."""
-        return self._fd
-
     def head(self, length: int) -> bytes:
         """The first bytes."""
-        return self.raw[:length] if self.raw is not None else os.pread(self._fd, length, 0)
+        return self.raw[:length] if self.raw is not None else os.pread(self.fd, length, 0)
 
     def whole(self, most: int) -> bytes | None:
         """All of it, if that is no more than ``most`` bytes."""
-        return self.raw if self.raw is not None else read_all(self._fd, most)
+        return self.raw if self.raw is not None else read_all(self.fd, most)
 
     def open(self, only_utf8: bool = False) -> None:
         """Detect the encoding; raises `BinaryFile`. ``only_utf8``: invalid bytes are shown as U+FFFD."""
@@ -147,8 +140,10 @@ class TextFile:
         if self.raw is not None:
             self.codec = self._as_wanted(detect_encoding(self.raw, self._legacy))
             self._index = LineIndex.new(len(self.codec.bom))  # of the bytes in hand, whatever the file is by now
+            _, block = self._block(len(self.codec.bom))
+            self._index.total = lines.count_ends(block) + (block[-1:] not in (b"", b"\n", b"\r"))
         else:
-            self.codec = self._as_wanted(self._sniff(os.pread(self._fd, _HEAD, 0), 0))
+            self.codec = self._as_wanted(self._sniff(os.pread(self.fd, _HEAD, 0), 0))
             self._index = self._indexes.of(self.version, len(self.codec.bom))
 
     def _as_wanted(self, codec: Codec) -> Codec:
@@ -161,7 +156,7 @@ class TextFile:
     def ended(self) -> bool:
         """Whether the last line has a line ending."""
         unit = self.codec.unit
-        last = self.raw[-unit:] if self.raw is not None else os.pread(self._fd, unit, self.size - unit)
+        last = self.raw[-unit:] if self.raw is not None else os.pread(self.fd, unit, self.size - unit)
         return self._read_unit(last) in (10, 13)
 
     def page(self, first: int, most: int, width: int, budget: int, column: int = 1, patient: bool = False) -> TextPage:
@@ -170,17 +165,17 @@ class TextFile:
         ``budget`` bounds the characters of the page; ``column`` is where the first line begins to be shown;
         ``patient``: read even an endless line to its end.
         """
-        if self.raw is not None:
-            self._count_lines()
         offset, number = self._find_tail(-first) if first < 0 else (self._seek(first), first)
         codec = self._page_codec(offset)
         rows: list[PageLine] = []
         more = False
         shown_as = UTF8 if codec.unit > 1 else codec
         for batch, behind in self._read_rows(offset, number, most, width, column, shown_as, patient):
-            lengths = list(accumulate([len(row.text) + 1 for row in batch]))
-            fitting = max(bisect_right(lengths, budget), 0 if rows else 1)  # a page has at least one line
-            budget -= lengths[-1]
+            fitting = len(batch)
+            if self.size >= budget:  # else all of it fits: no encoding has more characters than bytes
+                lengths = list(accumulate([len(row.text) + 1 for row in batch]))
+                fitting = max(bisect_right(lengths, budget), 0 if rows else 1)  # a page has at least one line
+                budget -= lengths[-1]
             rows += batch[:fitting]
             more = behind or fitting < len(batch)
             if fitting < len(batch) or len(rows) == most:
@@ -203,8 +198,6 @@ class TextFile:
 
     def _seek(self, line: int) -> int:
         """The byte offset at which ``line`` begins; raises `PastEnd`."""
-        if line == 1:
-            return self._index.starts[0]
         self._scan(line)
         total = self._index.total
         if total is not None and line > max(total, 1):
@@ -227,13 +220,13 @@ class TextFile:
             first = max(1, self._count_lines() - count + 1)
             return self._seek(first), first
         top, end = len(self.codec.bom), self.size
-        left = count + (1 if os.pread(self._fd, 1, end - 1) in (b"\n", b"\r") else 0)
+        left = count + (1 if os.pread(self.fd, 1, end - 1) in (b"\n", b"\r") else 0)
         while end > top:
             self._check()
             start = max(top, end - _BLOCK)
-            if start > top and os.pread(self._fd, 2, start - 1) == b"\r\n":
+            if start > top and os.pread(self.fd, 2, start - 1) == b"\r\n":
                 start -= 1
-            block = os.pread(self._fd, end - start, start)
+            block = os.pread(self.fd, end - start, start)
             here = lines.count_ends(block)
             if here >= left:
                 return start + lines.find_after_ending(block, here - left + 1), -count
@@ -266,13 +259,13 @@ class TextFile:
         if self.raw is not None:
             block = self.raw[offset:]
             return len(block), block if self.codec.unit == 1 else self._as_utf8(block)
-        block = os.pread(self._fd, max(0, min(_BLOCK, self.size - offset)), offset)
+        block = os.pread(self.fd, max(0, min(_BLOCK, self.size - offset)), offset)
         if self.codec.unit == 1:
-            if block.endswith(b"\r") and os.pread(self._fd, 1, offset + len(block)) == b"\n":
+            if block.endswith(b"\r") and os.pread(self.fd, 1, offset + len(block)) == b"\n":
                 block += b"\n"
             return len(block), block
         unit = self.codec.unit
-        following = os.pread(self._fd, unit, offset + len(block))
+        following = os.pread(self.fd, unit, offset + len(block))
         if _belong_together(self._read_unit(block[-unit:]), self._read_unit(following)):
             block += following
         return len(block), self._as_utf8(block)
@@ -314,7 +307,7 @@ class TextFile:
                     line.feed(pieces.pop(0))
                     rows.append(line.row(number))
                     line = None
-                rows += _cut_rows(number + len(rows), [piece.decode(codec.name, "replace") for piece in pieces], width)
+                rows += _cut_rows(number + len(rows), _decode_lines(pieces, codec), width)
                 number += len(rows)
                 yield rows, bool(rest) or offset < self.size
             if rest:
@@ -328,7 +321,7 @@ class TextFile:
         if self.raw is not None or self.codec is not UTF8:
             return self.codec
         # The space in front: what looks like a byte order mark is none in the middle of a file.
-        codec = self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
+        codec = self._sniff(b" " + os.pread(self.fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
         return self._as_wanted(codec)
 
     def _sniff(self, part: bytes, offset: int) -> Codec:
@@ -350,10 +343,21 @@ def _split_block(block: bytes, most: int) -> list[bytes]:
     return lines.BYTE_END.split(block, most)
 
 
+def _decode_lines(pieces: list[bytes], codec: Codec) -> list[str]:
+    whole = b"\n".join(pieces)
+    if whole.isascii() and codec.name == UTF8.name:  # nearly always, and then there is one text to decode
+        return whole.decode("ascii").split("\n")[: len(pieces)]
+    return [piece.decode(codec.name, "replace") for piece in pieces]
+
+
+_make_line: Callable[[Iterable[object]], PageLine] = partial(tuple.__new__, PageLine)
+"""Makes a line of its four values: pages have thousands, and this takes half the time of calling the class."""
+
+
 def _cut_rows(number: int, texts: list[str], width: int) -> Iterable[PageLine]:
     """The rows from ``number`` on, each cut at ``width`` characters."""
     if max(map(len, texts), default=0) <= width:  # nearly always
-        return map(PageLine, count(number), texts)
+        return map(_make_line, zip(count(number), texts, repeat(0), repeat(False)))
     return (PageLine(at, text[:width], max(0, len(text) - width)) for at, text in enumerate(texts, start=number))
 
 

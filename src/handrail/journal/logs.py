@@ -51,8 +51,7 @@ _LATE = 1_000_000_000
 _WAIT = 10.0
 _STORING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-_encoder = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
-encode = _encoder.encode
+encode = json.JSONEncoder(separators=(",", ":"), default=bytes.hex, check_circular=False).encode
 
 
 class Counters(NamedTuple):

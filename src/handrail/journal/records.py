@@ -51,7 +51,7 @@ MOST_HASHED_BYTES = 256 << 20
 _HEAD = 4_000
 _LONGEST_NAME = 200
 _MOST_REPEATED = 16
-_encoder = json.JSONEncoder(separators=(",", ":"))
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class Queries(Protocol):
@@ -331,7 +331,7 @@ def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> str:
     """Encode an access as JSON; an effect of a command that cannot be undone has an extra word."""
     more = [mask.text(hide(access.why))] if isinstance(access, FileAccess) and access.unsaved else []
     texts = [access.action, mask.text(hide(access.target)), hide(access.path), *more]
-    return f"[{','.join(map(_encoder.encode, texts))}]"  # a text is encoded faster than a list
+    return f"[{','.join(map(_encode, texts))}]"  # a text is encoded faster than a list
 
 
 def escape_surrogates(text: str) -> str:
@@ -389,7 +389,7 @@ def _hash_of(path: str) -> str | None:
 
 def _to_json(value: object) -> str:
     try:
-        return _encoder.encode(value)
+        return _encode(value)
     except (ValueError, RecursionError):
         return '"[cannot be written as JSON]"'
 

@@ -180,8 +180,10 @@ class SqliteJournal:
         contents: dict[str, bytes],
     ) -> int:
         """Write a record after the contents that it replaces, and remove what is too much then."""
-        big = self._find_big(contents)
-        added = sum([log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big])
+        added = 0
+        if contents:
+            big = self._find_big(contents)
+            added = sum([log.contents.store(digest, raw) for digest, raw in contents.items() if digest not in big])
         seq = log.append(stage, content, seq, added)
         counters = log.counters
         if added and counters.content_bytes > self.budget:

@@ -84,6 +84,11 @@ class Received:
     """The streams of a command that another agent's own tool runs."""
     previous: ClassVar[None] = None
 
+    def with_arguments(self, arguments: Mapping[str, object]) -> Received:
+        """The same call with these arguments; made for every call, so without `replace`."""
+        call = Call(self.call.tool, arguments, self.call.id)
+        return Received(call, self.clock, self.cancel, self.on_event, self.guard, self.rewritten, self.streams)
+
     def is_heard(self, on_event: OnEvent | None) -> bool:
         """Whether anybody gets the events of the call; ``on_event``: the session's listener."""
         return on_event is not None or self.on_event is not None
@@ -304,23 +309,25 @@ class Progress:
     """The entry that was begun in the journal; it is kept when a step is tried again."""
     left_in: str = ""
     """The draft with the changes of a command that an error kept from becoming real."""
+    received: Received = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = self.state
+        while not isinstance(state, Received):
+            state = state.previous
+        self.received = state
 
     def reach(self, state: State) -> State:
         """Note that the call has come to ``state``."""
         self.state = state
+        if isinstance(state, Received):
+            self.received = state
         return state
 
     def find(self, kind: type[State]) -> State | None:
         """The state of this kind, if the call came that far."""
         state: CallState | None = self.state
         while state is not None and not isinstance(state, kind):
-            state = state.previous
-        return state
-
-    @property
-    def received(self) -> Received:
-        state = self.state
-        while not isinstance(state, Received):
             state = state.previous
         return state
 

@@ -69,9 +69,9 @@ class ToolContext:
         self._command: CallCommands | None = None
         self._judged, self._approved, self._draft = judged, approved, draft
         self.staging = Staging(services.workspace, judged.paths)
-        self.subtrees = Subtrees(self, self.staging, services)
         self._choice = approved.consent.choice if approved and approved.consent else None
         self._dry = approved is None
+        self.subtrees = Subtrees(self, self.staging, services)
         self.tags = LineTags(self.staging, services, keeps=not self._dry, certain=not self._choice)
         self._services = services
         self._workspace = services.workspace

@@ -56,7 +56,7 @@ class ResultRenderer:
         templates = self._dialect.templates
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         data = dict(outcome.data)
-        advice = "\n".join(filter(None, (note.advice for note in facts)))
+        advice = "\n".join([note.advice for note in facts if note.advice])
         remark = None
         if ran.previous.irreversible:  # the command did all that it was to do: no reason to call it partial
             remark = self._note(Irreversible(why=ran.previous.irreversible))
@@ -197,6 +197,8 @@ class SessionJournal:
             self.open()
 
     def open(self) -> Journal:
+        if self._journal is not None:  # nearly always
+            return self._journal
         with self._lock:
             if self._journal is None:
                 journal = SqliteJournal(

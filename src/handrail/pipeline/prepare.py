@@ -158,12 +158,13 @@ def resolve(declared: Declared, workspace: Workspace, *, slash_is_workspace: boo
     find = workspace.resolve_below_slash if slash_is_workspace else workspace.resolve
     accesses = declared.accesses
     moved = {access.target: other for access in accesses if (other := _find_instead(access, workspace))}
-    accesses = tuple([replace(one, target=moved[one.target].named) if one.target in moved else one for one in accesses])
+    if moved:
+        renamed = ((access, moved.get(access.target)) for access in accesses)
+        accesses = tuple(replace(access, target=other.named) if other else access for access, other in renamed)
     files = [access for access in accesses if isinstance(access, FileAccess) and not access.by_command]
-    opened = {access.target for access in files if access.action != "delete" or access.renamed}
-    paths = {target: find(target) for target in opened}
+    paths = {access.target: find(access.target) for access in files if access.action != "delete" or access.renamed}
     for access in files:
-        if access.target not in opened:  # only deleted: a link itself, and not the file that it leads to
+        if access.target not in paths:  # only deleted: a link itself, and not the file that it leads to
             target = access.target
             paths[target] = (
                 workspace.resolve_below_slash(target, itself=True)
@@ -207,9 +208,8 @@ def judge(resolved: Resolved, services: Services) -> Judged:
             root = resolved.paths[access.target].root
             if not root.writable:
                 raise ReadOnlyRoot(path=access.target, root=root.path)
-    if services.settings.drafts:
-        accesses = _defer(resolved, services)
-        resolved = Resolved(resolved.previous, accesses, resolved.paths)
+    if services.settings.drafts and resolved.previous.previous.tool.drafted:
+        resolved = Resolved(resolved.previous, _defer(resolved, services), resolved.paths)
     verdict = services.approvals.verdict(resolved.accesses)
 
     shown: list[StagedChanges] = []  # computed once: the answer of a person binds to the changes that were shown
@@ -245,8 +245,10 @@ def judge_contents(judged: Judged, services: Services) -> Judged:
 
 def _may_change_git(judged: Judged, services: Services) -> bool:
     """Whether a tool would change files with names that git uses in a repository."""
-    is_known = judged.command is None and judged.tool.repeatable and hasattr(services.approvals.policy, "protects")
-    return is_known and any(map(_NAME_OF_GIT.search, judged.written_paths))
+    written = judged.written_paths
+    if not (written and any(map(_NAME_OF_GIT.search, written))):
+        return False
+    return judged.command is None and judged.tool.repeatable and hasattr(services.approvals.policy, "protects")
 
 
 def judge_staged(judged: Judged, changes: Sequence[Change], services: Services) -> Verdict:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Unpack
 
 from handrail.dialects import Dialect
-from handrail.drafts.neighbours import list_neighbours
+from handrail.drafts.neighbours import list_neighbours, list_places
 from handrail.errors import SessionOver
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Intent, Locks
@@ -205,7 +205,7 @@ class Services:
         notes: list[NoteFacts] = []
         for path, old, new in changes:
             relative = os.path.relpath(path, home)
-            if drafts := list(list_neighbours(self.state, home, relative)):
+            if drafts := list_neighbours(self._draft_places, home, relative):
                 from handrail.pipeline.overlaps import find_overlaps  # slow to import, and only needed here
 
                 notes += find_overlaps(drafts, relative, old, new)
@@ -237,6 +237,10 @@ class Services:
                 judge = make_judge(lambda: self.policy, self.recorder)
                 self.host = _open_command_host(self, self._artefacts, judge)
             return self.host
+
+    @cached_property
+    def _draft_places(self) -> list[str]:
+        return list_places(self.state, self.origin.workspace)
 
     @cached_property
     def events(self) -> Events:

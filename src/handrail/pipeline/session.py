@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -165,7 +165,7 @@ class Session:
         )
         self.tracker = self.services.tracker
         self._pipeline = CallPipeline(self.services)
-        self._calls: Calls = self._pipeline
+        self._calls: CallPipeline | CallsInDraft = self._pipeline
         if setup.draft is not None:
             self._calls = _start_in_draft(setup.draft, self._pipeline)
 
@@ -299,24 +299,6 @@ class Session:
         return self._calls.list_background_calls()
 
 
-class Calls(Protocol):
-    """The calls of a session: made here, or in the process of a draft."""
-
-    def make_call(self, arguments: Mapping[str, object] | str | None, received: Received) -> Result: ...
-
-    def undo(self, which: UndoOptions) -> UndoReport: ...
-
-    def record_prompt(self, text: str) -> None: ...
-
-    def set_mode(self, mode: Mode) -> None: ...
-
-    def restrict(self, restriction: Restriction) -> None: ...
-
-    def list_background_calls(self) -> list[tuple[str, JsonMapping]]: ...
-
-    def close(self) -> None: ...
-
-
 class CallPipeline:
     """The steps of a call, in their order."""
 
@@ -381,8 +363,7 @@ class CallPipeline:
         if self.services.host:
             self.services.host.changes.check_jobs()
         hidden = self._hide_secrets(read_arguments(arguments))
-        call = Call(received.call.tool, hidden, received.call.id)
-        received = progress.reach(replace(received, call=call))
+        received = progress.reach(received.with_arguments(hidden))
         if self._is_reported(received):
             self.services.events.report_start(received.call, received.on_event)
         return received

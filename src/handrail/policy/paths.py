@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from handrail.files.versions import READ, read_all
 from handrail.frozen import frozen
 from handrail.secrets.masking import has_only_certificates, has_secret
 from handrail.text.globs import Glob, Places, expand_braces
@@ -442,8 +443,11 @@ class SecretContents:
             known = self._known.get(key)
             if known and known[0] == stamp:
                 return known[1]
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                is_so = test(file.read(most))
+            fd = os.open(path, READ)
+            try:
+                is_so = test(read_all(fd, most, status.st_size) or b"")
+            finally:
+                os.close(fd)
         except (OSError, ValueError):
             return False
         if time.time_ns() - max(stamp[2:]) > _TICK:

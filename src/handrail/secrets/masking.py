@@ -16,7 +16,7 @@ from typing import Any
 from handrail.secrets.spans import DEEPEST, Span, replace_spans
 
 MOST_CHARS = 1 << 16
-_SHORT = 200
+_KEPT_CHARS = 1 << 12
 _TELLING = "password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|authorization|cookie"
 _NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|file|path|name)\w*)|^(?:auth|pwd)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -102,8 +102,8 @@ class Mask:
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
-        self._mask_again = lru_cache(512)(self._mask)
-        """For short texts, such as paths: a session names the same ones in most of its calls."""
+        self._mask_again = lru_cache(256)(self._mask)
+        """For texts that are not long: a session names the same paths, and reads the same files, again and again."""
 
     def value(self, value: object, depth: int = 0) -> Any:
         """Mask the secrets in arguments; long strings are cut, and values that are not JSON are described."""
@@ -138,7 +138,7 @@ class Mask:
         if left_out > 0:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             return f"{self._mask(text[:MOST_CHARS])}[{left_out} more characters; sha256 of all: {digest}]"
-        return self._mask_again(text) if len(text) < _SHORT else self._mask(text)
+        return self._mask_again(text) if len(text) < _KEPT_CHARS else self._mask(text)
 
     def _mask(self, text: str) -> str:
         for mark, shape in _SHAPES:
@@ -196,9 +196,10 @@ def has_secret(raw: bytes) -> bool:
 
     Only shapes that nothing else has count, and values that look random: those in examples and tests are made up.
     """
-    return any(
-        mark in raw and any(_looks_random(match[1]) for match in shape.finditer(raw)) for mark, shape in _CERTAIN_SHAPES
-    )
+    for mark, shape in _CERTAIN_SHAPES:  # read at every call, so without generators
+        if mark in raw and any(_looks_random(match[1]) for match in shape.finditer(raw)):
+            return True
+    return False
 
 
 def has_only_certificates(raw: bytes) -> bool:

@@ -110,6 +110,8 @@ class Arguments:
 
     _declared: ClassVar[Mapping[str, Argument]]
     _needed: ClassVar[frozenset[str]]
+    """Those without a default that is taken as it is."""
+    _defaults: ClassVar[Mapping[str, object]]
     _validator: ClassVar[SchemaValidator]
 
     def __init__(self, /, **values: object) -> None:
@@ -148,6 +150,9 @@ class Arguments:
                 for name, hint in hints.items()
                 if not name.startswith("_")
             }
+            items = cls._declared.items()
+            cls._needed = frozenset(name for name, one in items if one.is_required or one.field.validate_default)
+            cls._defaults = {name: one.default for name, one in items}
         return cls._declared
 
     @classmethod
@@ -184,20 +189,10 @@ class _NotExact(Exception):
 def _take_exact(args: type[Arguments], values: Mapping[str, object]) -> dict[str, object]:
     """The values as they are, if each has its declared type; raises `_NotExact` otherwise."""
     declared = args.declared()
-    if not (declared.keys() >= values.keys() >= _list_needed(args)):
+    if not (declared.keys() >= values.keys() >= args._needed):
         raise _NotExact
-    return {
-        name: _take_marked(one.type, one.marks, values[name]) if name in values else one.default
-        for name, one in declared.items()
-    }
-
-
-def _list_needed(args: type[Arguments]) -> frozenset[str]:
-    """The arguments without a default that is taken as it is."""
-    if "_needed" not in args.__dict__:
-        declared = args.declared().items()
-        args._needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
-    return args._needed
+    taken = {name: _take_marked(declared[name].type, declared[name].marks, value) for name, value in values.items()}
+    return {**args._defaults, **taken}
 
 
 def _take_marked(kind: object, marks: Sequence[object], value: object) -> object:
