@@ -229,6 +229,8 @@ def _classify(i1: int, i2: int, j1: int, j2: int) -> str:
 
 
 def _compare(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+    if set(before).isdisjoint(after):  # nearly always: an edit of one line
+        return join_opcodes([(_classify(0, len(before), 0, len(after)), 0, len(before), 0, len(after))])
     import difflib  # slow to import, and not needed where a change is one span
 
     return list(difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes())
