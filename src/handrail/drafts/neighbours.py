@@ -35,30 +35,25 @@ def list_own_places(state: str, workspace: str) -> Iterator[str]:
             yield from {place, os.path.dirname(DraftDirectory.open(os.path.join(place, own)).info.layers)} - {""}
 
 
-def list_neighbours(places: Iterable[str], workspace: str, path: str) -> list[DraftDirectory]:
+def list_neighbours(places: Iterable[str], workspace: str, path: str) -> Iterator[DraftDirectory]:
     """The named drafts that have changed a path of their workspace, without the one that this process sees."""
     own = os.environ.get(IN_DRAFT, "")
-    drafts: list[DraftDirectory] = []
     for place in places:
-        try:
-            names = os.listdir(place)
-        except OSError:
-            continue
-        keys = [name.removesuffix(WORKERS) for name in names if name.endswith(WORKERS)]
-        opened = (_open_if_changed(os.path.join(place, key), workspace, path) for key in keys if key != own)
-        drafts += filter(None, opened)
-    return drafts
+        with contextlib.suppress(OSError):
+            for name in os.listdir(place):
+                key = name.removesuffix(WORKERS)
+                if key not in (name, own):
+                    yield from _open_if_changed(os.path.join(place, key), workspace, path)
 
 
-def _open_if_changed(directory: str, workspace: str, path: str) -> DraftDirectory | None:
+def _open_if_changed(directory: str, workspace: str, path: str) -> Iterator[DraftDirectory]:
     from handrail.drafts.layout import DraftDirectory
 
     with contextlib.suppress(OSError, ValueError, TypeError):
         draft = DraftDirectory.open(directory)
         is_named = draft.info.workspace == workspace and draft.state == "open" and not draft.info.left
         if is_named and os.path.isfile(os.path.join(draft.upper, path)):
-            return draft
-    return None
+            yield draft
 
 
 def read_side(draft: DraftDirectory, path: str, most: int) -> tuple[bytes | None, bytes, int]:

@@ -336,8 +336,9 @@ def make_part(
     directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None
 ) -> IntentPart:
     place = os.fstat(directory)
-    at = os.path.dirname(real)
-    return IntentPart(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
+    return IntentPart(
+        os.path.dirname(real), place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests
+    )
 
 
 def make_intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:

@@ -205,7 +205,7 @@ class Services:
         notes: list[NoteFacts] = []
         for path, old, new in changes:
             relative = os.path.relpath(path, home)
-            if drafts := list_neighbours(self._draft_places, home, relative):
+            if drafts := list(list_neighbours(self._draft_places, home, relative)):
                 from handrail.pipeline.overlaps import find_overlaps  # slow to import, and only needed here
 
                 notes += find_overlaps(drafts, relative, old, new)

@@ -121,10 +121,7 @@ class Arguments:
         raise AttributeError(f"{name} cannot be changed")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._list_values().items())})"
-
-    def _list_values(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.declared()}
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.declared())})"
 
     def check(self) -> None:
         """Check the arguments together; raises `ValueError`."""
