@@ -66,15 +66,11 @@ class LineIndex:
     """How many line endings lie before each block of a file."""
 
     starts: array[int]
-    ends: array[int]
+    ends: array[int] = field(default_factory=lambda: array("q", [0]))
     open: bool = False
     """Whether the last block that was scanned stops inside a line."""
     total: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @classmethod
-    def new(cls, start: int) -> LineIndex:
-        return cls(array("q", [start]), array("q", [0]))
 
     def before(self, line: int) -> tuple[int, int]:
         """A known block at or before the beginning of ``line`` (1-based): its offset, and the endings before it."""
@@ -91,7 +87,7 @@ class Indexes:
 
     def of(self, version: Version, start: int) -> LineIndex:
         with self._lock:
-            index = self._known.pop(version.stamp, None) or LineIndex.new(start)
+            index = self._known.pop(version.stamp, None) or LineIndex(array("q", [start]))
             # A file that was changed just now can be changed again without a trace in its times: nothing is kept of it.
             if time.time_ns() - version.ctime_ns > system_calls.TICK:
                 self._known[version.stamp] = index
@@ -139,7 +135,9 @@ class TextFile:
         self._only_utf8 = only_utf8
         if self.raw is not None:
             self.codec = self._as_wanted(detect_encoding(self.raw, self._legacy))
-            self._index = LineIndex.new(len(self.codec.bom))  # of the bytes in hand, whatever the file is by now
+            self._index = LineIndex(
+                array("q", [len(self.codec.bom)])
+            )  # of the bytes in hand, whatever the file is by now
             _, block = self._block(len(self.codec.bom))
             self._index.total = lines.count_ends(block) + (block[-1:] not in (b"", b"\n", b"\r"))
         else:
