@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -264,7 +265,7 @@ def test_only_so_many_indexes_are_kept() -> None:
 
 
 def test_the_block_before_a_line_is_never_one_that_starts_inside_or_behind_it() -> None:
-    index = LineIndex.new(3)
+    index = LineIndex(array("q", [3]))
     for start, ends in ((10, 0), (20, 2), (30, 2), (40, 5)):
         index.starts.append(start)
         index.ends.append(ends)
