@@ -234,23 +234,17 @@ def _find_git(args: Sequence[Arg]) -> Destination:
     verb, at, odd = find_verb(args)
     if verb not in (*_FETCHES, *_SENDS, "clone"):
         return UNKNOWN
-    plain = not odd or (odd == "-C" and _has_only_directory(args[: at - 1]))
     parsed = parse_options(_GIT, args[at:])
     operands = [arg.text for arg in parsed.operands]
     if verb == "clone":
         host = parse_git_address(operands[0]) if operands and operands[0] else None
         return Destination((host,) if host else (), by_http=is_http(operands[0]) if host else False)
     remote = operands[0] if operands else ""
-    if remote is None or not plain or parsed.unknown:
+    if remote is None or odd or parsed.unknown:
         return UNKNOWN
     if verb != "push" and parsed.has("all"):
         remote = EVERY_REMOTE
     return Destination(remote=remote, reads=verb in _FETCHES, service="git")
-
-
-def _has_only_directory(before: Sequence[Arg]) -> bool:
-    texts = [arg.text for arg in before]
-    return len(texts) == 2 and texts[0] == "-C" and texts[1] is not None
 
 
 def is_http(address: str | None) -> bool:

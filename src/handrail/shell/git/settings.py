@@ -46,18 +46,11 @@ def with_plain_settings(base: Mapping[str, str]) -> dict[str, str]:
     there = [path for path in (own, other) if os.path.isfile(path)]
     if home and len(there) < 2:  # a script that changes HOME must not bring a configuration of its own
         out["GIT_CONFIG_GLOBAL"] = there[0] if there else own
-    return add_settings(_ALWAYS, out)
-
-
-def add_settings(settings: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
-    """``base`` with further settings for git."""
-    out = dict(base)
     count = base.get("GIT_CONFIG_COUNT", "")
-    at = int(count) if count.isdecimal() else 0
-    for key, value in settings.items():
+    first = int(count) if count.isdecimal() else 0
+    for at, (key, value) in enumerate(_ALWAYS.items(), first):
         out[f"GIT_CONFIG_KEY_{at}"], out[f"GIT_CONFIG_VALUE_{at}"] = key, value
-        at += 1
-    return {**out, "GIT_CONFIG_COUNT": str(at)}
+    return {**out, "GIT_CONFIG_COUNT": str(first + len(_ALWAYS))}
 
 
 def run_git(words: list[str], place: str, env: Mapping[str, str]) -> tuple[int, bytes]:

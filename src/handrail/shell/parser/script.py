@@ -21,7 +21,7 @@ MOST_ALTERNATIVES = 1000
 
 _TILDE = re.compile(r"~[A-Za-z0-9_.+-]*")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_BRACES = re.compile(r"[{},]")
+_BRACES = re.compile(r"([{},])")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
@@ -96,17 +96,8 @@ def _split_at_braces(parts: list[Part]) -> list[Part]:
     """The parts with every active brace and comma as a part of its own."""
     out: list[Part] = []
     for part in parts:
-        if part.kind != "text" or part.quoted:
-            out.append(part)
-            continue
-        done = 0
-        for match in _BRACES.finditer(part.text):
-            if match.start() > done:
-                out.append(Part("text", part.text[done : match.start()]))
-            out.append(Part("text", match.group()))
-            done = match.end()
-        if done < len(part.text):
-            out.append(Part("text", part.text[done:]))
+        bare = part.kind == "text" and not part.quoted
+        out += [Part("text", piece) for piece in _BRACES.split(part.text) if piece] if bare else [part]
     return out
 
 
@@ -132,8 +123,6 @@ def _expand_braces(parts: list[Part], depth: int = 0) -> list[list[Part]]:
                 inner.extend(_expand_braces(parts[left + 1 : right], depth + 1))
                 if len(inner) > MOST_ALTERNATIVES:
                     return inner
-        elif any(_is(one, ",") for one in parts[start + 1 : end]):  # `{{a,b}..c}`: one alternative, without its braces
-            inner = _expand_braces(parts[start + 1 : end], depth + 1)
         else:  # a sequence is not spelled out
             inner = [[Part("brace", "{..}")]]
         tails = _expand_braces(parts[end + 1 :], depth + 1)
