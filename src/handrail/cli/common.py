@@ -16,7 +16,6 @@ from handrail.approval.terminal import TerminalAsker
 from handrail.approval.tty import Tty
 from handrail.cli.help import measure_help, wrap_help
 from handrail.cli.output import Stop, UsageError, write
-from handrail.cli.remote import connect
 from handrail.errors import ToolError
 from handrail.files.locks import state_directory
 from handrail.pipeline.options import Setup
@@ -191,6 +190,8 @@ def open_session(
     if not getattr(options, "at", ""):
         return open_local_session(options, approve, on_event=on_event)
     asked = approve or _ask_attached(options.workspace, open_config().settings)
+    from handrail.cli.remote import connect  # a third of the start-up of a command here
+
     return connect(options, options.dialect, list_offered(options), asked, on_event)
 
 

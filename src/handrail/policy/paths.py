@@ -154,7 +154,7 @@ class _Entry(NamedTuple):
 class _PatternsBelow:
     """The rest of the patterns below a directory."""
 
-    __slots__ = ("covered", "hits", "lasts", "open", "quick", "spelled", "unspelled")
+    __slots__ = ("covered", "entered", "hits", "lasts", "open", "quick", "spelled", "unspelled")
 
     def __init__(
         self,
@@ -177,6 +177,8 @@ class _PatternsBelow:
         """The owners that match a name here, for the last names."""
         self.unspelled: _PatternsBelow | None = None
         """The rest in every directory here that no pattern matches or spells: most of them."""
+        self.entered: dict[str, _PatternsBelow] = {}
+        """The rest in the other directories here, by name. Most trees of a kind repeat a few names."""
 
 
 class PathSet:
@@ -197,7 +199,6 @@ class PathSet:
         """Roots whose own name and the names above it do not count: somebody has chosen to work there."""
         self._fold = fold
         """Whether letters match in either case, as a file system may take them."""
-        self._tests: dict[NameMatcher, NameTest] = {}
         entries: list[_Entry] = []
         always: list[_Entry] = []
         for number, patterns in enumerate(lists):
@@ -241,6 +242,8 @@ class PathSet:
     def _enter(self, above: _PatternsBelow, name: str, way: str) -> _PatternsBelow:
         """The rest of the patterns in the directory ``name``, whose path is ``way``."""
         anew = way in self._anew
+        if not anew and (known := above.entered.get(name)):
+            return known
         plain = not anew and not (above.spelled and above.spelled.match(name))
         hits = self._hits(above, name) if self._deep and name else _NONE
         plain = plain and not hits
@@ -250,12 +253,16 @@ class PathSet:
         below = self._make_below(_NONE if anew else above.covered | hits, tuple((e, p) for e, p in left if p))
         if plain:
             above.unspelled = below
+        elif not anew and len(above.entered) < _MOST_HITS:
+            above.entered[name] = below
         return below
 
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
         matching = tuple((entry.glob, places) for entry, places in (*self._always, *open_) if not entry.except_)
         spelled = tuple((entry.glob, places) for entry, places in open_)
-        return _PatternsBelow(covered, open_, _match_last_names(matching), _match_directory_names(spelled))
+        return _PatternsBelow(
+            covered, open_, _match_last_names(matching, self._fold), _match_directory_names(spelled, self._fold)
+        )
 
     def suspects(self, directory: str) -> NameTest | None:
         """A test that every name in a directory passes which an owner may match: `find` tells. None: no name there."""
@@ -264,13 +271,7 @@ class PathSet:
         below = self._kept.get(directory) or self._below(directory)
         if below.covered:
             return pass_every_name
-        quick = below.quick
-        if quick is None:
-            return None
-        if quick not in self._tests:
-            match = quick.match
-            self._tests[quick] = (lambda name: match(name.lower())) if self._fold else match
-        return self._tests[quick]
+        return below.quick.match if below.quick else None
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
@@ -294,21 +295,21 @@ class PathSet:
 
 
 @lru_cache(1024)
-def _match_last_names(patterns: tuple[tuple[Glob, Places], ...]) -> NameMatcher | None:
+def _match_last_names(patterns: tuple[tuple[Glob, Places], ...], fold: bool) -> NameMatcher | None:
     """A test for the names that complete a match. Most sessions have the same built-in patterns."""
-    return _join(one for glob, places in patterns for one in glob.last_expressions(places))
+    return _join((one for glob, places in patterns for one in glob.last_expressions(places)), fold)
 
 
 @lru_cache(1024)
-def _match_directory_names(patterns: tuple[tuple[Glob, Places], ...]) -> NameMatcher | None:
+def _match_directory_names(patterns: tuple[tuple[Glob, Places], ...], fold: bool) -> NameMatcher | None:
     """A test for the names of directories that a pattern spells."""
-    return _join(one for glob, places in patterns for one in glob.directory_expressions(places))
+    return _join((one for glob, places in patterns for one in glob.directory_expressions(places)), fold)
 
 
-def _join(expressions: Iterable[str]) -> NameMatcher | None:
+def _join(expressions: Iterable[str], fold: bool) -> NameMatcher | None:
     """A test for names that match one of these expressions, each as `Glob` makes it."""
     bodies = tuple([expression.removeprefix("(?s:").removesuffix(r")\Z") for expression in expressions])
-    return NameMatcher(bodies) if bodies else None
+    return NameMatcher(bodies, fold) if bodies else None
 
 
 def list_globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
@@ -335,7 +336,7 @@ def join_globs(globs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _match_any(globs: Sequence[str], names: Sequence[str]) -> bool:
-    return bool(names) and any(Glob(glob, hidden=True).match(name) for glob in globs for name in names)
+    return bool(names) and any(_compile(glob).match(name) for glob in globs for name in names)
 
 
 def _make_globs_to_hide(text: str, root: str | None) -> list[str]:

@@ -129,19 +129,19 @@ def _search_indexed(
     seen = Receipt()
     at_once = len(candidates) <= _MOST_OPEN
     test = ContentTest(query, alternatives)
-    look = partial(_search_candidates, query.mode, tree, engine, budget, test)
+    look = partial(_search_candidates, query.mode, tree, engine, budget)
     narrow = None if test.decides else partial(_choose_candidates, engine, budget)
     try:
-        matches = look([*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
+        matches = look(test, [*candidates.doubtful, *(candidates.certain() if at_once else ())], seen)
         if newest and not at_once:
             first = len(candidates) if len(candidates) <= _MOST_CANDIDATES else _MOST_CANDIDATES // 2
-            first = _CHUNK * 2 if query.mode == "content" else first
-            certain = _search_chunks(look, narrow, candidates.newest(), first)
+            first = _CHUNK * 2 if query.mode == "content" or test.decides else first
+            certain = _search_chunks(look, test, narrow, candidates.newest(), first)
             certain = (one for one in certain if engine.shows(one.path))
             old = _sort_newest(tree, matches, max(1, len(matches)), engine.shows)
-            files = list(_take_needed(query, _merge_newest(tree, certain, old)))
+            files = list(_take_needed(query, _merge_newest(tree, certain, old) if old else certain))
         else:
-            certain = _search_chunks(look, narrow, iter(() if at_once else candidates.certain()))
+            certain = _search_chunks(look, test, narrow, iter(() if at_once else candidates.certain()))
             files, all_of_it = _collect(one for one in chain(matches, certain) if engine.shows(one.path))
             if not all_of_it:
                 return None
@@ -159,7 +159,8 @@ def _search_indexed(
     else:
         receipt.uncounted = engine.uncounted
     page = _cut_page(query, files, receipt)
-    in_doubt = {one.path for one in candidates.doubtful}
+    # Whether such a file matches is certain by now, but not how often: it may have NUL bytes.
+    in_doubt = {one.path for one in candidates.doubtful} if query.mode != "files_with_matches" else set[str]()
     if any(one.path in in_doubt for one in page.files):
         page = _confirm_page(query, tree, budget, engine, page)
     return page if view.is_current() else None
@@ -176,7 +177,8 @@ def _take_needed(query: Query, run: Iterator[FileMatches]) -> Iterator[FileMatch
 
 
 def _search_chunks(
-    look: Callable[[Sequence[Candidate], Receipt], list[FileMatches]],
+    look: Callable[[ContentTest | None, Sequence[Candidate], Receipt], list[FileMatches]],
+    test: ContentTest,
     narrow: Callable[[Sequence[Candidate]], Sequence[Candidate]] | None,
     candidates: Iterator[Candidate],
     size: int = _MOST_CANDIDATES,
@@ -190,17 +192,16 @@ def _search_chunks(
         if left <= 0:
             raise _InDoubt
         left -= len(chunk)
-        size = _MOST_CANDIDATES
-        chosen = iter(narrow(chunk) if narrow else chunk)
+        size = _MOST_CANDIDATES if narrow else size
+        is_many = narrow is not None and len(chunk) >= _MANY_CANDIDATES
+        chosen = iter(narrow(chunk) if narrow and is_many else chunk)
         while some := list(islice(chosen, _CHUNK * 2)):
-            matches = {one.path: one for one in look(some, Receipt())}
+            matches = {one.path: one for one in look(None if is_many else test, some, Receipt())}
             yield from (matches[one.path] for one in some if one.path in matches)
 
 
 def _choose_candidates(engine: Ripgrep, budget: Budget, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     """Those that ripgrep finds by their names, of many; they are opened below the root before one is shown."""
-    if len(candidates) < _MANY_CANDIDATES:
-        return candidates
     receipt = Receipt()
     matching = {one.path for one in engine.named([one.path for one in candidates], budget, receipt)}
     if receipt.stopped or receipt.unreadable:
@@ -213,11 +214,14 @@ def _search_candidates(
     tree: SearchTree,
     engine: Ripgrep,
     budget: Budget,
-    test: ContentTest,
+    test: ContentTest | None,
     candidates: Sequence[Candidate],
     receipt: Receipt,
 ) -> list[FileMatches]:
-    """Search these files by descriptors, those in doubt as if ripgrep had walked to them. Raises `_InDoubt`."""
+    """Search these files by descriptors, those in doubt as if ripgrep had walked to them. Raises `_InDoubt`.
+
+    ``test`` decides about most files without ripgrep; None: most of them match.
+    """
     matches: list[FileMatches] = []
     fds: dict[int, str] = {}
     walked: list[int] = []
@@ -230,7 +234,7 @@ def _search_candidates(
             status = os.fstat(fd)
             if one.stamp is not None and make_stamp(status) != one.stamp:
                 raise _InDoubt
-            verdict = test.judge(fd, status)
+            verdict = test.judge(fd, status) if test else "perhaps"
             if verdict == "perhaps":
                 walked += [fd] if one.stamp is None else []
                 continue

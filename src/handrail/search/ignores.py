@@ -44,7 +44,8 @@ class IgnoreFile:
         self._any = re.compile("|".join(rule.expression.pattern for rule in self._rules) or "(?!)")
         self.names = [rule.name for rule in self._rules if rule.name]
         """What the last names of matching paths match, except below `_trees`."""
-        self._trees = [rule.expression for rule in self._rules if not rule.name]
+        trees = [rule.expression.pattern for rule in self._rules if not rule.name]
+        self._trees = re.compile("|".join(trees)) if trees else None
 
     def is_ignored(self, path: str) -> bool | None:
         """Whether the entry is ignored; None: no line matches."""
@@ -54,7 +55,7 @@ class IgnoreFile:
 
     def matches_any_name(self, below: str) -> bool:
         """Whether a line that ends in `**` matches whatever is in the directory ``below``."""
-        return any(expression.match(f"{below}x/") for expression in self._trees)
+        return self._trees is not None and self._trees.match(f"{below}x/") is not None
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -135,7 +136,7 @@ def _translate_name(name: str) -> str:
 class Ignores:
     """The rules for one directory: its own, and those of the directories above it."""
 
-    __slots__ = ("_above", "_chains", "_every", "_names", "silent")
+    __slots__ = ("_above", "_chains", "_every", "_match", "silent")
 
     def __init__(
         self, above: IgnoreFile, chains: tuple[tuple[tuple[str, IgnoreFile], ...], ...] = ((), (), ())
@@ -146,8 +147,8 @@ class Ignores:
         self._every = [pair for pair in (("", above), *(pair for chain in chains for pair in chain)) if pair[1]]
         self.silent = not self._every
         """Whether nothing can be ignored here."""
-        self._names: NameMatcher | None = None
-        """Matches the last name of whatever a line may match; made when it is first needed."""
+        self._match: Callable[[str], bool] | None = None
+        """Tells whether a line may match a path with this last name; made when it is first needed."""
 
     def below(self, prefix: str, own: tuple[IgnoreFile | None, ...], repository: bool) -> Ignores:
         """The rules in the directory ``prefix``, which has files of its own, or is the top of a repository."""
@@ -157,16 +158,21 @@ class Ignores:
         chains = tuple(((prefix, rules), *chain) if rules else chain for chain, rules in zip(above, own, strict=True))
         return Ignores(self._above, chains)
 
-    def judge(self, prefix: str, names: Sequence[str], mark: str = "") -> dict[str, bool]:
+    def judge(self, prefix: str, names: Sequence[str], dirs: Sequence[str] = ()) -> dict[str, bool]:
         """Return which of these names in the directory ``prefix`` match a rule, and whether they are ignored.
 
-        ``mark`` is a slash for directories. False: not ignored, and shown even if hidden.
+        ``dirs`` are those of directories. False: not ignored, and shown even if hidden.
         """
-        if not any(rules.matches_any_name(prefix[len(start) :]) for start, rules in self._every):
-            self._names = self._names or NameMatcher(line for _, rules in self._every for line in rules.names)
-            match = self._names.match
-            names = [name for name in names if match(name)]
-        verdicts = {name: self._judge(prefix + name + mark) for name in names}
+        for start, rules in self._every:
+            if rules.matches_any_name(prefix[len(start) :]):
+                break
+        else:
+            self._match = match = (
+                self._match or NameMatcher(line for _, rules in self._every for line in rules.names).match
+            )
+            names, dirs = [name for name in names if match(name)], [name for name in dirs if match(name)]
+        verdicts = {name: self._judge(prefix + name) for name in names}
+        verdicts |= {name: self._judge(f"{prefix}{name}/") for name in dirs}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 
     def _judge(self, path: str) -> bool | None:

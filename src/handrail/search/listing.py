@@ -323,7 +323,7 @@ class Listing:
         """The modification times of these files in a directory; 0 for files deleted since it was listed."""
         above = "" if path == "." else f"{path}/"
         if path not in self._current:
-            return [_stamp(self.root, above + name)[1] for name in names]
+            return [self._read_time(above + name)[0] for name in names]
         times: list[int] = []
         with self._lock:
             known = self._times.setdefault(path, {})
@@ -377,8 +377,11 @@ def _list_directory(fd: int, stamp: FileStamp, before: _Directory | None) -> _Di
                 links.append(entry.name)
             else:
                 others.append(entry.name)
+    for names in (dirs, files, links, others):
+        names.sort()
     stamps: tuple[FileStamp, ...] = _NO_STAMPS
     rules: tuple[IgnoreFile | None, ...] = _NO_RULES
+    is_certain = True
     if not _RULE_NAMES.isdisjoint(files):
         own = [name if name in files else "" for name in NAMES]
         stamps = tuple(_stamp(fd, name) if name else () for name in own)
@@ -386,13 +389,12 @@ def _list_directory(fd: int, stamp: FileStamp, before: _Directory | None) -> _Di
             rules = before.entries.rules
         else:
             rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
-    # A file changed just now can change again without its times showing it.
-    is_certain = now - max((max(was[1:]) for was in stamps if was), default=0) > system_calls.TICK
+        # A file changed just now can change again without its times showing it.
+        is_certain = now - max(max(was[1:]) for was in stamps if was) > system_calls.TICK
     proven = is_certain and now - max(stamp[1:]) > system_calls.TICK
-    guarded = not all(_GUARD_NAMES.isdisjoint(names) for names in (dirs, files, links, others) if names)
-    repository = any(".git" in names for names in (dirs, files, links))
-    for names in (dirs, files, links, others):
-        names.sort()
+    names = dirs + files + links + others
+    guarded = not _GUARD_NAMES.isdisjoint(names)
+    repository = ".git" in names
     kinds = tuple(dirs), tuple(files), tuple(links), tuple(others)
     return _Directory(stamp, Entries(*kinds, rules, stamps, guarded, repository), proven, is_certain)
 

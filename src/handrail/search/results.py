@@ -114,10 +114,10 @@ def iterate_rows(
                 result.keep(_Rows(rows, linked), paths, known.since)
                 yield from (row for _, row in rows.values())
                 return
-    rows, linked = {}, set()
+    rows, linked, listing = {}, set(), tree.listing
     for here in walk.directories(look, glob):
         row = see(here)
-        if tree.listing.is_watched and walk.visited <= MOST_NAMES:  # else they are not kept
+        if listing.is_watched and walk.visited <= MOST_NAMES:  # else they are not kept
             _add(here, row, rows, linked)
         yield row
     if len(rows) == len(walk.paths):

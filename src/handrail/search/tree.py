@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,8 +80,6 @@ class SearchTree:
         if status is None:
             raise NotFound(path=path.named, nearest=workspace.nearest(path))
         self.is_file = not stat.S_ISDIR(status.st_mode)
-        self._tested: tuple[tuple[str, bool] | None, str, Callable[[str], object] | None] = None, "", None
-        """The directory whose names were tested last, its real path, and the test."""
 
     @property
     def is_large(self) -> bool:
@@ -109,7 +107,7 @@ class SearchTree:
         """A walk through the directory; raises `NotDirectory`."""
         if self.is_file:
             raise NotDirectory(path=self.path.named)
-        shown = VisibleNames(self._select, self.sight.suspects, self.sight.asking) if self.sight.readable else None
+        shown = VisibleNames(self._withhold, self.sight.suspects, self.sight.asking) if self.sight.readable else None
         return Walk(self.listing, self.path.inner, self.above(), shown, budget)
 
     @property
@@ -121,25 +119,20 @@ class SearchTree:
         """The lines of ignore files that hold here, from the directories above."""
         return ignores.list_lines_above(self._root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
 
-    @property
+    @cached_property
     def _root(self) -> str:
         """The real path of the root that this lies in."""
         return self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
 
-    def _select(self, inner: str, names: Sequence[str], has_ignore_file: bool) -> Sequence[str]:
-        """The names that may be seen in a directory below the root."""
-        if self._tested[0] != (inner, has_ignore_file):  # a walk asks for each kind of entry of a directory
-            directory = self._root if inner == "." else f"{self._root.rstrip('/')}/{inner}"
-            self._tested = (inner, has_ignore_file), directory, self.suspects(directory, has_ignore_file)
-        _, directory, suspicious = self._tested
+    def _withhold(self, inner: str, names: Iterable[str], has_ignore_file: bool) -> set[str]:
+        """The names that may not be seen in a directory below the root."""
+        directory = self._root if inner == "." else f"{self._root.rstrip('/')}/{inner}"
+        suspicious = self.suspects(directory, has_ignore_file)
         if suspicious is None:
-            return names
-        suspects = {name for name in names if suspicious(name)}
-        if not suspects:
-            return names
+            return set()
         readable = self.sight.readable
         assert readable
-        return [name for name in names if name not in suspects or readable(os.path.join(directory, name))]
+        return {name for name in names if suspicious(name) and not readable(os.path.join(directory, name))}
 
     def suspects(self, directory: str, has_ignore_file: bool = True) -> Callable[[str], object] | None:
         """A test for the names in a real directory that `sight.readable` must be asked about; None: about none."""

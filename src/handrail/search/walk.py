@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,8 +32,8 @@ _NO_NAMES: NameList = ()
 class VisibleNames(NamedTuple):
     """Decides which names a walk may show."""
 
-    select: Callable[[str, NameList, bool], NameList]
-    """Of the names in a directory below the root. The flag: whether one of `POLICY_NAMES` stands in it."""
+    withhold: Callable[[str, NameList, bool], set[str]]
+    """The names in a directory below the root not to show. The flag: whether one of `POLICY_NAMES` stands in it."""
     key: Hashable = None
     """Equal keys give equal answers for the session, so that a walk can be remembered; None: not known."""
     asking: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -275,52 +274,31 @@ class Walk:
             below = before.below
         elif look.obey:  # ripgrep, too, looks for repositories only below the top of another one
             below = above.below(prefix, entries.rules, in_repository and entries.repository)
-        counts = Receipt()
-        judge = None if below.silent or look.ignored else below
-
-        def select(names: NameList, mark: str = "") -> NameList:
-            return self._filter_names(names, path, prefix, entries.guarded, look, hidden, judge, counts, mark)
-
-        kinds = select(entries.dirs, "/"), select(entries.files), select(entries.links), select(entries.others)
-        counted = DirectoryCounts(entries.size, counts.ignored, counts.hidden, counts.withheld)
-        return _SeenDirectory(entries, above, below, VisitedDirectory(prefix, path, self._listing, *kinds, counted))
-
-    def _filter_names(
-        self,
-        names: NameList,
-        path: str,
-        prefix: str,
-        guarded: bool,
-        look: WalkOptions,
-        hidden: bool,
-        ignores: Ignores | None,
-        counts: Receipt,
-        mark: str,
-    ) -> NameList:
-        """The names that the walk is to see; the others are counted."""
-        if not names:
-            return names
-        if self._shown:
-            shown = self._shown.select(path, names, guarded)
-            counts.withheld += len(names) - len(shown)
-            names = shown
-        if not look.git and ".git" in names:  # whatever an ignore file says of it, nobody misses that one
-            names = [name for name in names if name != ".git"]
-        if not names:
-            return names
-        spoken = ignores.judge(prefix, names, mark) if ignores else {}
-        first, behind = bisect_left(names, "."), bisect_left(names, "/")  # the names that begin with a dot
-        if spoken or first < behind or look.skip:
-            out = {name for name, ignored in spoken.items() if ignored}
-            if look.skip and not look.ignored:
-                out |= look.skip.intersection(names)
-            counts.ignored += len(out)
-            own = () if hidden else names[first:behind]
-            unspoken = [name for name in own if name not in spoken and name not in out]
-            counts.hidden += len(unspoken)
-            out.update(unspoken)
-            names = [name for name in names if name not in out]
-        return names
+        kinds: Sequence[NameList] = entries.dirs, entries.files, entries.links, entries.others
+        names = [name for kind in kinds for name in kind]
+        out = self._shown.withhold(path, names, entries.guarded) if self._shown else set()
+        withheld = len(out)
+        if not look.git and entries.repository:  # whatever an ignore file says of it, nobody misses that one
+            out.add(".git")
+        spoken: dict[str, bool] = {}
+        if not (below.silent or look.ignored):
+            left = [[name for name in kind if name not in out] for kind in kinds] if out else kinds
+            spoken = below.judge(prefix, [*left[1], *left[2], *left[3]], left[0])
+        ignored = {name for name, verdict in spoken.items() if verdict}
+        if look.skip and not look.ignored:
+            ignored |= look.skip.intersection(names) - out
+        out |= ignored
+        unspoken = 0
+        if not hidden:
+            dotted = [name for name in names if name[0] == "." and name not in spoken and name not in out]
+            unspoken = len(dotted)
+            out.update(dotted)
+        if out:
+            kinds = [[name for name in kind if name not in out] for kind in kinds]
+        counts = DirectoryCounts(len(names), len(ignored), unspoken, withheld)
+        dirs, files, links, others = kinds
+        shown = VisitedDirectory(prefix, path, self._listing, dirs, files, links, others, counts)
+        return _SeenDirectory(entries, above, below, shown)
 
     def _is_stopped(self) -> bool:
         self.receipt.stopped = self.receipt.stopped or self._budget.spent(self.visited)

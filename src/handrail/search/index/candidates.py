@@ -53,7 +53,7 @@ class Candidates:
         """Those that are not in doubt, the newest first, those of one age in the order of paths."""
         index, numbers = self._index, self._certain
         if len(numbers) < len(index.flags) // 16:
-            return map(self._candidate, sorted(numbers, key=lambda number: (-index.stamp(number)[0], number)))
+            return map(self._candidate, sorted(numbers, key=lambda number: (-index.mtime(number), number)))
         return (self._candidate(number) for number in index.newest if number in numbers)
 
     def _candidate(self, number: int) -> Candidate:

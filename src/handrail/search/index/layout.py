@@ -14,6 +14,9 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_left
+from typing import TypedDict
+
+from handrail.json_types import JsonObject
 
 MAGIC = b"HRINDEX4"
 HEAD = struct.Struct("<8sQQ")
@@ -42,6 +45,20 @@ Stamp = tuple[int, int, int, int]
 """Modification time, change time, size, inode."""
 NEVER: Stamp = (0, 0, 0, 0)
 """Equals no stamp of a file."""
+
+
+class Task(TypedDict):
+    """What to index, and what to store with it."""
+
+    root: str
+    identity: tuple[int, int]
+    """Device and inode of the root."""
+    path: str
+    """Where the index is written."""
+    most_bytes: int
+    directories: list[tuple[str, int, int]]
+    rules: list[tuple[str, int, int]]
+    description: JsonObject
 
 
 def make_stamp(status: os.stat_result) -> Stamp:

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Literal
 
 from handrail.json_types import JsonObject
@@ -27,6 +28,9 @@ from handrail.search.index.layout import (
 
 _MOST_HASHES = 64
 """Trigrams of an alternative that are looked up; more would not make it more selective."""
+
+
+_DIGITS = bytes.maketrans(b"01", b"\0\1")
 
 
 class BadIndex(Exception):
@@ -104,6 +108,11 @@ class IndexFile:
         number = bisect_left(range(len(self.flags)), key, key=lambda at: order_of_paths(self.name(at)))
         return number if number < len(self.flags) and self.name(number) == name else None
 
+    def mtime(self, number: int) -> int:
+        """The modification time of one file when it was indexed."""
+        mtime: int = self._stamps[4 * number]
+        return mtime
+
     def stamp(self, number: int) -> Stamp:
         """The stamp of one file when it was indexed."""
         mtime, ctime, size, inode = self._stamps[4 * number : 4 * number + 4]
@@ -172,11 +181,7 @@ class IndexFile:
                     break
             if bits:
                 ids = self._view[ids_at : ids_at + width * 32].cast("I")
-                digits = bin(bits)[:1:-1]
-                column = digits.find("1")
-                while column >= 0:
-                    files.add(ids[column])
-                    column = digits.find("1", column + 1)
+                files.update(compress(ids, bin(bits)[:1:-1].encode().translate(_DIGITS)))
         files.discard(NO_FILE)
         return files
 

@@ -22,10 +22,9 @@ from handrail import system_calls
 from handrail.errors import IoError
 from handrail.errors.extras import missing_extra
 from handrail.json_types import JsonObject
-from handrail.search.index.layout import order_of_paths
+from handrail.search.index.layout import Task, order_of_paths
 from handrail.search.index.limits import MOST_INDEX_BYTES, SUFFIX, list_indexes
 from handrail.search.index.read import BadIndex, IndexFile
-from handrail.search.index.write import Task
 from handrail.search.listing import CHANGING
 from handrail.search.receipt import Budget
 from handrail.search.ripgrep import Ripgrep
@@ -34,7 +33,7 @@ from handrail.search.walk import Listings
 
 _LIST_SECONDS = 60.0
 _TRIES = 5
-_FAILURES = {1: "the files cannot be read", 3: "numpy is not installed", 4: "the index would be too large"}
+_FAILURES = {2: "the files cannot be read", 4: "the index would be too large"}
 
 
 class IndexStore:

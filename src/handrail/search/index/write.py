@@ -15,10 +15,12 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import IO, TYPE_CHECKING, Any, TypedDict
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from handrail import system_calls
-from handrail.json_types import JsonObject
 from handrail.search.index.layout import (
     ALWAYS,
     BLOCK,
@@ -35,14 +37,11 @@ from handrail.search.index.layout import (
     NO_FILE,
     PART,
     Stamp,
+    Task,
     make_stamp,
     signature_bits,
 )
 from handrail.search.index.limits import delete_oldest
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _TEXT = 1 << 20
 _ROWS = 4 << 20
@@ -59,20 +58,6 @@ class TooLarge(Exception):
     """The index would be larger than allowed."""
 
 
-class Task(TypedDict):
-    """What to index, and what to store with it."""
-
-    root: str
-    identity: tuple[int, int]
-    """Device and inode of the root."""
-    path: str
-    """Where the index is written."""
-    most_bytes: int
-    directories: list[tuple[str, int, int]]
-    rules: list[tuple[str, int, int]]
-    description: JsonObject
-
-
 class _Scratch:
     """Arrays that are used again for each group: fresh memory costs more than the work in it."""
 
@@ -81,8 +66,6 @@ class _Scratch:
 
     def take(self, count: int, kind: type[np.generic]) -> NDArray[Any]:
         """An array with whatever was in it before."""
-        import numpy as np
-
         known = self._arrays.get(kind)
         if known is None or len(known) < count:
             known = self._arrays[kind] = np.empty(count, kind)
@@ -113,8 +96,6 @@ class _Columns:
         return self.finish() if full and not len(self._ids) & 7 else 0
 
     def finish(self) -> int:
-        import numpy as np
-
         if not self._ids:
             return 0
         count, rows = len(self._ids), 1 << self.bits
@@ -250,8 +231,6 @@ def _write(
     columns: Sequence[_Columns],
     text_bytes: int,
 ) -> None:
-    import numpy as np
-
     out.write(b"\0" * _PAGE)
     table = b"".join(row for each in columns for row in _write_blocks(out, each))
     places: dict[str, tuple[int, int]] = {}
@@ -290,8 +269,6 @@ def _write(
 
 def _write_blocks(out: IO[bytes], columns: _Columns) -> Iterator[bytes]:
     """Write the rows of one signature size, in blocks; yields the entry of each for the table."""
-    import numpy as np
-
     groups, columns.done = columns.done[::-1], []
     while groups:
         taken: list[tuple[list[int], NDArray[np.uint8]]] = []
@@ -319,12 +296,8 @@ def _write_blocks(out: IO[bytes], columns: _Columns) -> Iterator[bytes]:
 
 
 def main() -> int:
-    """Exit codes: 0 done, 1 the tree cannot be indexed, 3 numpy is missing, 4 the index would be too large."""
+    """Exit codes: 0 done, 2 the tree cannot be indexed, 4 the index would be too large."""
     os.nice(10)
-    try:
-        import numpy as np  # noqa: F401
-    except ImportError:
-        return 3
     task: Task = json.loads(sys.stdin.buffer.readline())
     names = sys.stdin.buffer.read().split(b"\0")[:-1]
     try:
@@ -332,7 +305,7 @@ def main() -> int:
     except TooLarge:
         return 4
     except OSError:
-        return 1
+        return 2
     return 0
 
 
