@@ -55,7 +55,6 @@ def judged(user: User) -> Iterator[Judge]:
         ("/usr/local/bin/handrail approve", "deny"),
         ("env A=1 handrail approve", "deny"),
         ("bash -c 'handrail approve'", "deny"),
-        ("script -qc 'handrail approve' /dev/null", "deny"),
         ("python3 -m handrail approve", "deny"),
         ("python3 -m handrail.cli approve", "deny"),
         ("python3 -mhandrail approve", "deny"),

@@ -155,13 +155,24 @@ def trust(root: str, state: str, sha256: str) -> PolicyFile:
         raise PolicyError(
             f"{escape(path)}: it is not the reviewed version: its SHA-256 is {file.sha256}; review it again"
         )
-    place = _find_trust_file(path, state)
-    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-    beside = f"{place}.{os.getpid()}"
-    with open(beside, "w", encoding="utf-8") as written:
-        written.write(f"{file.sha256}\n{path}\n")
-    os.replace(beside, place)
+    replace_text(_find_trust_file(path, state), f"{file.sha256}\n{path}\n", durable=True)
     return replace(file, trusted=True)
+
+
+def replace_text(path: str, text: str, *, durable: bool = False) -> None:
+    """Write a file that only this user may read, in one step. ``durable``: it survives a power cut."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
 
 
 def _is_trusted(path: str, digest: str, state: str) -> bool:
@@ -376,12 +387,7 @@ def _add(lines: Sequence[str], path: str, place: str) -> None:
     # What is not read back as the very rules that were meant must not be written.
     if [_strip_source(rule) for rule in after] != [_strip_source(rule) for rule in (*before, *new.values())]:
         raise PolicyError(f"{path}: its format was changed, so no rule can be added; restore the list `rules = [`")
-    beside = f"{path}.{os.getpid()}"
-    with open(beside, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    replace_text(path, text, durable=True)
 
 
 def _write_rule(line: str, place: str) -> str:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from handrail.files.per_workspace import locate
 from handrail.frozen import frozen
 from handrail.model import Access, Action, CommandAccess, FileAccess, NetworkAccess, Verdict
-from handrail.policy.files import PolicyFile, find_user_file
+from handrail.policy.files import PolicyFile, find_user_file, replace_text
 from handrail.policy.hosts import find_mentioned_hosts, list_reached_hosts
 from handrail.policy.modes import Defaults, Mode, get_defaults, load_defaults
 from handrail.policy.paths import (
@@ -51,7 +51,7 @@ from handrail.policy.paths import (
     pass_every_name,
 )
 from handrail.policy.protected import FirstIgnores, ProtectedPaths, list_protected_names
-from handrail.policy.rules import FILE_ACTIONS, CommandPattern, Rule, from_table, parse_access, take_stricter
+from handrail.policy.rules import FILE_ACTIONS, STRICT, CommandPattern, Rule, from_table, parse_access
 from handrail.policy.shell_patterns import expand
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
@@ -434,18 +434,9 @@ class StoredSecrets:
 
     def save(self, results: dict[str, Any]) -> None:
         """Store what was found; a disk that is full keeps the old file."""
-        if not self._path:
-            return
-        aside = f"{self._path}.{os.getpid()}"
         with contextlib.suppress(OSError):
-            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-            try:
-                with open(aside, "w", encoding="ascii", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
-                    file.write(json.dumps({"key": self._key, **results}, separators=(",", ":")))
-                os.replace(aside, self._path)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(aside)
+            if self._path:
+                replace_text(self._path, json.dumps({"key": self._key, **results}, separators=(",", ":")))
 
 
 _MANY = 400
@@ -971,17 +962,13 @@ class OwnFiles:
 
         ``hidden``: whether a sandbox hides them from commands.
         """
-        worst: Verdict | None = None
-        for access in accesses:
-            verdict = None
-            if isinstance(access, CommandAccess):
-                verdict = self._judge_command(access, hidden)
-            elif isinstance(access, FileAccess):
-                verdict = self._judge_file(access, hidden)
-            worst = take_stricter(worst, verdict) if worst else verdict
-            if worst and worst.decision == "deny":
-                break
-        return worst
+        verdicts = filter(None, (self._judge_access(access, hidden) for access in accesses))
+        return max(verdicts, key=lambda verdict: STRICT[verdict.decision], default=None)
+
+    def _judge_access(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+        if isinstance(access, CommandAccess):
+            return self._judge_command(access, hidden)
+        return self._judge_file(access, hidden) if isinstance(access, FileAccess) else None
 
     def _judge_file(self, access: FileAccess, hidden: Callable[[], bool]) -> Verdict | None:
         path = access.path or access.target

@@ -25,7 +25,6 @@ _MENTIONED = re.compile(
     r"|(?:[\w.-]+@)([\w.-]+)"
     r"|(?<![\w./@-])([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost)(?=[:/?#\s'\"]|$)"
 )
-_MOST_MENTIONED = 1000
 _USUAL_PORTS = ("80", "443", "22")
 _DOTS = {0x3002: ".", 0xFF0E: ".", 0xFF61: "."}
 
@@ -37,9 +36,7 @@ def find_mentioned_hosts(access: NetworkAccess, script: Script | None) -> Iterat
     if script:
         words = [word.fixed for run in script.runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
-        for number, match in enumerate(_MENTIONED.finditer(_normalize(text))):
-            if number >= _MOST_MENTIONED:
-                return
+        for match in _MENTIONED.finditer(_normalize(text)):
             yield next(filter(None, match.groups())).strip("[]")
 
 

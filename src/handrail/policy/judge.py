@@ -406,6 +406,9 @@ def _judge_mentions(basis: Basis, access: CommandAccess) -> Verdict | None:
     denies, and about anything else that is hidden a person is asked, because many programs only use it.
     """
     worst, masked = ALLOWED, basis.machine.masked()
+    for mention in () if masked else access.mentions:
+        if goes_through_process(mention.path, glob=mention.kind == "pattern"):
+            return judge_process_path(mention.path)
     for path in dict.fromkeys(path for mention in access.mentions for path in _list_paths(basis, mention)):
         real = os.path.realpath(path)
         read = FileAccess("read", basis.sight.shorten_path(path), path)
@@ -421,8 +424,13 @@ def _judge_mentions(basis: Basis, access: CommandAccess) -> Verdict | None:
 
 
 def _list_paths(basis: Basis, mention: Mention) -> list[str]:
-    """The existing paths that a mention may mean: as they are written, and with links followed."""
+    """The existing paths that a mention may mean: as they are written, and with links followed.
+
+    Of a name alone it is not known where the file is, so any file of that name counts.
+    """
     paths = [os.path.normpath(os.path.join(*basis.sight.roots[:1], os.path.expanduser(mention.path)))]
+    if mention.kind == "name":
+        return paths
     if mention.kind == "pattern":
         paths = expand(mention.path, basis.sight.roots)[0]
     return [name for path in paths if os.path.lexists(path) for name in (path, os.path.realpath(path))]
@@ -503,14 +511,10 @@ class RulePolicy(Sight):
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:
         """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""
-        strictest = ALLOWED
-        lines: list[str] = []
-        for access in accesses:
-            verdict = self.verdict(access)
-            if verdict.decision != "allow":
-                lines.append(verdict.allow)
-            if strictest is ALLOWED or STRICT[verdict.decision] > STRICT[strictest.decision]:
-                strictest = verdict
+        verdicts = [self.verdict(access) for access in accesses]
+        rank = lambda verdict: (STRICT[verdict.decision], verdict is not ALLOWED)  # noqa: E731
+        strictest = max(verdicts, key=rank, default=ALLOWED)
+        lines = [verdict.allow for verdict in verdicts if verdict.decision != "allow"]
         if len(lines) < 2:
             return strictest
         every = "\n".join(dict.fromkeys(lines)) if all(lines) else ""
