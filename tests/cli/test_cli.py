@@ -397,7 +397,7 @@ def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) ->
     report = json.loads(completed.stdout)
     checks = {check["name"]: check for check in report["checks"]}
     assert (completed.returncode, report["healthy"]) == (0, True)
-    assert all(checks[name]["ok"] for name in ("python", "boundary", "locks", "pydantic-core"))
+    assert all(checks[name]["ok"] for name in ("boundary", "locks", "configuration"))
     assert all(check["fix"] for check in checks.values() if not check["ok"])
     assert sorted(os.listdir(project)) == before
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from handrail.media import BadImage, MediaLimits, detect_kind
-from handrail.media.images import Picture, decode_image, read_picture
+from handrail.media.image_decoder import decode_image
+from handrail.media.images import Picture, read_picture
 from tests import sizes
 from tests.command import TIMEOUT
 

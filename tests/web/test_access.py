@@ -12,11 +12,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from handrail import Session, Settings
-from handrail.web.access import PageAccess
+from handrail.web.access import HOST, PageAccess
 from handrail.web.connections import is_stranger
 from handrail.web.pages import make_app
-from handrail.web.serve import open_socket
 from handrail.web.site import Site
+from handrail.wire.http_server import open_socket
 from tests.command import TIMEOUT, handrail
 from tests.web.conftest import ORIGIN, PORT, TOKEN
 
@@ -82,7 +82,7 @@ def test_a_command_is_refused_whatever_it_knows(site: Site) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="which process is at the other end is known on Linux only")
 def test_the_process_behind_a_connection_is_found(project: Path) -> None:
     connect = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); s.recv(1)"
-    with open_socket(0) as listener:
+    with open_socket(HOST, 0) as listener:
         port = listener.getsockname()[1]
         settings = Settings(durable=False, sandbox="off")
         with Session(project, mode="full", settings=settings) as session:
@@ -100,7 +100,7 @@ def test_the_process_behind_a_connection_is_found(project: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="whose process is at the other end is known on Linux only")
 @pytest.mark.skipif(os.getuid() == 0, reason="as root, whoever has the token gets in")
 def test_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_socket(0) as listener, socket.create_connection(listener.getsockname()) as client:
+    with open_socket(HOST, 0) as listener, socket.create_connection(listener.getsockname()) as client:
         address, server = client.getsockname(), listener.getsockname()
         assert not is_stranger(address, server)
         own = os.getuid()

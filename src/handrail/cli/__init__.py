@@ -10,6 +10,7 @@ import sys
 
 from handrail.cli.minimal import UsageError, is_in_draft, write
 from handrail.cli.signals import repair_signals
+from handrail.version import __version__
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -106,13 +107,13 @@ def _run_command(words: list[str], at: str = "") -> int:
         write(format_help(COMMANDS, everything=rest == ["all"]))
         return 0
     if first == "--version":
-        from handrail.version import __version__
-
         write(f"handrail {__version__}\n")
         return 0
     name, rest = _split_command(words)
     if not name:
-        raise UsageError(_report_unknown(first))
+        from handrail.cli.help import describe_unknown
+
+        raise UsageError(describe_unknown(first, COMMANDS))
     if name == "mcp":
         from handrail.cli import mcp
 
@@ -145,15 +146,3 @@ def _split_command(words: Sequence[str]) -> tuple[str, list[str]]:
         if len(words) >= count and name in COMMANDS:
             return name, rest
     return "", list(words)
-
-
-def _report_unknown(word: str) -> str:
-    from difflib import get_close_matches
-
-    from handrail.text.display import escape
-
-    if word.startswith("-"):
-        return f"the command comes first, then its options, not {escape(word)}; `handrail help all` lists the commands"
-    near = get_close_matches(word, COMMANDS, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`handrail help all` lists the commands"
-    return f"unknown command {escape(word)}; {hint}"

@@ -15,9 +15,10 @@ from handrail.journal.queries import JournalReader
 from handrail.journal.store import get_default_path, has_journal
 from handrail.json_types import JsonMapping
 from handrail.text.display import escape
+from handrail_demo.scripted_server import Line, ScriptedServer
 
 if TYPE_CHECKING:
-    from handrail_demo.scripted_server import Script
+    from handrail_demo.scripted_server import Script, Seen
 
 _SECONDS = 90
 _COMMAND = "echo handrail > probe.txt"
@@ -49,8 +50,6 @@ def probe(program: str | None, how: JsonMapping, *, wraps: bool = True) -> Probe
 
 
 def _run(program: str, how: JsonMapping, words: list[str], wraps: bool) -> ProbeResult:
-    from handrail_demo.scripted_server import ScriptedServer
-
     with tempfile.TemporaryDirectory(prefix="handrail-probe-") as folder, ScriptedServer(_use_shell(how)) as model:
         project, settings = os.path.join(os.path.realpath(folder), "project"), os.path.join(folder, "settings.json")
         os.mkdir(project)
@@ -86,8 +85,6 @@ def _run(program: str, how: JsonMapping, words: list[str], wraps: bool) -> Probe
 
 def _use_shell(how: JsonMapping) -> Script:
     """A model that runs the command once, with the shell tool it is offered."""
-    from handrail_demo.scripted_server import Line, Seen
-
     tools = [(tool, {**arguments, key: _COMMAND}) for tool, (key, arguments) in how["tools"].items()]
 
     def answer(seen: Seen) -> Line:

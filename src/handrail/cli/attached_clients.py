@@ -12,7 +12,6 @@ from typing import Any
 from handrail.attach import launcher
 from handrail.attach.contracts import CONTRACTS
 from handrail.cli import attach_skill
-from handrail.cli.attach_probe import probe
 from handrail.cli.common import find_state
 from handrail.cli.failures import explain_failures
 from handrail.cli.output import Stop, UsageError, write
@@ -48,6 +47,8 @@ def attach(name: str, program: str | None, *, required: bool = False) -> None:
 
     ``required``: whether the tools of attached agents fail when the helper cannot be reached.
     """
+    from handrail.cli.attach_probe import probe  # a server of its own, which `list_attached` does not need
+
     client = _find_client(name)
     launcher.write(find_state(), required=required)
     files = _list_files(name, client)

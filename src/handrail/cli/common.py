@@ -159,6 +159,13 @@ def list_roots(options: argparse.Namespace) -> list[Root]:
     return [*open_config().roots, *given]
 
 
+def parse_count(word: str) -> int:
+    """A whole number above 0, for an option."""
+    if not word.isdecimal() or not 0 < int(word) < 1 << 40:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {word}")
+    return int(word)
+
+
 def open_dialect(name: str) -> Dialect:
     try:
         return dialects.load(name)

@@ -216,13 +216,7 @@ def show_value(value: object) -> str:
 
 
 def _as_json(entry: SettingInForce) -> JsonObject:
-    return {
-        "value": entry.value,
-        "origin": entry.origin,
-        "default": entry.default,
-        "values": entry.values,
-        "meaning": entry.meaning,
-    }
+    return {name: value for name, value in entry._asdict().items() if name != "key"}
 
 
 def _parse_word(key: str, word: str) -> object:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from handrail.cli.common import CommandParser, list_dialects, open_dialect
-from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
+from handrail.cli.output import Screen, UsageError, as_document, warn, write
 from handrail.cli.tools import estimate_tokens
 from handrail.dialects import DialectError
 from handrail.dialects.check import check
@@ -61,14 +61,14 @@ def _list(as_json: bool) -> int:
     if as_json:
         write(as_document(dialect_rows))
         return 0
-    screen = Screen(sys.stdout) if on_terminal(sys.stdout) else None
+    screen = Screen(sys.stdout)
     for one in dialect_rows:
         head = f"{one['name']}: {len(one['core'])} tools, about {one['tokens']} tokens"
         more = len(one["tools"]) - len(one["core"])
         head += f" (all {len(one['tools'])}: {one['tokens_of_all']})" if more else ""
         names = " ".join(("" if name in one["core"] else "+") + name for name in one["tools"])
         rows = f"  {one['about']}\n  {names}\n"
-        write(screen.render((head, "bold")) + screen.render((rows, "")) if screen else f"{head}\n{rows}")
+        write(screen.render((head, "bold")) + screen.render((rows, "")))
     return 0
 
 

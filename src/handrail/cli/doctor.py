@@ -21,7 +21,7 @@ from handrail.cli.attached_clients import list_attached, list_installed
 from handrail.cli.chat.plan import MODEL_VARIABLES
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.journal import describe_status, read_status
-from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
+from handrail.cli.output import Screen, UsageError, as_document, write
 from handrail.errors import MissingExtra, ToolError
 from handrail.errors.extras import USES, get_module, install_command, install_packages_command, list_packages
 from handrail.files.locks import state_directory
@@ -134,7 +134,7 @@ def _show_purposes(purposes: list[Purpose]) -> None:
     for purpose in purposes:
         fix = "" if purpose.state == "ready" or not purpose.fix else f"; fix: {purpose.fix}"
         rest = f"{purpose.name:<{wide}}  {purpose.detail}{fix}"
-        write(_format_line(screen, f"{purpose.state:<9}", rest, _COLOURS[purpose.state]))
+        write(screen.render((f"{purpose.state:<9}", _COLOURS[purpose.state]), (rest, "")))
 
 
 def _show_checks(checks: list[Check]) -> None:
@@ -144,16 +144,12 @@ def _show_checks(checks: list[Check]) -> None:
         fix = "" if check.ok or not check.fix else f"; fix: {check.fix}"
         word = "ok" if check.ok else "missing"
         style = "green" if check.ok else "bold red" if check.needed else "yellow"
-        write(_format_line(screen, f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", style))
+        write(screen.render((f"{word:<8}", style), (f"{check.name:<{wide}}  {check.detail}{fix}", "")))
 
 
 def _show_end(healthy: bool) -> None:
     end = "What is required and configured works." if healthy else "Something required or configured does not work."
-    write(_format_line(Screen(sys.stdout), end, "", "bold green" if healthy else "bold red"))
-
-
-def _format_line(screen: Screen, word: str, rest: str, style: str) -> str:
-    return screen.render((word, style), (rest, "")) if on_terminal(sys.stdout) else f"{word}{rest}\n"
+    write(Screen(sys.stdout).render((end, "bold green" if healthy else "bold red")))
 
 
 def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
@@ -235,9 +231,6 @@ def _judge_chat(anthropic: Check) -> Purpose:
 
 def _run_checks(workspace: str) -> Iterator[Check]:
     files = "edit files"
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    old = "install Python 3.11 or later"
-    yield Check("python", sys.version_info >= (3, 11), version, old, needed=True, purpose=files)
     yield Check(
         "boundary",
         True,
@@ -259,7 +252,9 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     state = settings.state if settings else None
     yield _state(state)
     for name, module in _NEEDED.items():
-        yield _check_package(name, module, "needed", install_packages_command(name), needed=True)
+        version = _find_version(name, module)
+        fix = install_packages_command(name)
+        yield Check(name, version is not None, version if version is not None else "needed", fix, True, files)
     yield _check_installation(workspace)
     yield _check_ripgrep()
     yield _check_bash()
@@ -345,14 +340,6 @@ def _check_configured_sandbox(settings: Settings | None, layers: list[Check]) ->
     )
     detail = f"sandbox = {mode}" + ("" if ok else ", which does not work here")
     return Check("sandbox", ok, detail, fix or "handrail config unset sandbox", required, "run commands")
-
-
-def _check_package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:
-    version = _find_version(name, module)
-    purpose = "edit files" if needed else "other files"
-    if version is None:
-        return Check(name, False, why, fix, needed, purpose)
-    return Check(name, True, version, "", needed, purpose)
 
 
 def _find_version(name: str, module: str) -> str | None:

@@ -10,7 +10,7 @@ from handrail.agent.history import History
 from handrail.agent.loop import Agent, AgentLimits, estimate_tools
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import open_model
-from handrail.cli.common import CommandParser, add_dialect, add_mode
+from handrail.cli.common import CommandParser, add_dialect, add_mode, parse_count
 from handrail.cli.output import Stop, UsageError, as_line, warn, write
 from handrail.fleet.cluster import Fleet
 from handrail.fleet.workspaces import FleetWorkspace
@@ -56,23 +56,17 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("tasks", metavar="TASKS.jsonl", help="one task a line")
     parser.add_argument("--address", metavar="A", default=None, help="a Ray cluster (default: Ray on this machine)")
     about = "the most workspaces at once (default: one for each processor)"
-    parser.add_argument("--concurrency", metavar="N", type=_count, default=None, help=about)
+    parser.add_argument("--concurrency", metavar="N", type=parse_count, default=None, help=about)
     about = "how often a task whose worker dies is tried again (default: 3)"
-    parser.add_argument("--retries", metavar="N", type=_count, default=3, help=about)
+    parser.add_argument("--retries", metavar="N", type=parse_count, default=3, help=about)
     parser.add_argument("--run", metavar="NAME", default="", help="go on with the workspaces of an earlier run")
     parser.add_argument("--model", metavar="M", help="the model for prompts (default: $HANDRAIL_MODEL)")
     parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
     about = "most replies of the model per prompt (default: 100)"
-    parser.add_argument("--max-turns", metavar="N", type=_count, default=100, help=about)
+    parser.add_argument("--max-turns", metavar="N", type=parse_count, default=100, help=about)
     add_mode(parser)
     add_dialect(parser)
     return parser
-
-
-def _count(word: str) -> int:
-    if not word.isdecimal() or not 0 < int(word) < 1 << 20:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {word}")
-    return int(word)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from difflib import get_close_matches
 from textwrap import wrap
+
+from handrail.text.display import escape
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -76,6 +79,15 @@ def format_help(about: Mapping[str, tuple[str, str]], *, everything: bool) -> st
 
 def _list_commands(names: Iterable[str], about: Mapping[str, tuple[str, str]], width: int) -> str:
     return "\n".join(f"  {name:<{width}}  {about[name][1]}" for name in names)
+
+
+def describe_unknown(word: str, known: Iterable[str]) -> str:
+    """Why a word is no command, with the one that may be meant."""
+    if word.startswith("-"):
+        return f"the command comes first, then its options, not {escape(word)}; `handrail help all` lists the commands"
+    near = get_close_matches(word, list(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else "`handrail help all` lists the commands"
+    return f"unknown command {escape(word)}; {hint}"
 
 
 def measure_terminal() -> int:

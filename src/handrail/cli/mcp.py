@@ -12,6 +12,7 @@ from functools import partial
 
 from handrail.cli.minimal import Stop, UsageError, is_in_draft
 from handrail.mcp import tool_list
+from handrail.mcp.protocol import CannotOpen
 from handrail.mcp.stdio.channel import Channel
 from handrail.mcp.stdio.server import StdioServer
 
@@ -186,12 +187,9 @@ def run(options: Options) -> int:
 
 
 def _open_session(options: Options, approve: Approve) -> AnySession:
-    import argparse
-
     from handrail.cli.common import open_session
-    from handrail.mcp.sessions import CannotOpen
 
     try:
-        return open_session(argparse.Namespace(**vars(options)), approve)
+        return open_session(options, approve)  # type: ignore[arg-type]  # argparse would have made the same
     except Stop as stop:
         raise CannotOpen(str(stop)) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from handrail.drafts import IN_DRAFT
+
 
 class Stop(Exception):
     """The command cannot continue; the text says why."""
@@ -47,6 +49,4 @@ def _silence() -> None:
 
 def is_in_draft() -> bool:
     """Whether this process sees a named draft in the place of the workspace."""
-    from handrail.drafts import IN_DRAFT
-
     return bool(os.environ.get(IN_DRAFT))

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from handrail.frozen import frozen
 
@@ -37,7 +37,7 @@ class ProjectCommand:
 def find_commands(root: str) -> list[ProjectCommand]:
     """The commands of the project, those of a Makefile first; at most 20."""
     commands: dict[str, ProjectCommand] = {}
-    for find in (_make, _find_just, _find_node, _find_python, _find_rust, _go):
+    for find in (_make, _find_just, _find_node, _find_python, _find_others):
         for command in find(root):
             commands.setdefault(command.pattern, command)
     return list(commands.values())[:_MOST_COMMANDS]
@@ -54,7 +54,7 @@ class ProjectCheck:
 
 def find_checks(root: str) -> list[ProjectCheck]:
     """The fast checks of the project whose output has a file in each line."""
-    tools = _parse_toml(_read(root, "pyproject.toml")).get("tool")
+    tools = _parse(_read(root, "pyproject.toml"), tomllib.loads).get("tool")
     checks = []
     if isinstance(tools, dict) and "ruff" in tools:
         checks.append(ProjectCheck("*.py", "ruff check --output-format concise {files}", "pyproject.toml"))
@@ -87,7 +87,7 @@ def _find_targets(root: str, program: str, files: Sequence[str], pattern: str) -
 
 
 def _find_node(root: str) -> Iterator[ProjectCommand]:
-    package = _parse_json(_read(root, "package.json"))
+    package = _parse(_read(root, "package.json"), json.loads)
     scripts = package.get("scripts")
     if not isinstance(scripts, dict):
         return
@@ -99,7 +99,7 @@ def _find_node(root: str) -> Iterator[ProjectCommand]:
 
 
 def _find_python(root: str) -> Iterator[ProjectCommand]:
-    project = _parse_toml(_read(root, "pyproject.toml"))
+    project = _parse(_read(root, "pyproject.toml"), tomllib.loads)
     tools = project.get("tool")
     names = set(tools) if isinstance(tools, dict) else set()
     if "pytest" in names or os.path.isfile(os.path.join(root, "pytest.ini")):
@@ -117,16 +117,13 @@ def _find_python(root: str) -> Iterator[ProjectCommand]:
         yield ProjectCommand("tox *", "tox.ini")
 
 
-def _find_rust(root: str) -> Iterator[ProjectCommand]:
-    if os.path.isfile(os.path.join(root, "Cargo.toml")):
-        for word in ("build", "check", "test", "clippy", "fmt"):
-            yield ProjectCommand(f"cargo {word} *", "Cargo.toml")
-
-
-def _go(root: str) -> Iterator[ProjectCommand]:
-    if os.path.isfile(os.path.join(root, "go.mod")):
-        for word in ("build", "test", "vet"):
-            yield ProjectCommand(f"go {word} ./...", "go.mod")
+def _find_others(root: str) -> Iterator[ProjectCommand]:
+    for file, program, verbs, rest in (
+        ("Cargo.toml", "cargo", ("build", "check", "test", "clippy", "fmt"), "*"),
+        ("go.mod", "go", ("build", "test", "vet"), "./..."),
+    ):
+        if os.path.isfile(os.path.join(root, file)):
+            yield from (ProjectCommand(f"{program} {verb} {rest}", file) for verb in verbs)
 
 
 def _is_ordinary(name: str) -> bool:
@@ -143,16 +140,10 @@ def _read(root: str, name: str) -> str | None:
     return None
 
 
-def _parse_json(text: str | None) -> dict[str, object]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _parse_toml(text: str | None) -> dict[str, object]:
-    try:
-        return tomllib.loads(text or "")
-    except (ValueError, RecursionError):
-        return {}
+def _parse(text: str | None, parse: Callable[[str], object]) -> dict[str, object]:
+    """The table in a file; empty if there is no file, or no table in it."""
+    with contextlib.suppress(ValueError, RecursionError):
+        value = parse(text or "")
+        if isinstance(value, dict):
+            return value
+    return {}

@@ -76,16 +76,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _open_pages(stack: ExitStack) -> Pages:
     """The pages of this machine, until the stack is closed; raises `ValueError` if they cannot be served."""
-    from handrail.cli.log import choose_journal
-    from handrail.cli.web import open_site  # what the pages need is not in the bundle that is sent to a machine
-    from handrail.web.pages import make_app
-    from handrail.web.remote_pages import PageAnswerer
+    from handrail.cli.web import open_answerer  # what the pages need is not in the bundle that is sent to a machine
 
     try:
-        site = stack.enter_context(open_site(choose_journal(argparse.Namespace(journal=None, shared=False))))
-    except (Stop, UsageError) as error:
+        return stack.enter_context(open_answerer())
+    except Stop as error:
         raise ValueError(str(error)) from None
-    return PageAnswerer(make_app(site), site.closing)
 
 
 def _open_session(

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from handrail.agent.prompt import describe_use
 from handrail.cli.common import CommandParser, add_dialect, list_dialects, open_dialect
-from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
+from handrail.cli.output import Screen, UsageError, as_document, write
 from handrail.text.display import escape
 from handrail.wire.anthropic import build_tool
 from handrail.wire.mcp import convert_hints
@@ -42,14 +42,6 @@ def _to_json(spec: Spec) -> dict[str, object]:
     return {"name": spec.name, "description": spec.description, "schema": spec.schema}
 
 
-def _to_openai(spec: Spec) -> dict[str, object]:
-    return build_chat_tool(spec)
-
-
-def _to_anthropic(spec: Spec) -> dict[str, object]:
-    return build_tool(spec)
-
-
 def _to_mcp(spec: Spec) -> dict[str, object]:
     hints = convert_hints(asdict(spec.hints))
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
@@ -57,8 +49,8 @@ def _to_mcp(spec: Spec) -> dict[str, object]:
 
 _FORMATS: dict[str, Callable[[Spec], dict[str, object]]] = {
     "json": _to_json,
-    "openai": _to_openai,
-    "anthropic": _to_anthropic,
+    "openai": build_chat_tool,
+    "anthropic": build_tool,
     "mcp": _to_mcp,
 }
 
@@ -92,12 +84,8 @@ def run(options: argparse.Namespace) -> int:
     wide = max((len(name) for name, _, _ in rows), default=0)
     head = f"Dialect {escape(dialect.name)}: {len(rows)} tools, about {sum(row[1] for row in rows)} tokens"
     lines = [(f"{name:<{wide}}", f"  {tokens:>5} tokens  {sentence}") for name, tokens, sentence in rows]
-    if on_terminal(sys.stdout):
-        screen = Screen(sys.stdout)
-        write(screen.render((head, "bold")))
-        write("".join(screen.render((name, "green"), (rest, "")) for name, rest in lines))
-    else:
-        write("".join([head, "\n", *(f"{name}{rest}\n" for name, rest in lines)]))
+    screen = Screen(sys.stdout)
+    write(screen.render((head, "bold")) + "".join(screen.render((name, "green"), (rest, "")) for name, rest in lines))
     return 0
 
 

@@ -16,11 +16,13 @@ from handrail.cli.output import Stop, UsageError, on_terminal, write
 from handrail.cli.remote import connect_for_pages
 from handrail.files.locks import state_directory
 from handrail.text.display import escape
+from handrail.web.access import HOST
 from handrail.web.pages import make_app
 from handrail.web.questions import Attendance, OpenQuestions
-from handrail.web.remote_pages import RemotePages
-from handrail.web.serve import open_socket, serve
+from handrail.web.remote_pages import PageAnswerer, RemotePages
+from handrail.web.serve import serve
 from handrail.web.site import Site
+from handrail.wire.http_server import open_socket
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--port must be between 0 and 65535")
 
     try:
-        listener = open_socket(options.port)
+        listener = open_socket(HOST, options.port)
     except OSError as error:
         raise Stop(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}") from None
     with contextlib.suppress(KeyboardInterrupt):
@@ -81,6 +83,13 @@ def open_site(journal: str) -> Iterator[Site]:
         raise Stop(f"cannot listen at {escape(error.filename or '')}: {error.strerror}") from None
     with server:
         yield Site(journal, config.settings, config.roots, OpenQuestions(server, attendance), attendance)
+
+
+@contextlib.contextmanager
+def open_answerer() -> Iterator[PageAnswerer]:
+    """The pages of this machine for another one, without a socket; raises `Stop`."""
+    with open_site(choose_journal(argparse.Namespace(journal=None, shared=False))) as site:
+        yield PageAnswerer(make_app(site), site.closing)
 
 
 def _serve(options: argparse.Namespace, listener: socket.socket) -> None:

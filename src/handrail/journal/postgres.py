@@ -114,12 +114,11 @@ class PostgresDatabase:
     def __init__(self, address: JournalAddress) -> None:
         with needs("fleet"):
             import psycopg
-            from psycopg.conninfo import conninfo_to_dict
         self.address = address
         self._errors = psycopg.Error
         self._denied = psycopg.errors.InsufficientPrivilege
         try:
-            parameters = conninfo_to_dict(address.url)
+            parameters = psycopg.conninfo.conninfo_to_dict(address.url)
         except psycopg.ProgrammingError:  # its message repeats parts of the URL, the password among them
             why = "it is not a URL that libpq understands: special characters in a password are written as %40"
             raise JournalFailed(journal=address.shown, why=why) from None

@@ -19,18 +19,20 @@ from handrail.mcp.protocol import (
     BUSY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    ClientInfo,
     Message,
     ProtocolError,
     complete_result,
     make_fault_frame,
     make_result_frame,
 )
-from handrail.mcp.running_calls import PendingForm, RunningCall, RunningCalls
+from handrail.mcp.running_calls import PendingForm, RunningCall, RunningCalls, Send
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.workers import CallThreads
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
+    from handrail.json_types import JsonMapping
     from handrail.model import Answer, Approve, Question
     from handrail.pipeline.any_session import AnySession
 
@@ -69,12 +71,14 @@ class CallService:
         """Whether so much runs, or waits to, that no more is taken."""
         return self._calls.full
 
-    def start(self, call: RunningCall) -> None:
-        """Have it done; raises `ProtocolError` if it cannot even begin."""
+    def make(self, id: int | str, params: JsonMapping, client: ClientInfo, send: Send, who: str = "") -> RunningCall:
+        """Have a call made; raises `ProtocolError` if it cannot even begin. ``who``: the connection whose id it is."""
+        call = RunningCall(id, params, client, send, who)
         self._calls.add(call)
         if not self._threads.start(lambda: self._do(call)):
             busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, make_fault_frame(call.id, busy))
+        return call
 
     def cancel(self, id: object, connection: str = "") -> None:
         self._calls.cancel(id, connection)

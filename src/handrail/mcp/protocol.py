@@ -70,6 +70,10 @@ class ProtocolError(Exception):
         self.id = id
 
 
+class CannotOpen(Exception):
+    """No session can be opened; the text says why, for a person."""
+
+
 class Message:
     """A request (it has an id), a notification (it has none), or an answer to a request of ours (it has no method)."""
 

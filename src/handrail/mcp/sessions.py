@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from handrail.mcp.protocol import CannotOpen as CannotOpen
+
 if TYPE_CHECKING:
     from handrail.pipeline.any_session import AnySession
 
 _LONGEST_NAME = 200
-
-
-class CannotOpen(Exception):
-    """No session can be opened; the text says why, for a person."""
 
 
 def get_conversation(meta: Mapping[str, object]) -> str:

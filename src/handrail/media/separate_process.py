@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -114,10 +115,6 @@ def say(out: BinaryIO, head: JsonObject, raw: bytes = b"") -> None:
 
 def confine(limits: MediaLimits) -> None:
     """In the child: drop privileges that a decoder does not need."""
-    try:
-        import resource
-    except ImportError:  # Windows: the deadline and the checks of size still hold
-        return
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)  # may be ignored by whoever started us
     seconds = math.ceil(limits.seconds)  # of computing; ends the child also if its parent is no more
     for what, soft, hard in (

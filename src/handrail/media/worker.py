@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from handrail.errors import ToolError
 from handrail.json_types import JsonObject
-from handrail.media import MediaLimits, images, outlines, pdf
+from handrail.media import MediaLimits, outlines
 from handrail.media.separate_process import confine, say
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
@@ -28,8 +28,12 @@ def main(task: JsonObject) -> None:
 
 
 def _answer_task(task: JsonObject, limits: MediaLimits) -> Iterable[tuple[JsonObject, bytes]]:
-    if task["name"] == "image":
-        return images.answers(_INPUT, task["size"], limits)
     if task["name"] == "outline":
         return outlines.answers(_INPUT, task["file"], task["start"], task["most"])
-    return pdf.answers(_INPUT, task["size"], task["first"], task.get("last"), limits, task["name"] == "count")
+    if task["name"] == "image":
+        from handrail.media import image_decoder  # imports an optional package
+
+        return image_decoder.answers(_INPUT, task["size"], limits)
+    from handrail.media import pdf_renderer  # imports optional packages
+
+    return pdf_renderer.answers(_INPUT, task["size"], task["first"], task.get("last"), limits, task["name"] == "count")

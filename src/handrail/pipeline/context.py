@@ -162,8 +162,7 @@ class ToolContext:
         return self._read_file(path, fd)
 
     def undo(self, file: str | None, *, dry_run: bool = False) -> tuple[Sequence[UndoneFile], str]:
-        from handrail.journal.undo import CannotUndo  # slow to import
-        from handrail.journal.undo_selection import UnknownCall
+        from handrail.journal.undo import CannotUndo, UnknownCall  # slow to import
 
         try:
             which: UndoOptions = {"dry_run": dry_run or self._dry}

@@ -15,6 +15,7 @@ the workspace, and does a rule of the user name it? What it changes in a draft i
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -208,9 +209,10 @@ def _decide(basis: Basis, access: FileAccess, what: str, refused: Verdict | None
 
 
 def _is_socket(path: str) -> bool:
-    from pathlib import Path  # slow to import, and rarely needed
-
-    return Path(path).is_socket()
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _judge_lending(basis: Basis, access: FileAccess) -> Verdict:

@@ -75,10 +75,9 @@ class Redaction:
             yield from (match.span() for match in _PLACEHOLDER.finditer(text))
 
     def _make_placeholder(self, value: str) -> str:
-        import hashlib  # slow to import, and only needed where something is hidden
-        import hmac
+        import hmac  # slow to import, and only needed where something is hidden
 
-        digest = hmac.new(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        digest = hmac.new(self._key, value.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
         with self._lock:
             length = _TAG
             while self._tags.setdefault(digest[:length], value) != value:  # another one's, however unlikely

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
 
 from handrail.text.words import Span, compare_words
 from handrail.web.text import show_text
@@ -214,9 +216,6 @@ def _name_kind(token: str) -> str:
 
 @lru_cache(256)
 def _find_lexer(path: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_for_filename
-    from pygments.util import ClassNotFound
-
     try:
         return get_lexer_for_filename(path.rpartition("/")[2], stripnl=False, ensurenl=False)
     except ClassNotFound:

@@ -8,17 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from handrail.frozen import frozen
+from handrail.media import HEAD, detect_kind
 
 _MOST_BYTES = 20 << 20
 _MOST_SHOWN = 12
 _ACTIONS = ("read", "write")
-_KINDS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-_HEAD = 16
 
 
 @frozen
@@ -34,7 +28,7 @@ def list_pictures(row: Any) -> list[ShownPicture]:
     """The files among the accesses of a call that are pictures now."""
     pictures: list[ShownPicture] = []
     for number, access in enumerate(row.accesses[:200]):
-        if len(pictures) < _MOST_SHOWN and (path := _find_path(row, access)) and _read(path, _HEAD)[0]:
+        if len(pictures) < _MOST_SHOWN and (path := _find_path(row, access)) and _read(path, HEAD)[0]:
             pictures.append(ShownPicture(number, str(access[1])))
     return pictures
 
@@ -69,10 +63,8 @@ def _read(path: str, most: int) -> tuple[str, bytes]:
         return "", b""
     finally:
         os.close(fd)
-    kind = next((kind for head, kind in _KINDS if raw.startswith(head)), "")
-    if not kind and raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
-        kind = "image/webp"
-    return kind, raw if kind else b""
+    kind = detect_kind(raw) or ""
+    return (kind, raw) if kind.startswith("image/") else ("", b"")
 
 
 def _read_regular(fd: int, most: int) -> bytes:

@@ -22,6 +22,7 @@ from handrail.json_types import JsonMapping, JsonObject
 from handrail.pipeline.remote_session import RemoteSession
 from handrail.pipeline.remote_values import RemoteFailed
 from handrail.web.plain import make_plain_page
+from handrail.wire.http_server import read_body
 
 _MOST_BYTES = 1 << 20
 """The longest body of a request: forms."""
@@ -40,7 +41,7 @@ class RemotePages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            body = await _read_body(request)
+            body = await read_body(request, _MOST_BYTES)
         except ClientDisconnect:
             return
         if body is None:
@@ -93,16 +94,6 @@ async def _receive_in_time(receive: Receive) -> str:
     with anyio.move_on_after(_LOOK_SECONDS):
         return str((await receive())["type"])
     return ""
-
-
-async def _read_body(request: Request) -> bytes | None:
-    """The body of a request; None if it is too long."""
-    body = b""
-    async for block in request.stream():
-        body += block
-        if len(body) > _MOST_BYTES:
-            return None
-    return body
 
 
 def _read_part(part: JsonMapping) -> Message:

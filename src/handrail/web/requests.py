@@ -10,6 +10,7 @@ from starlette.requests import Request
 from handrail.journal.browse import CallFilter
 from handrail.journal.queries import CallRow, JournalReader
 from handrail.text.display import escape, unescape
+from handrail.wire.http_server import read_body
 
 _MOST_FORM = 1 << 20
 _MOST_SEARCH = 200
@@ -64,9 +65,5 @@ async def read_form(request: Request) -> dict[str, list[str]]:
     """The fields of a form; none if it is too long, or no form."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != _KIND:
         return {}
-    body = bytearray()
-    async for block in request.stream():
-        body += block
-        if len(body) > _MOST_FORM:
-            return {}
+    body = await read_body(request, _MOST_FORM) or b""
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20_000)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from handrail.errors import ToolError
 from handrail.errors.extras import MissingExtra
 from handrail.media import HEAD, detect_kind
+from handrail.media.images import read_picture
 
 _NAMED = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _MOST_PICTURES = 10
@@ -53,8 +54,6 @@ def _load_picture(path: str, workspace: str) -> Mapping[str, object] | None:
             or not (detect_kind(os.pread(fd, HEAD, 0)) or "").startswith("image/")
         ):
             return None
-        from handrail.media.images import read_picture
-
         shown = read_picture(fd, state.st_size)
     except (ToolError, MissingExtra, OSError):  # the model can still read the file, and gets the reason
         return None

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import nullcontext
 
 from handrail.agent.store import Store
 from handrail.cli.chat.first_prompt import early_prompt
@@ -45,16 +46,18 @@ def run(options: argparse.Namespace) -> int:
 
 def _chat(plan: ChatPlan) -> int:
     """A chat, until the person leaves; returns the exit code."""
-    if not (is_interactive() and on_terminal(sys.stdin)):
-        from handrail.cli.chat.repl import chat_by_lines
+    at_terminal = is_interactive() and on_terminal(sys.stdin)
+    if at_terminal:
+        _print_title(plan)
+    with early_prompt() if at_terminal else nullcontext():
+        from handrail.cli.chat.repl import chat_at_terminal, chat_by_lines  # slow to import: the prompt comes first
 
-        return chat_by_lines(plan)
+        return chat_at_terminal(plan) if at_terminal else chat_by_lines(plan)
+
+
+def _print_title(plan: ChatPlan) -> None:
     title = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
     print(f"\x1b[2m{title}\x1b[0m" if "NO_COLOR" not in os.environ else title, flush=True)
-    with early_prompt():
-        from handrail.cli.chat.repl import chat_at_terminal
-
-        return chat_at_terminal(plan)
 
 
 def _list_conversations() -> int:

@@ -23,6 +23,7 @@ from handrail.cli.common import (
     list_modes,
     open_config,
     open_dialect,
+    parse_count,
     require_directories,
 )
 from handrail.cli.output import UsageError
@@ -89,17 +90,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--mode", metavar="MODE", type=_parse_mode, help="what is allowed without asking; by default ask"
     )
     list_later(mode, list_modes)
-    parser.add_argument("--window", metavar="N", type=_count, help="the context window of the model, in tokens")
+    parser.add_argument("--window", metavar="N", type=parse_count, help="the context window of the model, in tokens")
     parser.add_argument(
         "--max-turns",
         "--max-steps",
         dest="max_turns",
         metavar="N",
-        type=_count,
+        type=parse_count,
         default=100,
         help="most replies of the model per task (default: 100)",
     )
-    parser.add_argument("--max-tokens", metavar="N", type=_count, default=0, help="most tokens per task")
+    parser.add_argument("--max-tokens", metavar="N", type=parse_count, default=0, help="most tokens per task")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--continue", dest="go_on", action="store_true", help="continue the last conversation in this project"
@@ -111,12 +112,6 @@ def _parse_mode(word: str) -> str:
     if word not in MODES:
         raise argparse.ArgumentTypeError(f"unknown mode {word}; the modes are {', '.join(MODES)}")
     return word
-
-
-def _count(word: str) -> int:
-    if not word.isdecimal() or not 0 < int(word) < 1 << 40:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {word}")
-    return int(word)
 
 
 def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> ChatPlan:

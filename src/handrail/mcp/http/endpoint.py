@@ -125,8 +125,7 @@ class Endpoint:
             return _build_json(protocol.make_result_frame(id, result), 200, session)
         reply = CallResponse(id, send, _name_session(session))
         # A request that stands alone shares its id with those of other clients.
-        call = RunningCall(id, message.params, client, reply.put, session or secrets.token_hex(8))
-        self._service.start(call)
+        call = self._service.make(id, message.params, client, reply.put, session or secrets.token_hex(8))
         await self._follow(call, reply, receive)
         return None
 

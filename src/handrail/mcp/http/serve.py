@@ -6,16 +6,13 @@ On SIGTERM or SIGINT no new request is accepted, running calls are ended, and th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import uvicorn
 from starlette.middleware.cors import CORSMiddleware
 
 from handrail import dialects
@@ -35,7 +32,7 @@ from handrail.pipeline.session import Session
 from handrail.policy.files import PolicyError, load
 from handrail.settings import config_file as config
 from handrail.text.display import escape
-from handrail.wire.http_server import configure_server
+from handrail.wire import http_server
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
@@ -73,18 +70,11 @@ class HttpOptions:
 
 
 def open_socket(options: HttpOptions) -> socket.socket:
-    """Bind the socket before anything else is prepared; port 0 means any free one."""
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    """Bind the socket before anything else is prepared."""
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((options.host, options.port))
-        listener.listen(128)
+        return http_server.open_socket(options.host, options.port)
     except OSError as error:
-        listener.close()
         raise HttpError(f"{escape(options.host)}:{options.port} cannot listen: {error.strerror}") from None
-    return listener
 
 
 def serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
@@ -117,29 +107,15 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
     host = f"[{options.host}]" if ":" in options.host else options.host
 
-    class HttpServer(uvicorn.Server):
-        """Ends calls before it waits for them, and leaves the end of the process to us."""
+    async def stop() -> None:
+        for service in services.values():
+            service.stop()
+        # Ends what is left too, such as jobs in the background.
+        await asyncio.gather(*(asyncio.to_thread(service.close) for service in services.values()))
 
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            _log(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")  # from now on a signal ends it in order
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            for server in self.servers:
-                server.close()
-            for service in services.values():
-                service.stop()
-            # Ends what is left too, such as jobs in the background.
-            await asyncio.gather(*(asyncio.to_thread(service.close) for service in services.values()))
-            await super().shutdown(sockets)
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            with _handle_signals(self.handle_exit):
-                yield
-
-    config = configure_server(wrapped(app), _GRACE, http=TimedConnection)
-    await HttpServer(config).serve(sockets=[sock])
+    started = f"handrail mcp: serving MCP at http://{host}:{port}/mcp"
+    server = http_server.HttpServer(wrapped(app), _GRACE, lambda: _log(started), stop, http=TimedConnection)
+    await server.serve(sockets=[sock])
 
 
 def _build_services(options: HttpOptions) -> dict[str, CallService]:
@@ -215,21 +191,6 @@ def _list_hosts(options: HttpOptions, port: int) -> list[str]:
         *unsaid,
         *(one for host in options.hosts for one in (host, f"{host}:{port}")),
     ]
-
-
-@contextlib.contextmanager
-def _handle_signals(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle SIGTERM and SIGINT by a clean shutdown, if called in the main thread."""
-    try:
-        old = {one: signal.signal(one, handler) for one in (signal.SIGTERM, signal.SIGINT)}
-    except ValueError:  # not the main thread: whoever runs us there ends us
-        yield
-        return
-    try:
-        yield
-    finally:
-        for one, before in old.items():
-            signal.signal(one, before)
 
 
 def _log(line: str) -> None:

@@ -101,9 +101,7 @@ class StdioServer:
         client = protocol.read_client(params) if protocol.has_envelope(params) else self._client
         result = self._offer.answer(method, params, client)
         if result is None and client:
-            from handrail.mcp.running_calls import RunningCall
-
-            self._open_service().start(RunningCall(id, params, client, self._channel.send))
+            self._open_service().make(id, params, client, self._channel.send)
         return result
 
     def _open_service(self) -> CallService:
