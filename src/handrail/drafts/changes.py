@@ -197,7 +197,7 @@ def _diff_texts(old: bytes, new: bytes, most_rows: int) -> LineDiff | None:
         return None
     if any("\0" in text[:_SAMPLE] for text in texts):
         return None
-    hunks = compute_hunks(texts[0], [Splice(0, len(texts[0]), texts[1])] if any(texts) else [], most_rows)
+    hunks = compute_hunks(texts[0], [Splice(0, len(texts[0]), texts[1])], most_rows) if any(texts) else []
     return LineDiff(tuple(hunks), *_count(hunks))
 
 

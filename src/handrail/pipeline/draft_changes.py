@@ -29,16 +29,15 @@ from handrail.drafts.split import choose, find_held_units, find_unit, is_below, 
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.drafts.three_way import BaseSaver
 from handrail.errors import Denied, NeedsApproval
-from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
-from handrail.journal.records import ABSENT, PathState, read_state
+from handrail.journal.records import ABSENT, read_state
 from handrail.model import Access, Call, CommandAccess, Decision, Failure, FileAccess, Result, Verdict
 from handrail.pipeline.approve import advise_operator
-from handrail.pipeline.before_images import make_image, unsaved_access
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.merging import NOTHING_MERGED, Merged, find_markers, merge_draft
-from handrail.shell.git.internals import judge_repositories
+from handrail.shell.git.internals import ChangedContents, judge_repositories
 from handrail.shell.git.tracked_files import DraftRepository
 from handrail.shell.sandbox.installation import NOTHING_INSTALLED, find_installation
 from handrail.text.diff import format_unified
@@ -73,7 +72,6 @@ MOST_NAMED = 30
 """The most paths named in one line of an answer."""
 _MUCH_COPIED = 50 << 20
 """From this many bytes, the answer says that changes were copied."""
-_GONE: PathState = ABSENT, None
 _SET_IDS = stat.S_ISUID | stat.S_ISGID
 _NO_TEXT = b"\xff"
 """Stands for contents that are not shown as text."""
@@ -286,22 +284,9 @@ class DraftChanges:
 
     def before_images(self) -> tuple[list[BeforeImage | MovedEntry], list[str]]:
         """The old state of each path for the journal, and the paths left out because of size, number or kind."""
-        saved: list[BeforeImage | MovedEntry] = []
-        missed: list[str] = []
-        room = MOST_SAVED_BYTES
-        workspace = self.draft.directory.info.workspace
-        new = self.draft.directory.upper
-        with ChangeReader(self.draft.directory) as reader:
-            for change in self.changes:
-                image = make_image(reader, os.path.join(workspace, change.path), change, room)
-                if image:  # read now: others may write to it once it is kept
-                    image = replace(image, after=read_state(os.path.join(new, change.path)) if change.after else _GONE)
-                if image is None or len(saved) >= MOST_SAVED_FILES:
-                    missed.append(change.path)
-                    continue
-                saved.append(image)
-                room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
-        return saved, missed
+        directory = self.draft.directory
+        with ChangeReader(directory) as reader:  # the new state too: others may write to a file once it is kept
+            return save_old_states(reader, directory.info.workspace, self.changes, directory.upper)
 
     def read_both(self) -> Iterator[tuple[str, bytes, bytes]]:
         """The absolute path and the contents before and after of each changed text."""
@@ -377,7 +362,7 @@ class CallDraft:
         if not services.settings.drafts or drafted is None or not drafted(judged.args):
             return None
         host = services.command_host()
-        draft = host.drafts.create() if host.drafts.workspace else None
+        draft = host.drafts.create()
         if draft is None:
             return None
         try:
@@ -602,8 +587,9 @@ class CallDraft:
         if not lent:  # else secrets may be in them
             host.changes.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
         in_git = [repository.top for repository, _ in find_repositories(changes) if repository.moves_references]
+        tracked = self._services.tracked_files
         if in_git:
-            host.changes.begin_in_repositories(in_git)
+            tracked.begin_changes(workspace, in_git)
         try:
             with host.changes.accepting() as accepted:
                 accepted += (os.path.join(workspace, change.path) for change in changes.changes)
@@ -614,7 +600,7 @@ class CallDraft:
                 raise
         finally:
             if in_git:
-                host.changes.end_in_repositories()
+                tracked.end_changes()
         lost = changes.retain(token.seq if token else 0, missed)
         self._is_settled = True
         if lost and token and token.seq:
@@ -722,6 +708,50 @@ def _keep_and_record(
         raise
     warning = journal.record(record) or token.warning
     return changes.retain(token.seq, [*missed, *token.unkept]), warning
+
+
+def save_old_states(
+    reader: ChangedContents, workspace: str, changes: Sequence[DraftChange], new: str
+) -> tuple[list[BeforeImage | MovedEntry], list[str]]:
+    """The old state of changed paths for the journal, and the paths left out because of size, number or kind.
+
+    ``new``: the directory that has their new state.
+    """
+    saved: list[BeforeImage | MovedEntry] = []
+    missed: list[str] = []
+    room = MOST_SAVED_BYTES
+    for change in changes:
+        path = os.path.join(workspace, change.path)
+        image = _make_image(reader, path, change, room) if len(saved) < MOST_SAVED_FILES else None
+        if image is None:
+            missed.append(change.path)
+            continue
+        after = read_state(os.path.join(new, change.path)) if change.after else (ABSENT, None)
+        saved.append(replace(image, after=after))
+        room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
+    return saved, missed
+
+
+def _make_image(reader: ChangedContents, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
+    """The old state of a path for the journal; None if it is larger than ``room``, unreadable, or of another kind."""
+    entry, after = change.before, change.after
+    if after and after.type == "other":
+        return None
+    if entry is None:
+        return BeforeImage(path, None)
+    mode = stat.S_IMODE(entry.mode)
+    if entry.type in ("directory", "link"):
+        raw = b"" if entry.type == "directory" else reader.read_before(change, room)
+        kind: EntryKind = "directory" if entry.type == "directory" else "link"
+        return None if raw is None else MovedEntry(path, SubtreeEntry("", kind, mode, raw), True, sure=False)
+    raw = reader.read_before(change, room) if entry.type == "file" else None
+    return None if raw is None else BeforeImage(path, raw, mode)
+
+
+def unsaved_access(workspace: str, path: str) -> Access:
+    """The access to a path whose old state could not be saved."""
+    why = "not all of it could be saved"
+    return FileAccess("write", path, os.path.join(workspace, path), by_command=True, unsaved=True, why=why)
 
 
 def find_repositories(changes: DraftChanges) -> Iterator[tuple[DraftRepository, str]]:

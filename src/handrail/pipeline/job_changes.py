@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from handrail.drafts.changes import DraftChange
-from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
-from handrail.journal import BeforeImage, MovedEntry, NoJournal, PendingRecord, Record
-from handrail.journal.records import ABSENT, JOB, read_state
+from handrail.journal import NoJournal, PendingRecord, Record
+from handrail.journal.records import JOB
 from handrail.model import Call, CommandAccess, Result, Verdict
-from handrail.pipeline.before_images import make_image, unsaved_access
+from handrail.pipeline.draft_changes import save_old_states, unsaved_access
 from handrail.pipeline.finish import Recorder
 from handrail.policy import Policy
 from handrail.shell.followed_jobs import ChangeJudge
@@ -53,21 +51,11 @@ def _record(
     journal = recorder.journal
     if isinstance(journal, NoJournal):
         return
-    images: list[BeforeImage | MovedEntry] = []
-    missed = dict[str, None]()
-    room = MOST_SAVED_BYTES
-    for change in changes:
-        top, inside, _ = f"/{change.path}/".partition("/.git/")
-        path = os.path.join(root, change.path)
-        image = None if inside or len(images) >= MOST_SAVED_FILES else make_image(contents, path, change, room)
-        if image is None:
-            missed[f"{top}/.git".lstrip("/") if inside else change.path] = None
-            continue
-        after = read_state(path) if change.after else (ABSENT, None)
-        images.append(replace(image, after=after))
-        room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
+    tops = {change.path: f"/{change.path}/".partition("/.git/") for change in changes}
+    images, missed = save_old_states(contents, root, [one for one in changes if not tops[one.path][1]], root)
+    repositories = {f"{top}/.git".lstrip("/"): None for top, inside, _ in tops.values() if inside}
     call = Call(JOB, {"command": command})
-    unsaved = (unsaved_access(root, path) for path in missed)
+    unsaved = (unsaved_access(root, path) for path in (*missed, *repositories))
     accesses = (CommandAccess(command), *unsaved)
     verdict = Verdict("allow", "job", "a background job has ended")
     token = journal.begin(PendingRecord(call, accesses, verdict, images, recorder.origin))

@@ -113,9 +113,8 @@ class CommandDrafts:
         """Why no more drafts are created."""
         self._stopped_until: float | None = None
         self._dropping: list[threading.Thread] = []
-        self._hiding: HidingLayer | None = None
-        self._old_hiding: list[HidingLayer] = []
-        """Layers that commands may still use."""
+        self._hiding: list[HidingLayer] = []
+        """Layers without the hidden paths: that of the newest drafts is the last, and commands may still use others."""
 
     @property
     def why_none(self) -> str:
@@ -193,13 +192,10 @@ class CommandDrafts:
         workspace = draft.directory.info.workspace
         paths = tuple(os.path.relpath(path, workspace) for path in self._sandbox.hidden_files.list_inside(workspace))
         with self._lock:
-            if self._hiding is None or self._hiding.paths != paths:
-                if self._hiding:
-                    self._old_hiding.append(self._hiding)
-                    self._hiding = None
-                if paths and self._sandbox.store and not self._stopped:
-                    self._hiding = HidingLayer.create(self._sandbox.store, paths)
-            hiding = self._hiding
+            hiding = next((layer for layer in self._hiding[-1:] if layer.paths == paths), None)
+            if hiding is None and paths and self._sandbox.store and not self._stopped:
+                hiding = HidingLayer.create(self._sandbox.store, paths)
+                self._hiding.append(hiding)
         if paths and hiding is None:
             raise BadCommand(why="there can be no draft any more", line=None, near=None)
         if draft.hidden is None:
@@ -216,7 +212,7 @@ class CommandDrafts:
 
     def close(self) -> None:
         """Delete the layers of hidden paths. No command runs any more."""
-        for layer in (*self._old_hiding, *([self._hiding] if self._hiding else [])):
+        for layer in self._hiding:
             _drop(layer.holder)
 
 

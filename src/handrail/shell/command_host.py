@@ -6,12 +6,13 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
 from handrail.drafts.store import OpenDraft
+from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.frozen import frozen
 from handrail.programs import list_untrusted, make_search_path
@@ -126,7 +127,7 @@ class CommandLogs:
         """A place for a log that no tool can open."""
         with self._lock:
             if self._closed:
-                raise RuntimeError("the session has ended")
+                raise BadCommand(why="the session has ended", line=None, near=None)
             self._spare = self._spare or PrivateDirectory()
         return os.path.join(self._spare.path, secrets.token_hex(8))
 
@@ -181,11 +182,11 @@ class ChangesInPlace:
         """A command starts that may change the workspace; then comes `cancel`, `end` or `go_on`."""
         if self._sandbox.boundary and (followed := self._sandbox.followed):
             followed.begin(for_undo=for_undo)
-        self.begin_in_repositories()
+        self._options.tracked.begin_changes(self._sandbox.home)
 
     def cancel(self) -> None:
         """The command could not be started."""
-        self.end_in_repositories()
+        self._options.tracked.end_changes()
         if self._sandbox.followed:
             self._sandbox.followed.end()
 
@@ -193,7 +194,7 @@ class ChangesInPlace:
         """The command has ended. ``command``: its words, if its changes are to be recorded."""
         if self._sandbox.followed:
             self._put_back[run.order.log] = self._sandbox.followed.end(command, approved=given.approved)
-        self.end_in_repositories()
+        self._options.tracked.end_changes()
 
     def go_on(self, run: Run, command: str, given: CommandOptions) -> None:
         """The command runs on in the background."""
@@ -241,17 +242,6 @@ class ChangesInPlace:
         followed = self._sandbox.followed
         return followed.accepting() if followed and followed.users else contextlib.nullcontext([])
 
-    def begin_in_repositories(self, tops: Iterable[str] = ()) -> None:
-        """From now on the repositories of the workspace may change by a command.
-
-        ``tops``: directories that it makes a repository of.
-        """
-        self._options.tracked.begin_changes(self._sandbox.home, tops)
-
-    def end_in_repositories(self) -> None:
-        """The command has changed the repositories."""
-        self._options.tracked.end_changes()
-
     def look_at_repositories(self) -> None:
         """See what commands in the background have done to repositories, before the next command starts."""
         tracked = self._options.tracked
@@ -259,13 +249,9 @@ class ChangesInPlace:
             return
         for run in [run for run in self._changing if run.ended is not None]:
             self._changing.remove(run)
-            self.end_in_repositories()
+            tracked.end_changes()
         if self._sandbox.roots:
             tracked.look(self._sandbox.home)
-
-    def note_start(self) -> None:
-        """A command starts now."""
-        self._options.tracked.note_start()
 
     def note_contents(self, files: Mapping[str, str]) -> None:
         """What a command leaves in files is no secret to the model: by path, where the contents can be read now."""
@@ -281,7 +267,7 @@ class CommandHost:
     def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: HostOptions) -> None:
         self._options = options
         self._runs = Runs()
-        self._shell = ""
+        self._shell = find_shell()
         self.sandbox = SessionSandbox(roots, artefacts, options)
         self.drafts = CommandDrafts(self.sandbox, options.keep_env)
         self.network = NetworkGate(self.sandbox, options.network, options.allows_host, options.state)
@@ -394,6 +380,7 @@ class CommandHost:
         given: CommandOptions,
         protection: Protection,
     ) -> Run:
+        self.sandbox.require_open()
         boundary = self.boundary
         if given.streams and given.streams.offline:
             given = replace(given, network=False, filtered=False, ports=())
@@ -411,15 +398,13 @@ class CommandHost:
                 env,
                 cwd,
                 spawn,
-                self._find_shell(),
+                self._shell,
                 stdin,
                 boundary.namespaced,
-                self._options.log_bytes,
                 streams=given.streams,
                 passed=given.passed,
             )
-            with self._until_closed():
-                run = self.logs.start(start, order, name)
+            run = self.logs.start(start, order, name)
         if proxy:
             self.network.proxies[run.order.log] = proxy
         return run
@@ -436,7 +421,7 @@ class CommandHost:
 
     def _make_own_environment(self) -> dict[str, str]:
         env = make_unattended(scrub_environment(keep=self._options.keep_env))
-        env.setdefault("SHELL", self._find_shell())  # without it, every bash looks up the user's
+        env.setdefault("SHELL", self._shell)  # without it, every bash looks up the user's
         return env
 
     def _make_spawn(self, given: CommandOptions, protection: Protection, layers: DraftLayers | None) -> Spawn:
@@ -464,22 +449,8 @@ class CommandHost:
             layers = self.drafts.make_layers(draft) if draft and isinstance(self.boundary, NamespaceBoundary) else None
             if layers is None:
                 self.sandbox.require_maskable()
-            self.changes.note_start()
+            self._options.tracked.note_start()
             yield layers
-
-    @contextlib.contextmanager
-    def _until_closed(self) -> Iterator[None]:
-        """Say that the session has ended, if another thread has closed it meanwhile."""
-        self.sandbox.require_open()
-        try:
-            yield
-        except RuntimeError:
-            self.sandbox.require_open()
-            raise
-
-    def _find_shell(self) -> str:
-        self._shell = self._shell or find_shell()
-        return self._shell
 
     def run_own(
         self,
@@ -500,28 +471,24 @@ class CommandHost:
             os.environ,
             cwd,
             start_process,
-            self._find_shell(),
+            self._shell,
             budget=_MOST_OWN_OUTPUT,
             input=input,
         )
         if not confined:
             return self._wait_for_own(order, seconds, cancel)
         boundary = self.boundary
-        order = replace(
-            order,
-            env=self._make_own_environment(),
-            namespaced=boundary.namespaced,
-        )
         with self._hiding(draft) as layers, contextlib.nullcontext() if draft else self.changes.following_own():
             spawn = partial(boundary.spawn, network="off", protection="protected")
             if layers and isinstance(boundary, NamespaceBoundary):
                 spawn = partial(boundary.spawn, network="off", draft=layers)
-            return self._wait_for_own(replace(order, spawn=spawn), seconds, cancel)
+            env = self._make_own_environment()
+            confined_order = replace(order, env=env, namespaced=boundary.namespaced, spawn=spawn)
+            return self._wait_for_own(confined_order, seconds, cancel)
 
     def _wait_for_own(self, order: CommandOrder, seconds: float, cancel: threading.Event | None) -> OwnCommandEnd:
         try:
-            with self._until_closed():
-                ended = self._runs.run(order, seconds, cancel)
+            ended = self._runs.run(order, seconds, cancel)
             with open(order.log, "rb") as file:
                 printed = file.read(_MOST_OWN_OUTPUT).decode("utf-8", "replace")
             return OwnCommandEnd(ended.exit_code, ended.reason, printed)

@@ -39,8 +39,6 @@ class PutBack:
 
     path: str
     change: How
-    kept: str = ""
-    """Where the new contents are; empty if there are none."""
     failed: str = ""
     """Why it could not be put back."""
 
@@ -56,14 +54,12 @@ class TreeRepair:
     def remove(self, path: str, change: How = "created") -> PutBack:
         """Take an entry out of the tree, a directory with all that is in it."""
         try:
-            place = self._remove_link_above(path)
-            if not place and os.path.lexists(path):
-                place = self._move_out(path)
+            if not self._remove_link_above(path) and os.path.lexists(path):
+                self._move_out(path)
         except OSError as error:
             if os.path.lexists(path):
                 return PutBack(path, change, failed=error.strerror or str(error))
-            place = ""
-        return PutBack(path, change, place)
+        return PutBack(path, change)
 
     def restore(self, path: str, change: How, raw: bytes | None, mode: int) -> PutBack:
         """Give a file or a link its old contents again; None: these were not saved."""
@@ -76,26 +72,26 @@ class TreeRepair:
             with self._open_parent(path, make=True) as parent:
                 _write(os.path.basename(path), parent, raw, mode)
         except OSError as error:
-            return PutBack(path, change, taken.kept, failed=error.strerror or str(error))
+            return PutBack(path, change, failed=error.strerror or str(error))
         return taken
 
-    def _remove_link_above(self, path: str) -> str:
-        """Remove a link that has replaced a parent directory, and return its new place, or "" if there is none."""
+    def _remove_link_above(self, path: str) -> bool:
+        """Remove a link that has replaced a parent directory; False if there is none."""
         above = self.root
         for part in os.path.relpath(os.path.dirname(path), self.root).split("/"):
             above = os.path.normpath(os.path.join(above, part))
             if os.path.islink(above):
-                return self._move_out(above)
-        return ""
+                self._move_out(above)
+                return True
+        return False
 
-    def _move_out(self, path: str) -> str:
+    def _move_out(self, path: str) -> None:
         name = os.path.basename(path)
         place = self.place(name)
         with self._open_parent(path) as parent:
             shutil.move(f"/proc/self/fd/{parent}/{name}", place)
         if os.path.isfile(place) and not os.path.islink(place):
             os.chmod(place, 0o600)
-        return place
 
     @contextlib.contextmanager
     def _open_parent(self, path: str, make: bool = False) -> Iterator[int]:

@@ -68,7 +68,6 @@ class HostOptions:
     """The state directory, if commands may run in drafts of the workspace."""
     state: str = ""
     """The state directory, if commands get a private home directory in it and remotes are recorded there."""
-    log_bytes: int = 4 << 30
     most_processes: int | None = None
 
 

@@ -266,12 +266,6 @@ class Pipes:
                 if self.closing:
                     self._shut()
 
-    def wake(self) -> None:
-        """Wake whoever waits."""
-        with self._lock:
-            if not self.closed:
-                os.write(self._wake, b"!")
-
     def pump(self) -> bool:
         """Move a block from the pipe to the log; False if there is none now."""
         with self._lock:

@@ -107,13 +107,8 @@ def list_processes() -> dict[int, Process]:
     return processes
 
 
-def list_adopted() -> list[int] | None:
-    """Where orphans go: the children of our first thread; None where the kernel does not tell."""
-    return list_children(os.getpid())
-
-
 def list_children(pid: int) -> list[int] | None:
-    """The children of the first thread of a process; None where the kernel does not tell."""
+    """The children of the first thread of a process, where orphans go; None where the kernel does not tell."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
             return [int(pid) for pid in (file.readall() or b"").split()]
@@ -332,7 +327,7 @@ def _find_overlooked(trees: Sequence[Tree]) -> list[Process]:
     That takes milliseconds, the list of our children only microseconds.
     """
     for _ in range(2):
-        orphans = [process for pid in list_adopted() or () if (process := look(pid)) and not process.dead]
+        orphans = [process for pid in list_children(os.getpid()) or () if (process := look(pid)) and not process.dead]
         alive = [process for process in orphans if any(tree.owns(process) for tree in trees)]
         if alive:
             return alive

@@ -26,6 +26,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+from handrail.errors import BadCommand
 from handrail.frozen import frozen
 from handrail.programs import find_program
 from handrail.shell.runner import explain_exit, process_tree
@@ -254,11 +255,6 @@ class Run:
                     break
         self.pipes.release()
 
-    def cancel(self) -> None:
-        """Ask for the end and return at once. Whoever waits brings it about."""
-        self._reason = self._reason or "cancelled"
-        self.pipes.wake()
-
     def _step(self, seconds: float | None) -> bool:
         """Wait for something to happen, and move output. True if the shell has ended."""
         poll = select.poll()
@@ -339,7 +335,7 @@ class Run:
 
     def _has_orphans(self) -> bool:
         """Whether an orphan of this command came to us: cheap, since nearly no command leaves one."""
-        orphans = process_tree.list_adopted() if self.tree.adopting else None
+        orphans = process_tree.list_children(os.getpid()) if self.tree.adopting else None
         if orphans is None:
             return True
         skipped = self._list_shells() if orphans else ()
@@ -404,7 +400,7 @@ class Runs:
         """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
         with self._lock:
             if not self._close.alive:
-                raise RuntimeError("no command is started after the end of the session")
+                raise BadCommand(why="the session has ended", line=None, near=None)
             self._count += 1
             number = self._count
         if not order.namespaced:  # the processes of a PID namespace end with it
