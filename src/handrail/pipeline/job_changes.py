@@ -9,7 +9,7 @@ from handrail.drafts.changes import DraftChange
 from handrail.journal import NoJournal, PendingRecord, Record
 from handrail.journal.records import JOB
 from handrail.model import Call, CommandAccess, Result, Verdict
-from handrail.pipeline.draft_changes import save_old_states, unsaved_access
+from handrail.pipeline.before_images import save_old_states, unsaved_access
 from handrail.pipeline.finish import Recorder
 from handrail.policy import Policy
 from handrail.shell.followed_jobs import ChangeJudge
