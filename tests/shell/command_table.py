@@ -187,6 +187,8 @@ READ_ONLY: list[Row] = [
     ('[ "$a" = b ]', "", ""),
     ("[[ $a =~ x ]] && echo y", "", ""),
     ("(( 2 > 1 ))", "", ""),
+    ("xargs -a.env -- echo", "read .env", ""),
+    ("xargs -0 --arg-file=.env echo", "read .env", ""),
     ("echo '$TOKEN'", "", ""),
     ("printf '%s' \"$x\"", "", ""),
     ("unset x", "", ""),

@@ -118,6 +118,7 @@ ORDINARY: list[Row] = [
     ("sort *", "", ""),
     ("rg x *", "", ""),
     ("xargs -a list cat", "read list", "doubt"),
+    ('xargs -a "$x" echo', "", "doubt"),
     ("env -C /etc cat passwd", "read passwd", "doubt"),
     ("jq env f", "read f", "doubt"),
     ("jq -n '$ENV'", "", "doubt"),

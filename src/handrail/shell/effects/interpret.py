@@ -10,10 +10,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Literal
 
 from handrail.shell.effects.arguments import (
+    COMPUTED_NAMES,
     READ_ONLY,
     Arg,
     Program,
@@ -21,6 +22,7 @@ from handrail.shell.effects.arguments import (
     Visibility,
     judge_by_row,
     judge_writer,
+    parse_options,
 )
 from handrail.shell.effects.project_programs import HARMS, NETWORK, VERSIONS, Harm
 from handrail.shell.git.verbs import find_verb, git_goes_out, list_changed_by_git
@@ -284,6 +286,7 @@ def _judge_tool(args: Sequence[Arg]) -> NetworkUse:
 JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"}
 """The commands that `judge_wrapper` judges."""
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", *SHELLS, "eval", "xargs", "find")
+_XARGS = Program("0rtpxo", "adEILnPs", "arg-file=")
 _INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
 
 
@@ -320,8 +323,10 @@ def judge_wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
         tells = base == "command" and not set("".join(texts[:1])) - set("-vVp")
         return READ_ONLY if tells or texts in (["--version"], ["-V"]) else Ruling(why=f"unknown arguments of {base}")
     if base == "xargs":
-        file = next((arg for before, arg in pairwise(args) if before.text in ("-a", "--arg-file")), None)
-        return Ruling("read_only", files=tuple(file.files("read")) if file else ())
+        named = [value for name, value in parse_options(_XARGS, args).options if name in ("a", "arg-file") and value]
+        if any(arg.values is None for arg in named):
+            return Ruling(why=COMPUTED_NAMES, doubt=COMPUTED_NAMES)
+        return Ruling("read_only", files=tuple(file for arg in named for file in arg.files("read")))
     if base in _HARMLESS or (base == "time" and not any(text.startswith(("-o", "--output")) for text in texts)):
         return READ_ONLY
     return Ruling(why=f"{base} changes how a command runs")
