@@ -119,7 +119,8 @@ class _Words:
             at = 0
         for word in words[at : at + 1]:
             several = word.splits or len(words) > at + 1 or not _get_leading_text(word).strip("-")
-            sets = _FORMAT_SETS.search(word.fixed or "") or (first != "--" and (word.fixed or "")[:1] == "-")
+            text = word.fixed or ""
+            sets = _FORMAT_SETS.search(text.replace("%%", "")) or (first != "--" and text[:1] == "-")
             if sets or (word.fixed is None and several):
                 self.doubts.append("the name of a variable that printf sets is computed")
 
