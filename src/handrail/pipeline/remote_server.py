@@ -17,10 +17,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from handrail.errors import Interrupted, ToolError
+from handrail.errors import Interrupted
 from handrail.frozen import frozen
 from handrail.json_types import JsonMapping, JsonObject
-from handrail.model import Answer, Call, Failure, Note, Question, Result, access_as_json
+from handrail.model import Answer, Call, Note, Question, Result, access_as_json
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.call_state import CallClock, Received
 from handrail.pipeline.kept_answers import ChangeMade, KeptAnswers, KeyGuard
@@ -173,7 +173,7 @@ class RemoteServer:
         try:
             earlier = guard.find_answer()
         except Interrupted as error:
-            result = _fail(session, received.call, error)
+            result = values.fail(session.dialect, received.call, error)
         else:
             if isinstance(earlier, dict):
                 return {**earlier, "id": received.call.id}
@@ -323,14 +323,6 @@ def _prepare(session: Session, message: JsonMapping) -> dict[str, object]:
 
 def _preview(session: Session, message: JsonMapping) -> str:
     return session.prepare(str(message["tool"]), message["arguments"]).preview()
-
-
-def _fail(session: Session, call: Call, error: ToolError) -> Result:
-    error.facts.setdefault("tool", call.tool)
-    text = session.dialect.render_error(error)
-    return Result(
-        call.tool, "error", text, ({"type": "text", "text": text},), error=Failure(error.code, text), id=call.id
-    )
 
 
 def _report_change(session: Session, call: Call, change: ChangeMade) -> Result:

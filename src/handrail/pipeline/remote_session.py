@@ -28,7 +28,7 @@ from handrail.files.locks import state_directory
 from handrail.journal import Journal, NoJournal, Origin
 from handrail.journal.undo import UndoReport
 from handrail.json_types import JsonMapping, JsonObject
-from handrail.model import Access, Answer, Call, Failure, Question, Result, Verdict, read_access
+from handrail.model import Access, Answer, Call, Question, Result, Verdict, read_access
 from handrail.pipeline import remote_values as values
 from handrail.pipeline.any_session import AnySession
 from handrail.pipeline.approve import resolve_answer
@@ -168,7 +168,7 @@ class RemoteSession:
                 lambda connection, again: self._exchange(connection, {**message, "again": again}, received, shown),
             )
         except (ToolError, ValueError, values.RemoteFailed) as error:
-            result = _fail(self.dialect, call, error)
+            result = values.fail(self.dialect, call, error)
         result = replace(result, time_ms=received.clock.seconds * 1000)
         self._report.send(ToolFinished(shown.call, result), received.on_event)
         return result
@@ -271,16 +271,6 @@ class RemoteSession:
             return _request(connection, {**sent, "key": key, "again": again} if once else sent)
 
         return self._link.repeat(again, make)
-
-
-def _fail(dialect: dialects.Dialect, call: Call, error: Exception) -> Result:
-    """The result of a call that could not be made."""
-    code, text = "connection_lost", f"{type(error).__name__}: {error}"
-    if isinstance(error, ToolError):
-        error.facts.setdefault("tool", call.tool)
-        code, text = error.code, dialect.render_error(error)
-    failure, block = Failure(code, text), {"type": "text", "text": text}
-    return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
 
 
 class RemoteDraft(SessionDraft[AnySession]):

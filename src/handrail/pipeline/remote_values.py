@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar, get_args
 
-from handrail.dialects import DialectError, Spec
+from handrail.dialects import Dialect, DialectError, Spec
 from handrail.drafts.changes import FileSummary
 from handrail.drafts.compare import ChangedOutside
 from handrail.drafts.keep import DraftConflict
@@ -54,6 +54,16 @@ def read(kind: Callable[[Any], T], value: object) -> T:
         return kind(value)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"the other side sent a value that cannot be read: {error!r}") from None
+
+
+def fail(dialect: Dialect, call: Call, error: Exception) -> Result:
+    """The result of a call that could not be made."""
+    code, text = "connection_lost", f"{type(error).__name__}: {error}"
+    if isinstance(error, ToolError):
+        error.facts.setdefault("tool", call.tool)
+        code, text = error.code, dialect.render_error(error)
+    failure, block = Failure(code, text), {"type": "text", "text": text}
+    return Result(call.tool, "error", text, (block,), error=failure, id=call.id)
 
 
 def result_as_json(result: Result) -> dict[str, object]:

@@ -14,7 +14,7 @@ from handrail.dialects import Dialect
 from handrail.drafts.neighbours import list_neighbours, list_places
 from handrail.errors import SessionOver
 from handrail.files.artefacts import Artefacts
-from handrail.files.locks import Intent, Locks
+from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
 from handrail.files.recovery import recover
 from handrail.files.versions import Saving
@@ -101,7 +101,7 @@ class Services:
         self.has_own_policy = policy is not None
         self.recorder = Recorder(journal, self.origin, dialect)
         self.approvals = Approvals(self.policy, approve, self.origin, self)
-        self.locks = Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds)
+        self.locks = Locks(os.path.join(state, "locks"), recover, settings.lock_seconds)
         self.refused = RefusedCalls(state, home)
         indexes = state if settings.index else None
         self.search = SearchView(workspace, self.policy, lambda: self.own_files, indexes)
@@ -279,10 +279,6 @@ class Services:
     def tracked_files(self) -> TrackedFiles:
         """Which files git tracks, and are no secrets by their names."""
         return TrackedFiles(self.state)
-
-
-def _recover(intent: Intent) -> None:
-    recover(intent)
 
 
 def _open_command_host(services: Services, artefacts: Artefacts, judge: ChangeJudge) -> CommandHost:

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.stricter import Restriction
     from handrail.search.tree import SearchTree
-    from handrail.tools.tool import AnyTool, CommandDraft
+    from handrail.tools.tool import AnyTool
 
 ATTEMPTS = 20
 _OVERTAKEN = 3
@@ -339,14 +339,14 @@ class CallPipeline:
 
     def attempt(self, perform: Callable[[], Result], progress: Progress) -> tuple[Result, str | None]:
         """The result of ``perform``, or of its failure with the traceback, which is empty if it is no fault."""
-        settings, traceback = self.services.settings, ""
+        settings, trace = self.services.settings, ""
         try:
             return perform(), None
         except (CallbackFailed, ToolFailed) as error:
             if settings.raise_bugs and isinstance(error, CallbackFailed) and error.__cause__:
                 raise error.__cause__ from None
             failure: ToolError = error
-            traceback = _format_traceback()
+            trace = traceback.format_exc()
         except ToolError as error:
             self.services.refused.note(progress.received.call, error)
             failure = error
@@ -355,8 +355,8 @@ class CallPipeline:
         except Exception as error:
             if settings.raise_bugs:
                 raise
-            failure, traceback = Bug(what=f"{type(error).__name__}: {error}"), _format_traceback()
-        return self._renderer.render_failure(failure, progress), traceback
+            failure, trace = Bug(what=f"{type(error).__name__}: {error}"), traceback.format_exc()
+        return self._renderer.render_failure(failure, progress), trace
 
     def _receive(self, arguments: Mapping[str, object] | str | None, progress: Progress) -> Received:
         received = progress.received
@@ -544,10 +544,6 @@ def _is_logging() -> bool:
     return logging.getLogger("handrail").isEnabledFor(logging.DEBUG)
 
 
-def _format_traceback() -> str:
-    return traceback.format_exc()
-
-
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
     tool = approved.previous.tool
@@ -572,7 +568,7 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
     judged, locks = approved.previous, services.locks
     writes = judged.written_paths
     with contextlib.ExitStack() as stack:
-        context = stack.enter_context(contextlib.closing(_open_context(approved, services)))
+        context = stack.enter_context(contextlib.closing(ToolContext(services, judged, approved)))
         held = stack.enter_context(locks.hold(writes)) if lock_first else None
         before = stamp_names(writes)
         try:
@@ -645,7 +641,7 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
 
 def _run_reading(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run a call that changes no files."""
-    context = _open_context(approved, services)
+    context = ToolContext(services, approved.previous, approved)
     try:
         ran = progress.reach(run(approved, context))
     finally:
@@ -670,20 +666,12 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
             from handrail.pipeline.no_undo import begin_command, note_irreversible
 
             begin_command(approved, services.recorder, progress)
-        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
+        context = stack.enter_context(contextlib.closing(ToolContext(services, approved.previous, approved, draft)))
         ran = progress.reach(run(approved, context))
         if not draft:
             ran = progress.reach(note_irreversible(ran, services))
         data = {"diff": draft.diff} if draft else {}
         return progress.reach(Done(ran, (), progress.token, data=data))
-
-
-def _open_context(
-    approved: Approved,
-    services: Services,
-    draft: CommandDraft | None = None,
-) -> ToolContext:
-    return ToolContext(services, approved.previous, approved, draft)
 
 
 def _note_contents(changes: Sequence[Change], services: Services) -> None:
