@@ -264,9 +264,9 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     return read_media.render(facts, templates)
 
 
-def render_rows(rows: Iterable[ShownRow], templates: Templates) -> str:
+def render_rows(rows: Sequence[ShownRow], templates: Templates) -> str:
     """Rows behind their numbers, with a mark at the end of those that are cut."""
-    labels, texts, _, cuts = zip(*rows, strict=True)
+    labels, texts, _, cuts = zip(*rows, strict=True) if rows else ((), (), (), ())
     if any(cuts):
         texts = tuple(row.text + _render_cut(row, templates) if row.cut else row.text for row in rows)
     return replace_surrogates(templates.number_lines(zip(labels, texts, strict=True)))
