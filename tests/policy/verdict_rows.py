@@ -46,7 +46,7 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dkkk", "r''m -rf build"),
     ("dkkk", "r\\m -rf build"),
     ("dkkk", "$'rm' -rf build"),
-    ("xxxx", "$'\\x72\\x6d' -rf build"),
+    ("dkkk", "$'\\x72\\x6d' -rf build"),
     ("xxxx", "$(echo rm) -rf build"),
     ("xxxx", "`echo rm` -rf build"),
     ("xxxx", "X=rm; $X -rf build"),

@@ -45,7 +45,7 @@ ROWS: list[tuple[str, list[str], str]] = [
     ("exec 3>f", ["exec 3>f"], ""),
     ("echo 'a b' \"c d\" e\\ f", ["echo a b c d e f"], ""),
     ("echo a'b'\"c\"d", ["echo abcd"], ""),
-    ("echo $'a\\tb\\x41\\101\\e'", ["echo <escape>"], ""),
+    ("echo $'a\\tb\\x41\\101\\e'", ["echo a\tbAA\x1b"], ""),
     ('echo $"text"', ["echo text"], ""),
     ('echo "a\\"b\\$c\\d"', ['echo a"b$c\\d'], ""),
     ("echo '$x'", ["echo $x"], ""),

@@ -22,8 +22,8 @@ MOST_ALTERNATIVES = 1000
 _TILDE = re.compile(r"~[A-Za-z0-9_.+-]*")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BRACES = re.compile(r"([{},])")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.)|$)", re.DOTALL)
+_ESCAPED_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 
 @frozen
@@ -211,10 +211,31 @@ def _split_bare_text(text: str, first: bool, assigns: bool, following: Part | No
 
 
 def decode_ansi_c(inside: str) -> str | None:
-    """The text between the quotes of `$'...'`; None if it has any but the usual escapes."""
-    if not _ESCAPED_LETTERS.keys() >= {match[1] for match in _ESCAPE.finditer(inside)}:
-        return None
-    return _ESCAPE.sub(lambda match: _ESCAPED_LETTERS[match[1]], inside)
+    """The text between the quotes of `$'...'`; None where it depends on the locale or ends at a NUL."""
+    out = bytearray()
+    done = 0
+    for match in _ESCAPE.finditer(inside):
+        out += inside[done : match.start()].encode("utf-8", "surrogateescape")
+        done = match.end()
+        octal, hexadecimal, short, long, letter = match.groups()
+        if octal is not None or hexadecimal is not None:
+            byte = int(octal, 8) & 0xFF if octal is not None else int(hexadecimal, 16)
+            if byte == 0:
+                return None
+            out.append(byte)
+        elif short is not None or long is not None:
+            point = int(short or long, 16)
+            if not 0 < point < 0x80:
+                return None
+            out.append(point)
+        elif letter in _ESCAPED_LETTERS:
+            out += _ESCAPED_LETTERS[letter].encode()
+        elif letter == "c":  # a control character by a rule of its own
+            return None
+        else:  # bash keeps the backslash before a letter that means nothing
+            out += ("\\" + (letter or "")).encode("utf-8", "surrogateescape")
+    out += inside[done:].encode("utf-8", "surrogateescape")
+    return out.decode("utf-8", "surrogateescape")
 
 
 READS = ("<", "<>")
