@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,3 +232,11 @@ def test_a_second_name_that_a_secret_had_before_is_a_secret_too(tmp_path: Path, 
         assert "TOP-SECRET" not in session.call(tool, arguments).text, (tool, arguments)
     assert "harmless" in session.call("Read", {"file_path": "sub/other"}).text
     assert "harmless" in session.call("Bash", {"command": "cat sub/other"}).text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_process_that_has_just_ended_stops_no_judgement(judge: Callable[..., str]) -> None:
+    """Its links are still listed, and can no longer be read."""
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert judge(f"cat /proc/{ended.pid}/cw?", mode="ask") == "ask"

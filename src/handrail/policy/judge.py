@@ -14,6 +14,7 @@ the workspace, and does a rule of the user name it? What it changes in a draft i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -239,7 +240,9 @@ def _judge_matches(basis: Basis, access: FileAccess) -> Verdict:
             why = f"a pattern may match the file {escape(name)}, which would be an option"
             return Verdict("ask", "hidden files", why)
         if access.sees not in ("names", "tracked"):
-            one = replace(access, target=name, path=os.path.realpath(path), glob=False)
+            with contextlib.suppress(OSError):  # a link of a process that has just ended, or of another user
+                path = os.path.realpath(path)
+            one = replace(access, target=name, path=path, glob=False)
             hidden = access.action == "read" and basis.machine.masked()
             worst = take_stricter(worst, judge_place(basis, one) if hidden else _judge_named(basis, one))
     if whole:
