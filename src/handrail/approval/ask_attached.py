@@ -1,7 +1,7 @@
 """Ask people who have attached with `handrail approve` in another terminal. The first answer counts.
 
-An approver says at once who it is, and sends a sign of life while its person thinks: a silent one is not waited for.
-Closing the connection withdraws the question. Sockets are imported when something is asked.
+An approver identifies itself at once, and sends heartbeats while its person thinks; a silent approver is dropped.
+Closing the connection withdraws the question.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ if TYPE_CHECKING:
     from handrail.pipeline.any_session import AnySession
 
 ATTACH = "handrail approve"
-"""The command that a person runs in a terminal, to be asked."""
+"""The command a person runs in a terminal to answer questions."""
 IN_TERMINAL = "in another terminal"
-"""Where an approver is, if it does not say."""
+"""An approver's place, unless it gives one."""
 GREETING = 2.0
 """Seconds in which an approver must identify itself."""
 SILENCE = 30.0
-"""Seconds after which one that gives no sign of life has gone."""
+"""Seconds without a heartbeat before an approver counts as gone."""
 _RESCAN = 0.5
-"""Seconds after which a question that nobody sees looks for terminals that have attached meanwhile."""
+"""Seconds between looks for newly attached terminals, while nobody sees the question."""
 _TICK = 0.1
-"""Seconds between two looks at whether the call is cancelled."""
+"""Seconds between checks for a cancelled call."""
 _CANCELLED = "it was answered elsewhere, or cancelled"
 _MOST_PLACE = 100
-"""Characters with which an approver may say where it is."""
+"""The most characters of an approver's place."""
 
 
 class Approvers:
     """The `approve` of a session with no person of its own: `Session(root, approve=Approvers.for_workspace(root))`.
 
-    Who is attached is looked up at every question, for people come and go.
+    Each question looks up who is attached, because people come and go.
     """
 
     def __init__(self, state: str, workspace: str | os.PathLike[str], *, always: bool = True) -> None:
-        """``always``: whether an answer may be written down as a rule, which holds for everybody on this machine."""
+        """``always``: whether an answer may be saved as a rule, which applies to everybody on this machine."""
         self._state = state
         self._workspace = os.path.realpath(workspace)
         self._always = always
 
     @classmethod
     def for_workspace(cls, workspace: str | os.PathLike[str]) -> Approvers:
-        """Ask those who are attached for this directory, in the state directory of the user's configuration."""
+        """Ask the people attached for this directory. The user's settings give the state directory."""
         return cls(state_directory(config_file.load(os.environ).settings.state), workspace)
 
     @classmethod
     def of(cls, session: AnySession, *, always: bool = True) -> Approvers:
-        """Those who are attached for the workspace of a session."""
+        """The people attached for a session's workspace."""
         return cls(state_directory(session.settings.state), session.workspace.home, always=always)
 
     def answer(self, question: Question, explain_cancel: Callable[[], str] = lambda: _CANCELLED) -> Answer | None:
         """The first answer; None if nobody is attached, or the call is cancelled meanwhile.
 
-        ``explain_cancel``: says why it was cancelled, to those who were asked.
+        ``explain_cancel``: the reason for the cancellation, sent to everybody who was asked.
         """
         question = replace(question, workspace=self._workspace)
         if self._always:
@@ -79,11 +79,11 @@ class Approvers:
         return replace(answer, lasting="session") if answer and answer.lasting == "always" else answer
 
     def __call__(self, question: Question) -> Answer:
-        """The same; raises `NeedsApproval`, which says how a person can attach, if nobody has."""
+        """Like `answer`, but if nobody is attached, raise `NeedsApproval`, which says how to attach."""
         return self.require(self.answer(question), question)
 
     def require(self, answer: Answer | None, question: Question) -> Answer:
-        """An answer; raises `NeedsApproval`, which says how a person can attach, if there is none."""
+        """Return the answer. If there is none, raise `NeedsApproval`, which says how to attach."""
         if answer is None and question.cancel and question.cancel.is_set():
             return Answer(False, "the call was cancelled")
         if answer is None:
@@ -92,7 +92,7 @@ class Approvers:
 
 
 class BackgroundQuestion:
-    """A question shown in attached terminals, also in those that attach later, while somebody else is asked too."""
+    """A question shown in all terminals attached now or later, while somebody else is asked too."""
 
     def __init__(self, approvers: Approvers, question: Question, on_answer: Callable[[], object] = bool) -> None:
         """``on_answer``: called in another thread when a person has answered."""
@@ -104,7 +104,7 @@ class BackgroundQuestion:
         self._last_round = threading.Event()
         self._end = _CANCELLED
         self._thread = threading.Thread(target=self._ask, name="handrail-ask-attached", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no thread to be had: only the others are asked
+        with contextlib.suppress(RuntimeError):  # no thread available: only the others are asked
             self._thread.start()
 
     def _ask(self) -> None:
@@ -119,9 +119,9 @@ class BackgroundQuestion:
             self._last_round.wait(_RESCAN)
 
     def withdraw(self, answered_in: str = "") -> Answer | None:
-        """Take the question back; returns the answer if a person has given one before that.
+        """Withdraw the question; return the answer if a person has already answered.
 
-        ``answered_in``: the client whose person has answered, for those who were asked too.
+        ``answered_in``: the client in which a person answered, named to the others who were asked.
         """
         if answered_in and not self._withdrawn.is_set():
             self._end = f"it was answered in {escape(answered_in)}"
@@ -132,7 +132,7 @@ class BackgroundQuestion:
         return self.answer
 
     def wait(self, question: Question) -> Answer:
-        """The answer of those who are attached; raises `NeedsApproval` for this question if nobody is, or is any more.
+        """Wait for an attached person's answer; raise `NeedsApproval` for this question if nobody is left.
 
         Returns soon after the call of ``question`` is cancelled.
         """
@@ -147,7 +147,7 @@ class BackgroundQuestion:
 def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lambda: _CANCELLED) -> Answer | None:
     """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled.
 
-    Everybody else is told where the first answer was given.
+    The others are told where the first answer was given.
     """
     places = _connect_approvers(state, question.workspace)
     attached = list(places)
@@ -176,12 +176,12 @@ def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lamb
 
 
 def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
-    """Connections to those who want to be asked about this workspace, and where they are."""
+    """Connect to the approvers for this workspace; return each connection with its approver's place."""
     attached = {}
     for connection in json_socket.connect_to_listeners(state):
         peer = json_socket.JsonSocket(connection)
         try:
-            json_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
+            json_socket.require_apart(connection, answers=True)  # a model's command must not approve itself
             hello = peer.wait(GREETING)
             if not _wants_workspace(hello, workspace):
                 raise json_socket.Disconnected
@@ -205,9 +205,9 @@ def _wants_workspace(hello: dict[str, object], workspace: str) -> bool:
 def wait_for_answer(
     attached: list[JsonSocket], question: Question, cancel: threading.Event | None
 ) -> tuple[JsonSocket, Answer] | None:
-    """Wait for the first answer, and who gives it; None if everybody has gone, or the call is cancelled.
+    """Wait for the first answer; return it with its connection. None if everybody has gone, or the call is cancelled.
 
-    Connections to those who have gone are closed, and taken off the list.
+    Connections to approvers who have gone are closed and removed from the list.
     """
     heard = dict.fromkeys(attached, time.monotonic())
     while attached and not (cancel and cancel.is_set()):
@@ -224,7 +224,7 @@ def wait_for_answer(
                         return peer, read_answer(message["answer"], question)
                 elif time.monotonic() - heard[peer] > SILENCE:
                     raise Disconnected
-            except TimeoutError:  # a part of a line
+            except TimeoutError:  # part of a line has arrived
                 heard[peer] = time.monotonic()
             except Disconnected:
                 _drop(attached, peer)
@@ -232,7 +232,7 @@ def wait_for_answer(
 
 
 def read_answer(value: object, question: Question) -> Answer:
-    """The answer that was sent back; raises `Disconnected` if it is no answer, or not one to this question."""
+    """Parse an answer; raise `Disconnected` if it is invalid or does not fit the question."""
     try:
         answer = Answer.from_json(value)
     except ValueError:

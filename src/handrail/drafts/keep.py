@@ -1,15 +1,14 @@
-"""Keep a draft: rename its changes into the workspace, step by step, so that it happens whole or not at all.
+"""Keep a draft: rename its changes into the workspace step by step, all or nothing.
 
-The plan is on the disk before the first step. After a kill the remaining steps are carried out (`recover`); after a
-conflict the finished ones are taken back. A replaced entry is exchanged with the new one and a deleted one is moved
-aside, so that the draft then holds the old versions: `undo` carries the plan out backwards.
+The plan is on disk before the first step. After a crash, `recover` carries out the remaining steps; after a conflict,
+the finished steps are undone. A replaced entry is exchanged with the new entry, and a deleted entry is moved aside.
+The draft then holds the old versions, and `undo` runs the plan backwards.
 
-Where the layers of a draft lie on another file system, its changes are copied to the mount of the workspace first
-(`staging.py`), and renamed from there.
+If a draft's layers are on another file system, its changes are first copied to the workspace's mount (`staging.py`)
+and renamed from there.
 
-A foreign writer is never overwritten, neither by a keep nor by an undo. Before a file is taken away, a lease makes
-writers wait, and the file is looked at again; a directory is looked through again after it was taken away, and put back
-if anything in it has changed.
+Neither keep nor undo overwrites another program's writes. Before a file is removed, a lease makes writers wait and the
+file is checked again. A directory is checked again after it was removed, and restored if anything in it has changed.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, closing_fd, ope
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
-"""In a plan: the old versions are copies, and other files than those that were in the workspace."""
+"""The most directories kept open."""
 _KEPT_AT = "kept-at.json"
-"""The file system's time at which a keep was finished."""
+"""Holds the file system's time when a keep finished."""
 
 
 class DraftConflict(Exception):
-    """The workspace has changed where the draft did. Nothing was kept, and the draft is still there."""
+    """The workspace has changed at the draft's paths. Nothing was kept, and the draft still exists."""
 
     def __init__(self, conflicts: Sequence[ChangedOutside]) -> None:
         super().__init__("; ".join(f"{conflict.path}: {conflict.reason}" for conflict in conflicts[:5]))
@@ -59,10 +58,10 @@ class DraftConflict(Exception):
 
 
 def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[Step]:
-    """Carry the draft's changes over into the workspace; returns the steps.
+    """Apply the draft's changes to the workspace; return the steps.
 
-    ``comparison``: the changes that were looked at, if somebody has; no others are carried over then. Raises
-    `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing has changed.
+    ``comparison``: the reviewed changes, if there are any; no others are applied then. If it raises `DraftConflict`
+    (the workspace has changed at these paths) or `OSError`, nothing has changed.
     """
     comparison = comparison or compare(draft)
     if comparison.conflicts:
@@ -88,7 +87,7 @@ def _drop_layers(draft: DraftDirectory) -> None:
 
 
 def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[str]:
-    """The regular files that are carried over."""
+    """The regular files to be moved into the workspace."""
     with closing_fd(os.open(draft.stage, READABLE_DIRECTORY)) as upper:
         for step in steps:
             if step.action not in ("create", "replace") or step.after is None:
@@ -102,7 +101,7 @@ def _list_new_files(draft: DraftDirectory, steps: Sequence[Step]) -> Iterator[st
 
 
 def recover(draft: DraftDirectory) -> bool:
-    """Finish a keep or an undo that was interrupted; False if there was none. Raises as `keep` and `undo` do."""
+    """Finish an interrupted keep or undo; False if there was none. Raises like `keep` and `undo`."""
     if draft.state == "keeping":
         with _Trees.open(draft) as trees:
             _Keeper(draft, trees, _read_steps(draft, "keeping.json")).carry_out(recovering=True)
@@ -120,21 +119,21 @@ def read_kept(draft: DraftDirectory) -> list[Step]:
 
 
 def read_kept_at(draft: DraftDirectory) -> int:
-    """The file system's time at which a keep was finished."""
+    """The file system's time when a keep finished."""
     time: int = draft.read(_KEPT_AT)
     return time
 
 
 def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
-    """The kept entries that something else has changed since: these keep a draft from being taken back."""
+    """The kept entries that something else has changed since, which prevent an undo."""
     with closing_fd(draft.open_workspace()) as root:
         return list(_find_changes_since(draft, root, read_kept(draft), read_kept_at(draft)))
 
 
 def undo(draft: DraftDirectory) -> list[Step]:
-    """Take back a kept draft; returns its steps.
+    """Undo a kept draft; return its steps.
 
-    Raises `DraftConflict` if the workspace has changed there since, and `OSError`; then nothing has changed.
+    If it raises `DraftConflict` (the workspace has changed there since) or `OSError`, nothing has changed.
     """
     start = read_clock(draft.path)
     conflicts = find_undo_conflicts(draft)
@@ -145,7 +144,7 @@ def undo(draft: DraftDirectory) -> list[Step]:
 
 
 def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) -> list[Step]:
-    """Take the steps back. ``start``: just before all kept entries were looked at, unless this is done again here."""
+    """Undo the steps. ``start``: just before the kept entries were checked; a recovery checks them again."""
     steps = _read_steps(draft, "undoing.json")
     own = [*draft.notes.read_own_periods(), (start, sys.maxsize)]  # the steps change times themselves
     with _Trees.open(draft) as trees:
@@ -154,7 +153,7 @@ def _run_undo(draft: DraftDirectory, start: int, *, recovering: bool = False) ->
             keeper.take_back_kept(recovering)
         except BaseException as error:
             draft.rename("undoing.json", "kept.json")
-            if isinstance(error, OSError):  # nobody else has changed anything
+            if isinstance(error, OSError):  # only our own steps have changed anything
                 draft.notes.add_own_period(start, read_clock(draft.path))
             raise
     draft.rename("undoing.json", "undone.json", sync=False)
@@ -178,7 +177,7 @@ def _read_steps(draft: DraftDirectory, name: str) -> list[Step]:
 def _find_changes_since(
     draft: DraftDirectory, root: int, steps: Sequence[Step], known: int
 ) -> Iterator[ChangedOutside]:
-    """The kept entries that something else has changed since. To take back a later draft is no such change."""
+    """The kept entries that something else has changed since. The undo of a later draft does not count."""
     own = draft.notes.read_own_periods()
     created = {step.path for step in steps if step.action == "create"}
     for step in steps:
@@ -207,13 +206,13 @@ def _find_changes_since(
 
 
 def _was_written(status: os.stat_result, step: Step) -> bool:
-    """Whether a file is neither as before nor as after a step that sets modes and times."""
+    """Whether a file matches neither the old nor the new state of a `set` step."""
     known = [(entry.mtime, entry.size) for entry in (step.before, step.after) if entry]
     return stat.S_ISREG(status.st_mode) and (status.st_mtime_ns, status.st_size) not in known
 
 
 def _is_kept(status: os.stat_result, after: Entry, own: Sequence[tuple[int, int]]) -> bool:
-    """Whether an entry is the one that was kept, or a copy of it that the undo of a later draft has put back."""
+    """Whether this is the kept entry, or a copy that the undo of a later draft restored."""
     if status.st_ino == after.inode:
         return True
     size = after.size if not after.is_directory else status.st_size
@@ -222,7 +221,7 @@ def _is_kept(status: os.stat_result, after: Entry, own: Sequence[tuple[int, int]
 
 
 def _open_directory(tree: int, path: str) -> int:
-    """Open a directory below another one; raises `NotADirectoryError` also if there is a link in its place."""
+    """Open a directory below ``tree``; a link in its place raises `NotADirectoryError` too."""
     try:
         return open_beneath(tree, path, DIRECTORY)
     except OSError as error:
@@ -233,7 +232,7 @@ def _open_directory(tree: int, path: str) -> int:
 
 @dataclass(slots=True)
 class _Trees:
-    """Descriptors of directories in the workspace and in the draft; the ones used last stay open."""
+    """Descriptors of directories in the workspace and in the draft; those opened last stay open."""
 
     root: int
     upper: int
@@ -259,13 +258,13 @@ class _Trees:
             os.close(self._open.popitem()[1])
 
     def forget(self, tree: int, path: str) -> None:
-        """Close the directory at a path, which is removed."""
+        """Close the descriptor of a directory that is about to be removed."""
         fd = self._open.pop((tree, path), None)
         if fd is not None:
             os.close(fd)
 
     def parent(self, tree: int, path: str) -> tuple[int, str]:
-        """The directory of a path and the last part of it."""
+        """The parent directory of a path, and the last name in it."""
         above, _, name = path.rpartition("/")
         if not above:
             return tree, name
@@ -277,22 +276,22 @@ class _Trees:
         return fd, name
 
     def find(self, tree: int, path: str) -> tuple[str, int]:
-        """The last part of a path and its directory, in the order in which system calls take them."""
+        """The last name in a path and its parent directory, in the order of a system call's arguments."""
         directory, name = self.parent(tree, path)
         return name, directory
 
 
 class _Outside:
-    """Tells changes from outside a draft from those of its own steps."""
+    """Distinguishes changes outside the draft from those made by its own steps."""
 
     def __init__(self, draft: DraftDirectory) -> None:
         self._draft = draft
         self._resolved = draft.notes.read_resolved()
         self.moved = set[int]()
-        """Files that a step has renamed, which gives them a new change time under all their names."""
+        """Inodes of files that a step has renamed. A rename changes the ctime under all hard links."""
 
     def is_foreign(self, step: Step, directory: int, name: str, status: os.stat_result) -> bool:
-        """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
+        """Whether an entry was replaced or changed outside the draft; a refreshed git index does not count."""
         if step.before is None:
             return True
         if self.is_same_link(status, step.before):
@@ -306,9 +305,9 @@ class _Outside:
         )
 
     def is_same_link(self, status: os.stat_result, before: Entry) -> bool:
-        """Whether an entry of an overlay is a file with several names that nobody has changed.
+        """Whether an entry on an overlay is an unchanged file with several hard links.
 
-        Overlays do not tell that names are of one file: a step with one of them changes the others' times and inodes.
+        Overlays show hard links as separate files, yet a step on one of them changes the others' times and inodes.
         """
         now = status.st_mode, status.st_size, status.st_mtime_ns
         return self._draft.copies and before.links > 1 and now == (before.mode, before.size, before.mtime)
@@ -317,25 +316,27 @@ class _Outside:
         return status.st_ctime_ns >= self.get_start(step) and status.st_ino not in self.moved
 
     def get_start(self, step: Step) -> int:
-        """From which time on a change outside the draft is a conflict."""
+        """The time from which a change outside the draft is a conflict."""
         return get_start(self._resolved, step.path, self._draft.info.start)
 
 
 @dataclass(slots=True)
 class _Keeper:
+    """Carries out the steps of a plan, forwards or backwards."""
+
     draft: DraftDirectory
     trees: _Trees
     steps: Sequence[Step]
     begun: list[int] = field(default_factory=list)
-    """The numbers of the steps that were begun by a keep."""
+    """Numbers of the steps that a keep has begun."""
     _further: list[ChangedOutside] = field(default_factory=list)
-    """Conflicts that were met while steps were taken back."""
+    """Conflicts found while steps were undone."""
     _clock: int = 0
     """When the steps began."""
     _taken: dict[int, list[str]] = field(default_factory=dict)
-    """The directories in the directories that were taken away, by the number of the step."""
+    """By step number, the subdirectories of the directory it removed."""
     _own: Sequence[tuple[int, int]] = ()
-    """When other drafts were taken back."""
+    """Periods in which Handrail itself changed times."""
     _outside: _Outside = field(init=False)
 
     def __post_init__(self) -> None:
@@ -358,14 +359,14 @@ class _Keeper:
             for step in self.steps:
                 if step.action == "set":
                     _set_attributes(self.trees, step, step.after)
-            # Nothing waits for the disk here: if this is lost with the power, the steps are found to be done already.
+            # No sync here: if a power cut loses this, recovery finds the steps already done.
             self.draft.write(_KEPT_AT, read_clock(self.draft.path), sync=False)
             save_index(self.draft.info.workspace, self.draft.path)
             self.draft.rename("keeping.json", "kept.json", sync=False)
         except BaseException as error:
             self._take_back(self.begun)
             self.draft.rename("keeping.json", "given-up.json")
-            with contextlib.suppress(OSError):  # a rename and a mode give files new times, which a later keep sees
+            with contextlib.suppress(OSError):  # renames and mode changes give files new times, which a later keep sees
                 touched = (step for step in self.steps if step.before and not step.before.is_directory)
                 self.draft.notes.accept(*((step.path, step.before.version) for step in touched if step.before))
             if self._further:
@@ -373,7 +374,7 @@ class _Keeper:
             raise
 
     def _take_back(self, numbers: Sequence[int]) -> None:
-        """Carry these steps out backwards. Entries that are not where the step put them are left as they are."""
+        """Undo these steps in reverse order. Entries that are no longer where the step put them are left alone."""
         for number in reversed(numbers):
             step = self.steps[number]
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -382,9 +383,9 @@ class _Keeper:
         self._restore_before()
 
     def take_back_kept(self, recovering: bool) -> None:
-        """Carry out all steps backwards, some time after they were carried out.
+        """Undo all steps of an earlier keep.
 
-        Raises `DraftConflict` if another program uses what was kept, and `OSError`; then all of it is kept again.
+        If it raises `DraftConflict` (another program uses a kept entry) or `OSError`, everything is kept again.
         """
         try:
             if recovering:
@@ -401,14 +402,14 @@ class _Keeper:
         self._restore_before()
 
     def _look_at_kept(self) -> None:
-        """Raise `DraftConflict` if an entry was changed that an interrupted undo has not taken back yet."""
+        """Raise `DraftConflict` if an entry that an interrupted undo has yet to restore was changed."""
         left = [step for number, step in enumerate(self.steps) if not self._is_taken_back(number, step)]
         conflicts = [*_find_changes_since(self.draft, self.trees.root, left, read_kept_at(self.draft))]
         if conflicts:
             raise DraftConflict(conflicts)
 
     def _undo_kept(self, number: int, step: Step) -> None:
-        """Take a step back, unless another program uses what it put into the workspace."""
+        """Undo a step, unless another program uses the entry it put into the workspace."""
         try:
             workspace, name = self.trees.parent(self.trees.root, step.path)
             here = stat_at(name, workspace)
@@ -427,7 +428,7 @@ class _Keeper:
             self._outside.moved.add(here.st_ino)
 
     def _is_taken_back(self, number: int, step: Step) -> bool:
-        """Whether the draft no longer holds the old version of an entry, but the new one."""
+        """Whether a step is undone, so the draft no longer holds the old version."""
         if not step.whole or step.action == "set":
             return True
         directory, name = self._find_taken(number, step)
@@ -437,21 +438,21 @@ class _Keeper:
         return status is not None and step.after is not None and _is_kept(status, step.after, self._own)
 
     def _is_written(self, status: os.stat_result) -> bool:
-        """Whether a kept entry was changed after the steps began; a step changes times under all names of a file."""
+        """Whether a kept entry was changed after the steps began. A rename changes the ctime under all hard links."""
         time = status.st_mtime_ns if status.st_ino in self._outside.moved else status.st_ctime_ns
         return time >= self._clock
 
     def _restore_before(self) -> None:
-        """Give directories their modes and times back."""
+        """Restore the modes and times of directories."""
         for step in self.steps:
             if not step.whole:
                 self._restore(step, step.before)
-        for step in reversed(self.steps):  # the deepest come first in the plan, and are needed last here
+        for step in reversed(self.steps):  # deepest first in the plan, deepest last here
             if step.action == "set":
                 self._restore(step, step.before)
 
     def carry_out_again(self) -> None:
-        """Carry out the steps that an undo has taken back before it failed."""
+        """Redo the steps that a failed undo has undone."""
         for number, step in enumerate(self.steps):
             if step.action != "set" and not self._is_done(number, step):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -474,7 +475,7 @@ class _Keeper:
             self._save_foreign_writes(number, step, step.before)
 
     def _move(self, number: int, step: Step) -> None:
-        """Put a new entry into the workspace and the old one aside, without a look at either."""
+        """Move the new entry into the workspace and the old entry aside, without checks."""
         workspace, name = self.trees.parent(self.trees.root, step.path)
         if not step.whole:
             self._remove_directory(workspace, name, step)
@@ -486,12 +487,12 @@ class _Keeper:
             exchange(name, self.trees.parent(self.trees.upper, step.path)[0], workspace)
 
     def _restore(self, step: Step, entry: Entry | None) -> None:
-        """Set mode and times where that is allowed: all entries are in their places already."""
+        """Set mode and times where permitted; all entries are in place by now."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             _set_attributes(self.trees, step, entry)
 
     def _is_done(self, number: int, step: Step) -> bool:
-        """Whether a step was carried out already."""
+        """Whether a step is already done."""
         if not step.whole:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 here = stat_at(*self.trees.find(self.trees.root, step.path))
@@ -521,7 +522,7 @@ class _Keeper:
                 raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")])
 
     def _remove_directory(self, workspace: int, name: str, step: Step) -> None:
-        """Remove a directory that is empty now, if nobody else uses it."""
+        """Remove a directory that is empty by now; raise `DraftConflict` if another program uses it."""
         assert step.before
         status = stat_at(name, workspace)
         if status is None or (status.st_mode | stat.S_IRWXU) != (step.before.mode | stat.S_IRWXU):
@@ -539,7 +540,7 @@ class _Keeper:
     def _held(
         self, directory: int, name: str, step: Step, is_foreign: Callable[[os.stat_result], bool]
     ) -> Iterator[None]:
-        """Look at an entry again and, if it is a file, make its writers wait; raises `DraftConflict` if it changed."""
+        """Check an entry again and, if it is a file, hold off writers; raise `DraftConflict` if it changed."""
         status = stat_at(name, directory)
         if status is None or is_foreign(status):
             raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
@@ -548,7 +549,7 @@ class _Keeper:
             return
         try:
             fd = os.open(name, _READ, dir_fd=directory)
-        except PermissionError:  # then nobody of this user has it open either
+        except PermissionError:  # no other process of this user has it open either
             yield
             return
         with closing_fd(fd):
@@ -558,11 +559,11 @@ class _Keeper:
             if is_foreign(os.fstat(fd)):
                 raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
             yield
-            if leased and system_calls.lease_wanted(fd):  # a program found it just before, and waits to write to it
+            if leased and system_calls.lease_wanted(fd):  # a program looked it up earlier, and waits to write
                 raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
 
     def _was_changed(self, number: int, step: Step) -> bool:
-        """Whether what was just taken away is not what was looked at before."""
+        """Whether the entry just removed is not the entry that was checked."""
         directory, name = self._find_taken(number, step)
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         assert step.before
@@ -573,13 +574,13 @@ class _Keeper:
         return self._is_late_taken(number, step, self._outside.get_start(step))
 
     def _find_taken(self, number: int, step: Step) -> tuple[int, str]:
-        """The directory in which an entry lies that a step has taken out of the workspace, and its name there."""
+        """The draft directory that now holds an entry removed from the workspace, and its name there."""
         if step.action == "delete":
             return self.trees.old, str(number)
         return self.trees.parent(self.trees.upper, step.path)
 
     def _is_late_taken(self, number: int, step: Step, start: int) -> bool:
-        """Whether anything in a directory that was taken away was changed at ``start`` or later."""
+        """Whether anything in a removed directory was changed at ``start`` or later."""
         directory, name = self._find_taken(number, step)
         status = stat_at(name, directory)
         if status is None or not stat.S_ISDIR(status.st_mode):
@@ -588,7 +589,7 @@ class _Keeper:
         return any(True for _ in find_late_in_moved(directory, name, step.path, start, self._outside.moved, inner))
 
     def _look_again(self, get_start: Callable[[Step], int]) -> None:
-        """Look once more at the directories that were taken away; raises `DraftConflict` if there is anything new."""
+        """Check the removed directories once more; raise `DraftConflict` if they have new entries."""
         for number, inner in self._taken.items():
             step = self.steps[number]
             directory, name = self._find_taken(number, step)
@@ -596,7 +597,7 @@ class _Keeper:
                 raise DraftConflict([ChangedOutside(path, "created while it was kept")])
 
     def _undo(self, number: int, step: Step) -> bool:
-        """Take a step back, if it was carried out; returns whether it took a new entry out of the workspace."""
+        """Undo a step if it was carried out; return whether this removed a new entry from the workspace."""
         workspace, name = self.trees.parent(self.trees.root, step.path)
         here = stat_at(name, workspace)
         if not step.whole:
@@ -611,7 +612,7 @@ class _Keeper:
             return False
         is_kept = here is not None and step.after is not None and _is_kept(here, step.after, self._own)
         if not is_kept and not self.draft.is_refreshed_index(step.path, workspace, name):
-            return False  # taken back already, or somebody else's
+            return False  # undone already, or another program's entry
         upper, _ = self.trees.parent(self.trees.upper, step.path)
         if step.action == "create":
             rename(name, workspace, name, upper)
@@ -621,9 +622,9 @@ class _Keeper:
         return True
 
     def _save_foreign_writes(self, number: int, step: Step, entry: Entry | None) -> None:
-        """Give files that another program wrote to while they were in the workspace a second name there.
+        """Save files that another program wrote to in the workspace, under a second name there.
 
-        ``entry``: what a step put into the workspace, and what is taken out of it again.
+        ``entry``: the entry that a step put into the workspace, and that was removed again.
         """
         directory, name = self._find_taken(number, step)
         status = stat_at(name, directory)
@@ -646,7 +647,7 @@ class _Keeper:
         self._further.append(ChangedOutside(path, f"another program wrote to it meanwhile; its version is {second}"))
 
     def _clean(self, step: Step) -> None:
-        """Remove the marks of overlayfs from an entry that is in the workspace now, and from everything below it."""
+        """Remove overlayfs attributes from a kept entry and everything below it."""
         directory, name = self.trees.parent(self.trees.root, step.path)
         status = stat_at(name, directory)
         if status and step.after and status.st_ino == step.after.inode:
@@ -656,7 +657,7 @@ class _Keeper:
 
 
 def _differs(entry: Entry, status: os.stat_result) -> bool:
-    """Whether an entry that is no directory was written to since it was ``entry``."""
+    """Whether a file or link was written to since it matched ``entry``."""
     is_directory = stat.S_ISDIR(status.st_mode)
     return not is_directory and (status.st_mtime_ns, status.st_size) != (entry.mtime, entry.size)
 
@@ -669,13 +670,13 @@ def _set_attributes(trees: _Trees, step: Step, entry: Entry | None) -> None:
     if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
         return
     if step.action == "set" and _was_written(status, step):
-        return  # its times tell others that it has changed
+        return  # its times show other programs that it has changed
     if os.geteuid() not in (0, status.st_uid) and status.st_mode == entry.mode:
-        return  # only its owner can set times; they are those of the steps in it
+        return  # only its owner can set times; the steps inside it set these
     if (status.st_uid, status.st_gid) != entry.owner:
         os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
     if entry.is_directory:
-        if not status.st_mode & stat.S_IWUSR:  # attributes need the right to write, even from the owner
+        if not status.st_mode & stat.S_IWUSR:  # setting attributes needs write permission, even for the owner
             os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
         set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
     if not stat.S_ISLNK(entry.mode):

@@ -1,21 +1,19 @@
-"""Commit changes: every file is the old one or the new one, whatever happens.
+"""Commit changes to files: each file is either old or new, whatever happens.
 
 Each file is written beside its target under a temporary name, gets the mode, owner and attributes of the old file, is
 synced and read back; then one atomic rename puts it in place. A new name must be free (`RENAME_NOREPLACE`). An existing
-file is *exchanged* with the temporary one (`RENAME_EXCHANGE`) and put back if it is not the file
-that the change was computed from. A file to be deleted first gets a temporary name. Several files are committed
-all or none: if one fails the others are restored, and if the process dies, the next call restores them (`recovery.py`).
+file is *exchanged* with the temporary file (`RENAME_EXCHANGE`), and exchanged back if the change was computed from
+another file. A file to be deleted first gets a temporary name. Several files are committed all or none: if one fails
+the others are restored, and if the process dies, the next call restores them (`recovery.py`).
 
-The exchange loses no write of a program that ignores our locks, because two leases protect it. A lease on the old file:
-a program that has it open for writing finishes first, and a program that wants to open it waits. A lease on the new
-file: a program that opens the name before the exchange is confirmed waits as well. If the exchange is not good (the
-name belongs to another file now, or a program waits for the old one), it is undone, and a program that waits for the
-new file gets the current contents.
+Two leases protect the exchange from programs that ignore our locks, so none of their writes is lost. The lease on the
+old file lets its writers finish, and makes new writers wait. The lease on the new file makes programs wait that open
+the name before the exchange is confirmed. If the exchange fails its check (the name belongs to another file now, or a
+program waits for the old file), it is undone, and a program that waits for the new file gets the current contents.
 
-A program can also be stopped between finding a name and opening the file. No lease shows it: it opens the old file when
-the exchange is over, and what it writes would vanish with that file. So a replaced file stays open for a moment
-(`_Watched`). If it is written to, what was appended is appended to the file that has the name now, and any other
-version is saved beside it.
+A program can also be paused between looking up a name and opening the file. No lease detects this: it opens the old
+file after the exchange, and its writes would vanish with that file. So `_Watched` keeps a replaced file open for a
+moment. If data is appended to it, the same data is appended to the current file; any other version is saved beside it.
 """
 
 from __future__ import annotations
@@ -89,11 +87,11 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
                 except OSError as error:
                     raise from_os(error, path=slot.named) from None
             for slot in slots:
-                if not workspace.is_parent(slot.directory, slot.change.path):  # a command has replaced it, and was kept
+                if not workspace.is_parent(slot.directory, slot.change.path):  # replaced by a kept draft
                     raise ChangedSince(path=slot.named, moment="commit")
             return [slot.version() for slot in slots]
         except BaseException:
-            with contextlib.suppress(OSError):  # if we die now, what is left goes back as well
+            with contextlib.suppress(OSError):  # if we die now, `recover` restores the rest
                 held.intend(make_intents("swaps", [slot.describe() for slot in slots]))
             for slot in reversed(slots):
                 slot.back_out()
@@ -114,7 +112,7 @@ def _close_after(fd: int) -> Iterator[int]:
     try:
         yield fd
     finally:
-        with contextlib.suppress(OSError):  # only read from: a failing close takes nothing back
+        with contextlib.suppress(OSError):  # read-only: a failed close loses nothing
             os.close(fd)
 
 
@@ -134,7 +132,7 @@ class _Slot:
         self.fd = -1
         self.old = -1
         self.origin = -1
-        """The file that is moved here."""
+        """The descriptor of the file to move here."""
         self.pair: Exchange | None = None
         self.kept = ""
         self.new_ino = 0
@@ -170,7 +168,7 @@ class _Slot:
             self._check_links(self.origin, self.change.moved_from.path.named, move=True)
         like = self.origin if self.origin >= 0 else self.old
         private = like >= 0 or self.change.mode is not None
-        # A new file gets the mode that the user's umask leaves; a replacement stays private until it has the old mode.
+        # A new file gets its mode from the umask; a replacement stays private until it has the old mode.
         self.fd = os.open(self.temp, _CREATE, 0o600 if private else 0o666, dir_fd=self.directory)
         self.new_ino = os.fstat(self.fd).st_ino
         self._fill(self.fd, self.new, like)
@@ -208,7 +206,7 @@ class _Slot:
         self.in_place = links > 1 and self.saving.hard_links == "through" and not move
 
     def swap(self) -> None:
-        """Put the new file in place: the only moment in which the file changes."""
+        """Put the new file in place; no other step changes the target."""
         before = self.change.before
         if self.in_place:
             self._write_through()
@@ -230,12 +228,12 @@ class _Slot:
             self.swapped = self.pair.exchanged
         if done is False:
             raise ChangedSince(path=self.named, moment="commit")
-        if done is None:  # a file system without exchange: the check and the rename are two acts here
+        if done is None:  # no `RENAME_EXCHANGE` here: check and rename are separate steps
             os.rename(self.temp, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
             self.replaced = True
 
     def _write_through(self) -> None:
-        """All names of a hard-linked file keep one content: written in place, so not safe against a kill."""
+        """Write a hard-linked file in place, so that all its names stay linked. A crash can leave it half written."""
         self.fd = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.directory)
         write_all(self.fd, self.new)
         os.ftruncate(self.fd, len(self.new))
@@ -252,7 +250,7 @@ class _Slot:
             raise ChangedSince(path=self.named, moment="commit")
 
     def back_out(self) -> None:
-        """The old state again, after a failure anywhere in the set."""
+        """Restore the old state after a failure anywhere in the set."""
         if self.in_place and self.fd >= 0 and self.change.before:
             with contextlib.suppress(OSError):
                 write_all(self.fd, self.change.before.raw)
@@ -275,7 +273,7 @@ class _Slot:
         self.stuck = True  # the replaced file lies under the temporary name: it must not be removed
 
     def _write_again(self, raw: bytes) -> None:
-        """The old contents, where the file system could not exchange and so the old file is gone."""
+        """Write the old contents again: without an exchange, the old file is gone."""
         if os.stat(self.name, dir_fd=self.directory, follow_symlinks=False).st_ino != self.new_ino:
             return
         with closing_fd(os.open(self.temp, _CREATE, 0o600, dir_fd=self.directory)) as fd:
@@ -283,14 +281,14 @@ class _Slot:
             os.rename(self.temp, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
 
     def _remove_created(self) -> None:
-        """Take a new file away again, unless somebody has made it his own."""
+        """Remove a new file again, unless another program has changed it."""
         new = Exchange(self.directory, self.temp, self.name, self.fd, -1, self.new)
         if new.is_untouched(self.name):
             os.unlink(self.name, dir_fd=self.directory)
         self.fd = new.new
 
     def clean(self) -> bool:
-        """Close and remove the temporary file; False if that must be left to the next call."""
+        """Close and remove the temporary file; False if that is left to the next call."""
         for fd in (self.pair.new if self.pair else self.fd, self.old):
             if fd >= 0:
                 with contextlib.suppress(OSError):
@@ -311,13 +309,13 @@ class _Slot:
         return False
 
     def _watch_removed(self, pair: Exchange) -> None:
-        """Watch the file that has the temporary name in the end: the old one, or ours if the exchange was undone.
+        """Watch the file left under the temporary name: the old file, or ours if the exchange was undone.
 
-        It can also be a file that another program had put under the name, and has replaced itself since. Nobody misses
-        what is written to that one.
+        It can also be a file that another program put under the name and has since replaced. Late writes to that file
+        do not matter.
         """
         before = self.change.before
-        if self.swapped and before:  # it may have grown while it was read, after its size was taken
+        if self.swapped and before:  # it may have grown while we read it, after its size was taken
             expected = replace(before.version, size=len(before.raw))
         else:
             removed = system_calls.stat_at(self.temp, self.directory)
@@ -331,7 +329,7 @@ class _Slot:
 
 
 class _Removal(_Slot):
-    """One file on its way out: under a temporary name until all is done."""
+    """One file to delete, under a temporary name until the commit is done."""
 
     whose = "the version that was to be deleted"
     watch: Exchange | None = None
@@ -352,15 +350,15 @@ class _Removal(_Slot):
             raise Busy(path=self.named, why="another program has it open for writing")
         if not holds(self.old, before.raw) or not self._is_present(self.name):
             raise ChangedSince(path=self.named, moment="commit")
-        self.swapped = True  # before it is: what lies under the temporary name must not be removed as ours
+        self.swapped = True  # set early: the file under the temporary name is not ours to remove
         system_calls.rename_new(self.name, self.temp, self.directory)
         if not self._is_present(self.temp) or self.watch.wanted() or not holds(self.old, before.raw):
             raise ChangedSince(path=self.named, moment="commit")
-        if self._is_present(self.name):  # a file system that had to make a second name
+        if self._is_present(self.name):  # the file system made a hard link instead
             os.unlink(self.name, dir_fd=self.directory)
 
     def _is_present(self, name: str) -> bool:
-        """Whether the file that is to be deleted is found under ``name``."""
+        """Whether ``name`` is the file to be deleted."""
         status = system_calls.stat_at(name, self.directory)
         return status is not None and os.path.samestat(status, os.fstat(self.old))
 
@@ -402,7 +400,7 @@ _COMPARED = 1 << 17
 
 
 class Exchange:
-    """The new file under a temporary name (open for writing), the old one under the name (open for reading)."""
+    """Exchanges a new file under a temporary name (open for writing) with the old file (open for reading)."""
 
     def __init__(self, directory: int, temp: str, name: str, new: int, old: int, contents: bytes) -> None:
         self._directory = directory
@@ -411,7 +409,7 @@ class Exchange:
         self._old = old
         self.new = new
         self.contents = contents
-        """What the new file holds."""
+        """The contents of the new file."""
         self.exchanged = False
         """Whether the new file has the name."""
         self._expected: tuple[int, int] | None = _number(os.fstat(new))
@@ -419,15 +417,15 @@ class Exchange:
         self._unseen = False
 
     def hold_writers_off(self) -> bool:
-        """Wait until nobody writes to the old file, and let nobody begin; False if that takes too long."""
+        """Wait for writers of the old file to finish, and hold off new ones; False if that takes too long."""
         answer = _lease(self._old)
         self._leased = answer is True
         return answer is not False
 
     def exchange_names(self, before: bytes) -> bool | None:
-        """Give the new file the name. False: undo it with `exchange_back`. None: this file system cannot exchange.
+        """Exchange the names. False: undo it with `exchange_back`. None: this file system cannot exchange.
 
-        Raises `FileNotFoundError` and does nothing if the old file is not there, or does not hold ``before``.
+        Raises `FileNotFoundError` and does nothing if the old file is gone, or does not hold ``before``.
         """
         if not holds(self._old, before) or self._identify(self._name) != _number(os.fstat(self._old)):
             raise FileNotFoundError(self._name)
@@ -444,28 +442,28 @@ class Exchange:
         return good
 
     def wanted(self) -> bool:
-        """Whether somebody who found the old file before we took it away waits to write to it."""
+        """Whether a program that looked up the old file before the exchange waits to write to it."""
         return self._leased and system_calls.lease_wanted(self._old)
 
     def exchange_back(self) -> str:
-        """Exchange the names again. Returns the name of a version that another program made of ours, if one is kept."""
+        """Exchange the names again. Returns the name of a saved version, if another program has changed our file."""
         for _ in range(100):
             mine = self._identify(self._temp)
             system_calls.exchange(self._temp, self._name, self._directory)
             identity = self._identify(self._temp)
             if identity == self._expected:
                 break
-            self._expected = mine  # a stranger has put a file of its own there: that one is the newest, and goes back
+            self._expected = mine  # another program has put its own file there: the newest, which goes back
         if self._unseen and not system_calls.lease_wanted(self.new, alone=True):
             return ""
         if self._unseen:
-            self._copy_what_stands()
+            self._copy_current()
         if identity != _number(os.fstat(self.new)) or self.is_untouched(self._temp):
             return ""
         return keep_version(self._temp, self._name, self._directory)
 
-    def _copy_what_stands(self) -> None:
-        """Give the new file the contents of the one under the name, for those who wait to open it, and let them."""
+    def _copy_current(self) -> None:
+        """Copy the current contents into the new file, then let the programs that wait for it open it."""
         with contextlib.suppress(OSError), closing_fd(os.open(self._name, READ, dir_fd=self._directory)) as fd:
             size = os.fstat(fd).st_size
             contents = read_all(fd, size, size)
@@ -481,7 +479,7 @@ class Exchange:
         if self._identify(name) != _number(os.fstat(self.new)):
             return False
         fd = os.open(name, READ, dir_fd=self._directory)
-        os.close(self.new)  # it can write, and would count as a writer
+        os.close(self.new)  # open for writing, it would count as a writer
         self.new = fd
         return _lease(fd) is not False and holds(fd, self.contents)
 
@@ -513,16 +511,16 @@ def holds(fd: int, data: bytes) -> bool:
         return False
     offset = 0
     while block := os.pread(fd, _COMPARED, offset):
-        if not data.startswith(block, offset):  # without a copy; small blocks, which stay in the processor's cache
+        if not data.startswith(block, offset):  # no copy; small blocks stay in the CPU cache
             return False
         offset += len(block)
     return offset == len(data)
 
 
 def keep_metadata(old: int, new: int, named: str, *, changed: bool = False) -> None:
-    """Owner where permitted, extended attributes and ACLs, then the mode (changing the owner clears bits of it).
+    """Copy the owner where permitted, extended attributes and ACLs, then the mode (chown clears bits of it).
 
-    ``changed``: with other contents. Then the set-uid and set-gid bits are dropped: they were given to the old ones.
+    ``changed``: the contents differ. Then set-uid and set-gid are dropped: they were granted to the old contents.
     """
     status, fresh = os.fstat(old), os.fstat(new)
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
@@ -537,7 +535,7 @@ def keep_metadata(old: int, new: int, named: str, *, changed: bool = False) -> N
 
 
 def keep_times(old: int, new: int) -> None:
-    """A move keeps the modification time."""
+    """Copy the access and modification times, for a move."""
     status = os.fstat(old)
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
 
@@ -552,14 +550,14 @@ def _keep_attributes(old: int, new: int, named: str) -> None:
             return
         raise
     for attribute in have:
-        if attribute not in wanted:  # an ACL that the directory hands to new files
+        if attribute not in wanted:  # an ACL inherited from the directory
             with contextlib.suppress(OSError):
                 os.removexattr(new, attribute)
     for attribute in wanted:
         try:
             os.setxattr(new, attribute, os.getxattr(old, attribute))
         except PermissionError:
-            # Labels and capabilities belong to the system; losing an attribute of the user's would be a silent loss.
+            # Labels and capabilities belong to the system. A user's attribute must not be lost silently.
             if not attribute.startswith(("security.", "trusted.")):
                 raise PermissionDenied(path=named, why=f"the attribute {attribute} cannot be preserved") from None
 
@@ -570,7 +568,7 @@ class _Replaced:
     directory: int
     name: str
     version: Version
-    """Its contents when it was replaced."""
+    """Its version when it was replaced."""
     replaced_at: float
 
 
@@ -592,7 +590,7 @@ class _Watched:
                 atexit.register(self.check, 0.0)
 
     def check(self, watched_for: float = _WATCHED_FOR) -> None:
-        """Rescue late writes of the files replaced longer ago than ``watched_for`` seconds, and close these files."""
+        """Rescue late writes to files replaced more than ``watched_for`` seconds ago, and close these files."""
         before = time.monotonic() - watched_for
         while file := self._take(before):
             try:
@@ -615,7 +613,7 @@ class _Watched:
             return file
 
     def forget(self) -> None:
-        """Close the files without a check: in a fork they are the parent's, and rescued by it."""
+        """Close the files without a check: after a fork, the parent rescues them."""
         for file in self._files:
             os.close(file.fd)
             os.close(file.directory)
@@ -627,12 +625,12 @@ os.register_at_fork(after_in_child=_watched.forget)
 
 
 def check_replaced() -> None:
-    """Rescue late writes of all files that this process has replaced, and stop watching them."""
+    """Rescue late writes to all files this process has replaced, and stop watching them."""
     _watched.check(0.0)
 
 
 def _watch_replaced(temp: str, name: str, directory: int, version: Version) -> None:
-    """Watch the file under ``temp``, which is about to be removed. ``version``: the contents that it must have."""
+    """Watch the file under ``temp``, which is about to be removed. ``version``: its expected version."""
     with contextlib.suppress(OSError):
         fd = os.open(temp, READ, dir_fd=directory)
         try:
@@ -691,6 +689,6 @@ def _copy(source: int, start: int, end: int, target: int) -> None:
 
 
 def _log(level: Literal["info", "warning"], message: str, *values: object) -> None:
-    import logging  # slow to import, and hardly ever needed
+    import logging  # slow to import, and rarely needed
 
     getattr(logging.getLogger(__name__), level)(message, *values)

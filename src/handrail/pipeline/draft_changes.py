@@ -66,14 +66,14 @@ MOST_RETAINED_BYTES = 1 << 30
 """The most bytes of old contents left on disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
 _MOST_TRIES = 5
-"""Merges after a comparison, if something else changes the same files again and again."""
+"""The most attempts to merge and keep, if something else keeps changing the same files."""
 MOST_NAMED = 30
 """The most paths named in one line of an answer."""
 _MUCH_COPIED = 50 << 20
-"""From this many bytes, the answer says that changes were copied."""
+"""The answer mentions copying from this many bytes on."""
 _SET_IDS = stat.S_ISUID | stat.S_ISGID
 _NO_TEXT = b"\xff"
-"""Stands for contents that are not shown as text."""
+"""A placeholder for contents that are not shown as text."""
 
 
 @frozen
@@ -239,7 +239,7 @@ class DraftChanges:
 
     @property
     def copied_megabytes(self) -> int:
-        """Megabytes copied to keep the changes; 0 if that is little, or nothing is copied."""
+        """Megabytes copied to keep the changes; 0 below `_MUCH_COPIED`."""
         if not self.draft.directory.copies:
             return 0
         sides = (entry for change in self.changes for entry in (change.before, change.after))
@@ -252,7 +252,7 @@ class DraftChanges:
         with ChangeReader(self.draft.directory) as reader:
             pairs = zip(self.changes, self.diffs, strict=False)
             proposed = [_propose(reader, change, line) for change, line in pairs]
-            # Also those beyond `MOST_COMPARED` that the person is asked about.
+            # Include changes beyond `MOST_COMPARED` that the person is asked about.
             more = [change for change in self.changes[len(self.diffs) :] if change.path in named][:MOST_COMPARED]
             further = [replace(_propose(reader, change, reader.diff(change)), parts=False) for change in more]
         proposed = sorted([*proposed, *further], key=lambda one: one.path not in named)
@@ -261,7 +261,7 @@ class DraftChanges:
     def unified(self, shows: Callable[[str], bool] = lambda _: True) -> str:
         """The changes as a unified diff. If it gets too long, the rest is only counted.
 
-        ``shows``: takes an absolute path; whether the file's contents may be shown.
+        ``shows``: whether the contents of a file, given by its absolute path, may be shown.
         """
         workspace = self.draft.directory.info.workspace
         parts: list[str] = []
@@ -284,11 +284,11 @@ class DraftChanges:
     def before_images(self) -> tuple[list[BeforeImage | MovedEntry], list[str]]:
         """The old state of each path for the journal, and the paths left out because of size, number or kind."""
         directory = self.draft.directory
-        with ChangeReader(directory) as reader:  # the new state too: others may write to a file once it is kept
+        with ChangeReader(directory) as reader:  # read the new state too: others may write to a file once it is kept
             return save_old_states(reader, directory.info.workspace, self.changes, directory.upper)
 
     def read_both(self) -> Iterator[tuple[str, bytes, bytes]]:
-        """The absolute path and the contents before and after of each changed text."""
+        """For each changed text file: its absolute path, old contents and new contents."""
         with ChangeReader(self.draft.directory) as reader:
             for change, line in zip(self.changes, self.diffs, strict=False):
                 if line.hunks and change.before and change.after:
@@ -296,9 +296,9 @@ class DraftChanges:
                     yield os.path.join(self.draft.directory.info.workspace, change.path), old or b"", new or b""
 
     def merge(self) -> tuple[DraftChanges, Merged]:
-        """These changes on top of what else has changed in the workspace, and what was merged for that.
+        """Merge these changes with others in the workspace; return the result and a record of the merge.
 
-        Raises `DraftConflict` if not everything can be merged, and `OSError`; then nothing has changed.
+        If it raises `DraftConflict` (not everything can be merged) or `OSError`, nothing has changed.
         """
         names = self.draft.directory.notes.read_marked()
         if names and (marked := find_markers(self.draft.directory, names)):
@@ -316,7 +316,7 @@ class DraftChanges:
             keep(self.draft.directory, self.comparison)
 
     def keep_times(self) -> None:
-        """Keep a draft that changed no contents, so that times carry over. Undo does not count this as a change."""
+        """Keep a draft without changed contents, for its timestamps. Undo does not count this as a change."""
         if not (self.comparison.steps or self.comparison.conflicts):
             return
         directory = self.draft.directory
@@ -325,9 +325,10 @@ class DraftChanges:
         directory.notes.add_own_period(start, read_clock(directory.path))
 
     def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
-        """Leave a kept draft on disk for an undo, if its call has a number ``seq``; return paths that cannot be undone.
+        """Leave a kept draft on disk for undo; return the paths that undo cannot restore.
 
-        ``missed``: the paths whose old state is not in the journal itself.
+        ``seq``: the number of its call in the journal, 0 if it has none; the draft is not left then. ``missed``: the
+        paths whose old state is not in the journal itself.
         """
         if seq and self.can_undo and self.comparison.steps:
             self.draft.retain(self._replaced_bytes)
@@ -351,7 +352,7 @@ class CallDraft:
         self._progress = progress
         self._bases = BaseSaver(draft.directory)
         self._is_settled = False
-        """Whether the changes were kept, dropped or left to the user: the draft is done."""
+        """Whether the changes were kept, dropped or left to the user."""
 
     @classmethod
     def create(cls, approved: Approved, services: Services, progress: Progress) -> CallDraft | None:
@@ -406,7 +407,7 @@ class CallDraft:
                 self.notes += tuple(consent.notes())
             self._require_same_in_git(changes, hidden)
             for _ in range(_MOST_TRIES):
-                with suppress(DraftConflict):  # with what was changed since the comparison
+                with suppress(DraftConflict):  # the workspace has changed since the comparison
                     self._keep(changes)
                     return
                 changes = self._observe()
@@ -429,7 +430,7 @@ class CallDraft:
             self._leave()
 
     def _observe(self) -> DraftChanges:
-        """The changes that can be kept, merged with what else has changed in the workspace."""
+        """Compare the draft, leave out files that are held open, and merge with changes in the workspace."""
         changes, merged = self._leave_held_files(DraftChanges.observe(self.open_draft)).merge()
         self.notes += tuple(note_merged(merged))
         return changes
@@ -486,7 +487,7 @@ class CallDraft:
         if verdict.decision == "allow":
             why = f"{escape(protected[0].target)} may decide which programs git runs, so it is asked about every time"
             verdict = Verdict("ask", "protected", why)
-        if len(accesses) > MOST_NAMED:  # as rules they would be too many to read
+        if len(accesses) > MOST_NAMED:  # too many rules for a person to read
             verdict = replace(verdict, allow="")
         asked = [access for access, kept in pairs if kept or self._judge([access]).decision == "ask"]
         consent = approvals.approve_changes(judged, verdict, changes.describe_for_person(asked))
@@ -504,7 +505,7 @@ class CallDraft:
         return picked
 
     def _leave_held_files(self, changes: DraftChanges) -> DraftChanges:
-        """The changes, except to files another program has open for writing."""
+        """Leave out changes to files that another program has open for writing; return the others."""
         workspace = self.open_draft.directory.info.workspace
         held = changes.changes and find_held_units(changes.changes, workspace)
         if not held:
@@ -540,7 +541,7 @@ class CallDraft:
         return self._judge([FileAccess("write", ".", workspace, by_command=True, observed=True)]).decision
 
     def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
-        """The accesses to judge, each with whether a person must approve it in any case.
+        """The accesses to judge, each with whether it always needs a person's approval.
 
         Git's everyday changes in a repository count as a single change of the directory around it.
         """
@@ -555,7 +556,7 @@ class CallDraft:
                 yield self._access(change, can_undo), has_rules and change.path in in_git.unusual
             elif top not in tops:
                 tops.add(top)
-                entry = change.before or change.after  # a change of the directory, whatever happened in it
+                entry = change.before or change.after  # stands for every change inside the directory
                 yield self._access(DraftChange(top, entry, entry), can_undo), False
 
     def _access(self, change: DraftChange, can_undo: bool) -> Access:
@@ -576,14 +577,14 @@ class CallDraft:
         notes = [
             *_list_notes(changes),
             *self._services.find_overlaps(changes.read_both()),
-        ]  # now: later nothing may fail
+        ]  # listed now, because nothing may fail later
         self._services.recorder.begin(approved, images, self._progress)
         token = self._progress.token
         host = self._services.command_host()
         upper = self.open_draft.directory.upper
         files = (change.path for change in changes.changes if change.after and change.after.type == "file")
         lent = any(isinstance(access, FileAccess) and access.lent_to for access in approved.accesses)
-        if not lent:  # else secrets may be in them
+        if not lent:  # otherwise they may contain secrets
             host.changes.note_contents({os.path.join(workspace, path): os.path.join(upper, path) for path in files})
         in_git = [repository.top for repository, _ in find_repositories(changes) if repository.moves_references]
         tracked = self._services.tracked_files
@@ -594,7 +595,7 @@ class CallDraft:
                 accepted += (os.path.join(workspace, change.path) for change in changes.changes)
                 changes.keep()
         except BaseException:
-            if self.open_draft.directory.state != "kept":  # else the error came after the last step
+            if self.open_draft.directory.state != "kept":  # otherwise the error came after the last step
                 self._progress.token = token and replace(token, withdrawn=True)
                 raise
         finally:
@@ -637,24 +638,24 @@ def _list_notes(changes: DraftChanges) -> Iterator[NoteFacts]:
     taken_over = [path for path, old, new in replaced if old.owner[0] != new.owner[0] == os.geteuid() != 0]
     if taken_over:
         yield OwnerChanged(paths=", ".join(map(escape, taken_over[:MOST_NAMED])))
-    # Files with other hard links, in the workspace or elsewhere: those keep the old contents.
+    # Other hard links to these files keep the old contents.
     if split := [path for path, old, _ in replaced if old.type == "file" and old.links > 1]:
         yield LinksSplit(count=len(split), paths=", ".join(map(escape, split[:MOST_NAMED])))
 
 
 @frozen
 class KeptChanges:
-    """What was kept for a person, and recorded."""
+    """The result of keeping changes at a person's request."""
 
     changes: DraftChanges
     missed: list[str]
     """Paths that cannot be undone."""
     warning: str
-    """Why the journal could not be written, if so."""
+    """Why the journal could not be written; empty if it was."""
     merged: Merged
 
     def describe_merge(self) -> Iterator[str]:
-        """What was merged, in lines for the person."""
+        """Describe the merge to the person, line by line."""
         for paths, what in (
             (self.merged.paths, "merged with other changes"),
             (self.merged.dropped, "changed meanwhile and ignored by git, so the draft's version was dropped"),
@@ -664,9 +665,9 @@ class KeptChanges:
 
 
 def keep_and_record(journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int = 0) -> KeptChanges:
-    """Keep changes a person has seen, merged with others, and record them as a call of their own.
+    """Merge and keep changes that a person has seen, and record them as a separate call.
 
-    Raises what `DraftChanges.merge` and `DraftChanges.keep` raise, and `JournalFailed` if a required journal cannot be
+    Raises like `DraftChanges.merge` and `DraftChanges.keep`, and `JournalFailed` if a required journal cannot be
     written; then nothing is kept.
     """
     paths, dropped = list[str](), list[str]()
@@ -676,7 +677,7 @@ def keep_and_record(journal: Journal, origin: Origin, changes: DraftChanges, cal
         dropped += merged.dropped
         try:
             missed, warning = _keep_and_record(journal, origin, changes, call, code)
-        except DraftConflict:  # with what was changed since the comparison
+        except DraftConflict:  # the workspace has changed since the comparison
             if not tries_left:
                 raise
             changes = replace(DraftChanges.observe(changes.draft), take_back=changes.take_back)
@@ -726,7 +727,7 @@ def describe_conflicts(
 ) -> str:
     """A line for each conflict, and the lines of both sides where they overlap.
 
-    ``shows``: takes an absolute path; whether the file's contents may be shown.
+    ``shows``: whether the contents of a file, given by its absolute path, may be shown.
     """
     rows: list[str] = []
     for one in conflict.conflicts[:MOST_NAMED]:

@@ -1,14 +1,14 @@
 """Guards: rules that hold in every mode, besides the rules of the user's files.
 
 Built-in rules protect secrets and configuration. `.handrailignore` and `.aiignore` list files, in git's syntax, that
-must not be read. They count in every directory below a root, and are searched for once per session. A listed directory
-is hidden with its contents: a line with `!` overrides a line of the same file, and no line of another one. An ignore
-file that cannot be read hides its whole directory.
+must not be read. They apply in every directory below a root, and are looked up once per session. A listed directory is
+hidden with its contents. A `!` line overrides only lines of the same file. An unreadable ignore file hides its whole
+directory.
 
-Handrail's own files are not for a model: the journal has old contents of files, secrets included; the configuration,
-the saved rules, the trust in projects and the sockets of `handrail approve` decide what is allowed. If a sandbox hides
-these from commands, the kernel enforces it. The words of a command are judged as well, because without a sandbox there
-is nothing else.
+Handrail's own files are off limits to the model. The journal has old file contents, secrets included. The
+configuration, saved rules, project trust and the sockets of `handrail approve` decide what is allowed. If a sandbox
+hides these files from commands, the kernel enforces it. The text of a command is judged as well: without a sandbox,
+there is no other check.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def load_built_in_rules() -> tuple[Rule, ...]:
 
 
 class BuiltInPaths:
-    """The built-in rules about paths, compiled when they are first asked."""
+    """The built-in rules about paths, compiled on first use."""
 
     def __init__(
         self,
@@ -86,16 +86,16 @@ class BuiltInPaths:
         tracked: TrackedFiles,
         ignores: FirstIgnores | None = None,
     ) -> None:
-        """``tracked``: the files that git tracks, which are no secrets by their names.
+        """``tracked``: files tracked by git, whose names do not make them secret.
 
-        ``ignores``: what git ignored when the session began.
+        ``ignores``: the paths git ignored when the session began.
         """
         self._roots = roots
         self._home = home
         self.tracked = tracked
         self._contents = SecretContents()
         self._named: set[str] = set()
-        """Paths that have a secret's name: of many secrets each is asked about before every command."""
+        """A cache of paths with a secret's name: each of them is checked before every command."""
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
         self.protected = ProtectedPaths(roots, home, ignores)
 
@@ -105,7 +105,7 @@ class BuiltInPaths:
 
     @cached_property
     def _protected(self) -> Rule:
-        """The rule about protected paths, with Handrail's own installation if that is in the workspace."""
+        """The rule about protected paths, plus Handrail's own installation if that is in the workspace."""
         rule = next(rule for rule in load_built_in_rules() if rule.text == "protected")
         own = self._installation
         texts = [*map(escape_glob, own.paths), *(f"{escape_glob(place)}/{name}" for place, name in own.patterns)]
@@ -144,7 +144,7 @@ class BuiltInPaths:
         return matching if action == "read" else self._refine_protected(matching, path)
 
     def _refine_protected(self, matching: list[Rule], path: str) -> list[Rule]:
-        """Add the rule about protected paths where more than a name decides, and drop it inside dependencies."""
+        """Add the rule about protected paths where more than the name decides; drop it inside dependencies."""
         named = [rule for rule in matching if rule.text == self._protected.text]
         if named and self.protected.is_dependency(path) and not self._is_own(path):
             return [rule for rule in matching if rule not in named]
@@ -158,9 +158,9 @@ class BuiltInPaths:
 
     @cached_property
     def secret_places(self) -> list[tuple[str, str]]:
-        """Secret paths that are named with their directory, of the system and of the home directory.
+        """The fixed paths of secrets, in the home directory and in the system.
 
-        In front of each: the name in the home directory that it lies below; empty if it lies elsewhere.
+        Each pair starts with the path's top-level name in the home directory; empty if the path lies elsewhere.
         """
         texts = [path.text for rule in self._get_rules("read")[0] for path in rule.paths if not path.except_]
         plain = [text.removeprefix("**/").rstrip("/") for text in texts if "/" in text.rstrip("/")]
@@ -168,34 +168,34 @@ class BuiltInPaths:
         return [("" if text[0] == "/" else text.split("/")[0], os.path.join(self._home, text)) for text in fixed]
 
     def protects(self, path: str) -> bool:
-        """Whether a person has to approve a change of this."""
+        """Whether changing this path needs a person's approval."""
         return any(rule.text == self._protected.text for rule in self.all("write", path))
 
     def is_secret(self, path: str) -> bool:
-        """Whether nobody may read this."""
+        """Whether this path is secret by name, and not public."""
         return self.has_secret_name(path) and not self.is_public(path)
 
     def has_secret_name(self, path: str) -> bool:
-        """Whether a file would be a secret by its name, if git does not track it."""
+        """Whether the name makes a file a secret, unless git tracks it."""
         if path in self._named:
             return True
         is_named = bool(self._get_rules("read")[1].find(path))
         if is_named:
-            if len(self._named) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            if len(self._named) >= _MOST_KEPT:  # replaced, not cleared: another thread may be reading it
                 self._named = set()
             self._named.add(path)
         return is_named
 
     def holds_secret(self, path: str) -> bool:
-        """Whether a file of the workspace holds a private key or an access token that the model does not know."""
+        """Whether a workspace file holds a private key or an access token unknown to the model."""
         if not self._contents.has_secret(path) or not any(is_within(root, path) for root in self._roots):
             return False
         return not self.tracked.is_tracked(path) and not is_in_packages(path, self._roots)
 
     def looks_secret(self, path: str, source: str | bytes) -> bool:
-        """Whether a file would be a secret, if the model did not know it: by its name, or by its contents.
+        """Whether a file's name or contents look secret, even if the model knows them already.
 
-        ``source``: the contents, or where they can be read.
+        ``source``: the contents, or the path of a file to read them from.
         """
         if self.has_secret_name(path):
             return True
@@ -203,7 +203,7 @@ class BuiltInPaths:
         return contents.has_secret(source) if isinstance(source, str) else contents.is_secret_text(source)
 
     def list_tracked_names(self) -> list[str]:
-        """The names of secrets that tracked files or directories have."""
+        """The names of tracked files and directories that look like secrets."""
         suspicious = self.suspect_secrets("")
         if suspicious is None:
             return []
@@ -213,15 +213,15 @@ class BuiltInPaths:
         if (stored := store.load()) is None:
             every = {name for commit, root in commits.items() for name in self.tracked.list_names(root, commit)}
             stored = {"names": [name for name in every if suspicious(name) and self.has_secret_name(f"/{name}")]}
-            if every:  # else git has failed
+            if every:  # empty if git has failed
                 store.save(stored)
         return list(stored["names"])
 
     def is_public(self, path: str) -> bool:
-        """Whether a path with a secret's name is no secret, because it is tracked or has tracked files below it.
+        """Whether a path with a secret's name is public.
 
-        Or it holds nothing but certificates, or is a secret by nothing but the name of a directory that was published,
-        such as `kubeconfig/`.
+        It is if it is tracked, has tracked files below it, or holds only certificates. It also is if only the name of a
+        published directory, such as `kubeconfig/`, makes it secret.
         """
         if self._contents.is_certificate(path):
             return True
@@ -242,13 +242,13 @@ class BuiltInPaths:
 
     @cached_property
     def _file_names(self) -> PathSet:
-        """The names of secret files, without those of directories that are made for secrets."""
+        """The names of secret files, without those of directories meant for secrets."""
         rules = (rule for rule in load_built_in_rules() if rule.text in secret_path_rules() and "read" in rule.actions)
         paths = [path for rule in rules for path in rule.paths if "/" not in path.text]
         return PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
 
     def suspect_secrets(self, directory: str) -> NameTest | None:
-        """A test that every name in a directory passes which may be a secret."""
+        """A test for names in a directory. Every possible secret passes it."""
         return self._get_rules("read")[1].suspects(directory)
 
 
@@ -256,14 +256,14 @@ class _SecretNames(NamedTuple):
     refused: Sequence[str]
     """Names that may not be read, unless git tracks them."""
     files: Sequence[str]
-    """Names of files whose contents count."""
+    """Names of files to search for secrets."""
 
 
 class SecretFiles:
-    """Finds the files of the workspace that commands may not read: by their names, and by secrets in them.
+    """Finds the workspace files that commands may not read: by their names, and by secrets in them.
 
-    Names are looked at everywhere, also in the packages that a project has installed. Contents are read where they are
-    small, untracked, and not in trees of packages or build output.
+    Names are checked everywhere, including installed packages. Contents are read only if a file is small, untracked,
+    and outside packages and build output.
     """
 
     def __init__(
@@ -275,9 +275,9 @@ class SecretFiles:
         is_ruled: Callable[[str], bool],
         key: str,
     ) -> None:
-        """``suspect``: a test for the names in a directory that ``readable`` must be asked about.
+        """``suspect``: returns a test for the names in a directory that need a ``readable`` check.
 
-        ``is_ruled``: whether more than a secret's name may keep a path from being read. ``key``: stands for the rules.
+        ``is_ruled``: whether a rule or an ignore file covers a path. ``key``: identifies the rules.
         """
         self._roots = roots
         self._built_in = built_in
@@ -291,11 +291,11 @@ class SecretFiles:
         self._candidates: tuple[object, list[str]] = None, []
         self._trusted: dict[str, str] = {}
         self._untracked: dict[str, tuple[_SecretNames, Sequence[str]]] = {}
-        """By directory, what was found in it, and those of its files that no trusted commit has."""
+        """By directory: its result, and its files that are in no trusted commit."""
         self._packages: set[str] = set()
-        """Directories in trees of packages or build output. A directory is read after the one above it."""
+        """Directories inside packages or build output. A parent is read before its children."""
         self._linked: set[str] = set()
-        """Directories with links: what these lead to may change elsewhere."""
+        """Directories with links, whose targets may change elsewhere."""
         self._has_ignore_files = False
         self._store = StoredSecrets(built_in.tracked.state, "listings", roots, key)
         self._is_restored = False
@@ -311,14 +311,14 @@ class SecretFiles:
         return self._index.complete
 
     def find_names(self) -> dict[str, list[str]]:
-        """By directory, the names to be asked about, the nearest to a root first.
+        """The names to check by directory, nearest to a root first.
 
-        They may not be read unless git tracks them; those that the trusted commit has are left out.
+        They may not be read unless git tracks them. Names in the trusted commit are left out.
         """
         if not self._index.changes:
             self._restore()
         updated = self._index.update()
-        if self._is_restored and self._has_ignore_files:  # they may be about all that was restored
+        if self._is_restored and self._has_ignore_files:  # they may cover anything that was restored
             self._is_restored = False
             self._index.forget()
             updated = self._index.update()
@@ -329,7 +329,7 @@ class SecretFiles:
         return self._names[1]
 
     def _leave_out_published(self, directory: str, names: Sequence[str]) -> list[str]:
-        """The names that the trusted commit does not have, links, and those that a rule or an ignore file is about."""
+        """Keep links, names missing from the trusted commit, and names covered by a rule or an ignore file."""
         untracked = frozenset(self._built_in.tracked.list_untracked(directory, names))
         paths = {name: os.path.join(directory, name) for name in names}
         return [
@@ -368,7 +368,7 @@ class SecretFiles:
         return list(islice(every, _MOST_READ))
 
     def _restore(self) -> None:
-        """Begin with what an earlier session found under the same rules."""
+        """Start from the results of an earlier session with the same rules."""
         stored = self._store.load()
         if stored is None:
             return
@@ -395,7 +395,7 @@ class SecretFiles:
         is_linked = any(is_link for _, _, is_link in entries)
         (self._linked.add if is_linked else self._linked.discard)(directory)
         refused = [name for name, _, is_link in entries if self._is_refused(directory, name, is_link, test)]
-        # Refused directories too: git may track some of the files in them.
+        # Refused directories are searched too, because git may track files in them.
         folders = [name for name, is_folder, _ in entries if is_folder and name not in _PASSED_OVER]
         files: tuple[str, ...] = ()
         above, own = os.path.split(directory)
@@ -416,15 +416,15 @@ class SecretFiles:
 
 
 class StoredSecrets:
-    """What one session has found of secrets, for the next one with the same rules: a file in the state directory."""
+    """A session's findings about secrets, stored for the next session with the same rules."""
 
     def __init__(self, state: str, kind: str, roots: Sequence[str], key: str) -> None:
-        """``key``: stands for all that the results depend on, besides the tree."""
+        """``key``: identifies everything the results depend on, except the tree."""
         self._path = locate(state, kind, "\n".join(roots)) if state else ""
         self._key = hashlib.sha256(f"{__version__}\n{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def load(self) -> dict[str, Any] | None:
-        """None if there is nothing, or if it was found under other rules."""
+        """The stored results; None if there are none, or if the rules were different."""
         try:
             with open(self._path, encoding="ascii") as file:
                 stored = json.load(file)
@@ -433,33 +433,33 @@ class StoredSecrets:
         return stored if isinstance(stored, dict) and stored.get("key") == self._key else None
 
     def save(self, results: dict[str, Any]) -> None:
-        """Store what was found; a disk that is full keeps the old file."""
+        """Store the results; if that fails, keep the old file."""
         with contextlib.suppress(OSError):
             if self._path:
                 replace_text(self._path, json.dumps({"key": self._key, **results}, separators=(",", ":")))
 
 
 _MANY = 400
-"""After changes in so many directories git is asked about all of them at once, and the results are stored."""
+"""If more directories have changed, git reads all trees at once, and the results are stored."""
 _MOST_READ = 10_000
-"""Files whose contents are looked at. In a repository only untracked ones count."""
+"""The most files to search for secrets. In a repository, only untracked files count."""
 _PASSED_OVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
 _MAY_STEER = re.compile(r"/\.|/(?:HEAD|objects|refs|commondir|config|config\.worktree|hooks|info)(?:/|$)")
 """A dot name, or a name inside a repository."""
 _PLAIN_NAME = "directory"
-"""A name that no rule is about."""
+"""A name that no rule matches."""
 _MOST_KEPT = 50_000
 _SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
 _MOST_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _Chain = tuple[tuple[str, str, IgnoreFile], ...]
-"""The nearest first: the directory with a slash behind it, the name of the file, its rules."""
+"""Nearest first: the directory with a trailing slash, the name of its ignore file, the rules."""
 
 _NO_CHAIN: tuple[_Chain, str] = ((), "")
 
 
 class IgnoreFiles:
-    """Asked for a path: which file says that it is not to be read?"""
+    """Finds the ignore file that hides a path."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = roots
@@ -469,10 +469,10 @@ class IgnoreFiles:
         """The ignore file that names the path, or a directory above it; empty if none does."""
         directory, _, name = path.rpartition("/")
         chain, why = self._chains.get(directory) or self._find_chain(directory)
-        return why or (self._make_relative(chain, path) if chain and name else "")
+        return why or (self._find_in_chain(chain, path) if chain and name else "")
 
     def apply_in(self, directory: str, has_own: bool) -> bool:
-        """Whether any file holds in a directory. ``has_own``: one may stand in it; False saves looking for it."""
+        """Whether any ignore file applies in a directory. ``has_own``: False if the directory itself has none."""
         known = self._chains.get(directory)
         parent = directory.rpartition("/")[0]
         if not (known or has_own) and self._chains.get(parent) == _NO_CHAIN and len(self._chains) < _MOST_KEPT:
@@ -481,18 +481,18 @@ class IgnoreFiles:
         return bool(chain or why)
 
     def _find_chain(self, directory: str, has_own: bool = True) -> tuple[_Chain, str]:
-        """The ignore files that hold in a directory, and the one that names the directory itself."""
+        """The ignore files that apply in a directory, and the file that hides the directory itself."""
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
             return _NO_CHAIN
-        if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+        if len(self._chains) >= _MOST_KEPT:  # replaced, not cleared: another thread may be reading it
             self._chains = {}
         chains, here, above = self._chains, root, _NO_CHAIN
         for name in ("", *filter(None, directory[len(root) :].split("/"))):
             here = f"{here.rstrip('/')}/{name}" if name else here
             if here not in chains:
                 chain, why = above
-                why = why or (self._make_relative(chain, here) if name else "")
+                why = why or (self._find_in_chain(chain, here) if name else "")
                 if not why and (has_own or here != directory):
                     chain = self._add_own(here, chain)
                 chains[here] = chain, why
@@ -503,7 +503,7 @@ class IgnoreFiles:
         own = ((f"{directory.rstrip('/')}/", name, IgnoreFile(lines)) for name, lines in _list_files(directory))
         return (*(entry for entry in own if entry[2]), *chain)
 
-    def _make_relative(self, chain: _Chain, path: str) -> str:
+    def _find_in_chain(self, chain: _Chain, path: str) -> str:
         for start, name, rules in chain:
             inner = path[len(start) :]
             as_file, as_directory = rules.is_ignored(inner), rules.is_ignored(inner + "/")
@@ -512,7 +512,7 @@ class IgnoreFiles:
         return ""
 
     def hides(self) -> list[str]:
-        """Return equivalent globs for the files of one root, where possible."""
+        """Globs equivalent to the ignore files of a single root, where possible."""
         if len(self._roots) != 1:
             return []
         globs: list[str] = []
@@ -538,7 +538,7 @@ def _read_lines(path: str) -> tuple[str, ...]:
 
 
 _MOST_MATCHED = 100
-"""Files that a command sees because they match the pattern of a rule."""
+"""The most files that a rule's pattern makes visible to a command."""
 
 
 def _list_parents(path: str) -> Iterator[str]:
@@ -567,7 +567,7 @@ class RuleSet:
         self._call = [rule for rule in rules if "call" in rule.actions]
 
     def find(self, access: Access, filtered: Callable[[], bool] = lambda: False) -> Rule | None:
-        """The first rule that speaks of the access. ``filtered``: a proxy holds what uses it to the allowed hosts."""
+        """The first rule that matches the access. ``filtered``: whether a proxy limits its clients to allowed hosts."""
         if isinstance(access, CommandAccess):
             place = access.place or self.home
             return next((rule for rule in self._run if rule.speaks_of_command(parse_access(access), place)), None)
@@ -579,15 +579,15 @@ class RuleSet:
 
     @property
     def names_hosts(self) -> bool:
-        """Whether rules are about single hosts, and none is about the whole network."""
+        """Whether there are rules for single hosts, and none for the whole network."""
         return all(rule.host for rule in self._network) and any(" " not in rule.host for rule in self._network)
 
     def spells_out(self, access: Access) -> Rule | None:
-        """The rule about this very command, as an answer for good writes it down."""
+        """The rule for exactly this command, as a permanent answer saves it."""
         return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
 
     def _of_hosts(self, access: NetworkAccess, filtered: Callable[[], bool]) -> Rule | None:
-        """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
+        """A refusal matches any mentioned host; an allow rule must cover every reached host."""
         if self._wide:
             if not self._network:
                 return None
@@ -600,7 +600,7 @@ class RuleSet:
         return matching[0] if matching and all(matching) else self.spells_out(access)
 
     def suspects(self, action: Action, directory: str) -> NameTest | None:
-        """A test that every name in a directory passes which a rule may speak of."""
+        """A test for names in a directory. Every name that a rule may match passes it."""
         _, every, paths = self._files[action]
         return pass_every_name if every else paths.suspects(directory) if paths else None
 
@@ -612,25 +612,25 @@ class RuleSet:
 
 
 def may_loosen(rule: Rule, locked: bool) -> bool:
-    """Whether a rule may allow more. ``locked``: only those of the system file may."""
+    """Whether a rule may loosen the policy. ``locked``: only rules of the system file may."""
     return rule.loosens and (rule.locked or not locked)
 
 
 @frozen
 class SortedRules:
-    """All rules of the files, sorted by what they may do, and the mode that decides where none speaks."""
+    """The rules of all files by their effect, and the mode that decides where no rule matches."""
 
     mode: Mode
     defaults: Defaults
     locked: bool
-    """Whether only the file of the system may allow more."""
+    """Whether only the system file may loosen the policy."""
     deny: RuleSet
     ask: RuleSet
     allow: RuleSet
     opening: RuleSet
     """Rules with the full name of a file or command, which open a secret or a destructive command."""
     idle: RuleSet
-    """Rules that would allow more, and may not."""
+    """Allow rules that are not in effect."""
     lending: tuple[Rule, ...]
     """Rules that show a hidden file to one command."""
 
@@ -642,7 +642,7 @@ class SortedRules:
         rules = [rule for rule in every if not rule.lends]
 
         def collect(rules: Sequence[Rule], *, deep: bool = True) -> RuleSet:
-            # Where a disk may take either case for the same name, a refusal must too.
+            # On a case-insensitive file system, a refusal must ignore case too.
             return RuleSet(rules, roots, home, deep=deep, fold=deep and sys.platform == "darwin")
 
         allows = [rule for rule in rules if rule.tier == "allow"]
@@ -660,12 +660,12 @@ class SortedRules:
 
     @property
     def reads_anywhere(self) -> bool:
-        """Whether commands read outside of the workspace without a question."""
+        """Whether commands may read outside the workspace without asking."""
         return self.defaults.tiers["outside_read"] == "allow"
 
 
 class Trees:
-    """The trees outside of the workspace that commands see in every mode, or by a rule."""
+    """The trees outside the workspace that commands see in every mode, or by a rule."""
 
     def __init__(self, rules: SortedRules, roots: Sequence[str], home: str) -> None:
         self._rules = rules
@@ -674,7 +674,7 @@ class Trees:
 
     @cached_property
     def _usual_trees(self) -> list[str]:
-        """The session's directories, and those of the system and of toolchains, which commands read in every mode."""
+        """Directories of the session, the system and toolchains, which commands may read in every mode."""
         from handrail.shell.sandbox.visible import list_visible
 
         return list_visible(load_defaults()["commands"]["system"], self._roots, self._home, os.environ)
@@ -684,17 +684,17 @@ class Trees:
         return [os.path.realpath(tree) for tree in self._usual_trees]
 
     def is_usual(self, path: str) -> bool:
-        """Whether commands read a real path in every mode: it is of the session, or of the system."""
+        """Whether commands may read a real path without asking, by its place or by the mode."""
         return self._rules.reads_anywhere or any(is_within(place, path) for place in self._real_usual_trees)
 
     def list_visible(self) -> list[str] | None:
-        """The only trees that a command sees about which nobody was asked; None if the mode lets it read all."""
+        """The only trees visible to a command that nobody approved; None if the mode shows everything."""
         if self._rules.reads_anywhere:
             return None
         return [*self._usual_trees, *self._list_allowed_places()]
 
     def _list_allowed_places(self) -> list[str]:
-        """Paths outside of the workspace that rules allow to read."""
+        """Paths outside the workspace that rules allow commands to read."""
         places: list[str] = []
         for rule in self._rules.allow.all:
             if "read" in rule.actions and not any(pattern.except_ for pattern in rule.paths):
@@ -709,7 +709,7 @@ class Trees:
 
 
 class Sight:
-    """The files that may be read, by the rules, the built-in rules and ignore files."""
+    """Decides which files may be read, by rules, built-in rules and ignore files."""
 
     def __init__(
         self,
@@ -720,7 +720,7 @@ class Sight:
         tracked: TrackedFiles,
         ignores: FirstIgnores | None = None,
     ) -> None:
-        """``judge``: whether the policy allows to read a path about which a rule speaks."""
+        """``judge``: whether the policy allows reading a path that a rule matches."""
         self._rules = rules
         self.roots = roots
         self.home = home
@@ -744,7 +744,7 @@ class Sight:
 
     @property
     def hides(self) -> Sequence[str]:
-        """Return globs of files that may not be read, for a search; other files are judged when they are found."""
+        """Globs of unreadable files for a search to skip; other files are judged when found."""
         root = self.roots[0] if len(self.roots) == 1 else None
         ignored = self.ignored.hides()
         for rule in (*self._rules.deny.all, *self._rules.ask.all):
@@ -759,23 +759,23 @@ class Sight:
         return join_globs(ignored)
 
     def asking(self) -> AbstractContextManager[None]:
-        """For many questions one after the other: git is started once for them."""
+        """Share one git process between many questions in a row."""
         return self.built_in.tracked.reading()
 
     def looks_secret(self, path: str, source: str | bytes) -> bool:
-        """Whether a file would be a secret, if the model did not know it; ``source``: its contents, or their place."""
+        """Whether a file looks secret, even if the model knows it. ``source``: its contents, or a path to them."""
         return self.built_in.looks_secret(path, source)
 
     def visible_trees(self) -> list[str] | None:
-        """The only trees that a command sees about which nobody was asked; None if the mode lets it read all."""
+        """The only trees visible to a command that nobody approved; None if the mode shows everything."""
         return self.trees.list_visible()
 
     def readable(self, path: str) -> bool:
-        """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
+        """Whether a search may show this real path: it may be read without asking."""
         return self.may_read_name(path) and not self.is_other_name(path) and not self.holds_secret(path)
 
     def is_other_name(self, path: str) -> bool:
-        """Whether a file is a secret by another name on the disk."""
+        """Whether a path is a hard link to a secret."""
         return bool(self.hard_links.find(path))
 
     def holds_secret(self, path: str) -> bool:
@@ -783,7 +783,7 @@ class Sight:
 
     def may_read_name(self, path: str) -> bool:
         secret = self.built_in.is_secret(path)
-        if secret and not self._rules.opening.file("read", path):  # most that are refused
+        if secret and not self._rules.opening.file("read", path):  # most refusals end here
             return False
         if secret or self._has_rule(path):
             return self._judge(path)
@@ -793,13 +793,13 @@ class Sight:
         return bool(self._rules.ask.file("read", path) or self._rules.deny.file("read", path))
 
     def _is_ruled(self, path: str) -> bool:
-        """Whether a rule or an ignore file speaks of reading a path."""
+        """Whether a rule or an ignore file covers reading a path."""
         return self._has_rule(path) or bool(self.ignored.find(path))
 
     def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
-        """A test for names in a real directory: those that fail it are `readable`. None: all are.
+        """A test for names in a real directory. Names that fail it are `readable`; None if all are.
 
-        ``has_ignore_file``: whether one of `POLICY_NAMES` may stand in that directory.
+        ``has_ignore_file``: whether the directory may contain one of `POLICY_NAMES`.
         """
         if self.ignored.apply_in(directory, has_ignore_file):
             return pass_every_name
@@ -811,8 +811,8 @@ class Sight:
     def unreadable(self) -> list[str]:
         """List files that may not be read, for the sandbox to hide.
 
-        First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first; then other
-        names of these.
+        Files that a deny rule names in full come first, wherever they are. Files in the workspace follow, nearest
+        first, and then the hard links to all of these.
         """
         names = self._list_unreadable_names()
         return [
@@ -831,7 +831,7 @@ class Sight:
         return [*paths, *hidden]
 
     def _list_names(self, path: str) -> list[str]:
-        """What may not be read of an entry: itself, and for a link the path that it leads to, unless git tracks it."""
+        """The unreadable paths of an entry: itself, and the target of a link unless git tracks it."""
         real = os.path.realpath(path) if os.path.islink(path) else path
         names = [] if self.may_read_name(path) else [path]
         if real != path and (not self.may_read_name(real) or (names and not self.built_in.is_public(real))):
@@ -839,9 +839,9 @@ class Sight:
         return names
 
     def find_unreadable_below(self, directory: str, *, hidden: bool = True) -> str:
-        """The first path below a real directory that may not be read; empty if there is none.
+        """The first unreadable path below a real directory; empty if there is none.
 
-        ``hidden``: names that begin with a dot count as well.
+        ``hidden``: whether dot names count too.
         """
         start = f"{directory.rstrip('/')}/"
         every = (*self.unreadable(), *self.credentials())
@@ -850,24 +850,24 @@ class Sight:
         return next((path for path in below if hidden or not any(name[:1] == "." for name in inner[path])), "")
 
     def shorten_path(self, path: str) -> str:
-        """A path as a person reads it: below the workspace it is relative."""
+        """A path for display, relative if it is in the workspace."""
         root = next((root for root in self.roots if path.startswith(root.rstrip("/") + "/")), None)
         return os.path.relpath(path, root) if root else path
 
     @property
     def searched_all(self) -> bool:
-        """Whether the last search for files that may not be read reached all directories of the workspace."""
+        """Whether the last search for unreadable files covered the whole workspace."""
         return self.secret_files.complete
 
     def credentials(self) -> list[str]:
-        """Secrets of the user and of the system, outside of the workspace: what programs log in with.
+        """Credentials of the user and of the system, outside the workspace.
 
-        Those of the home directory by its entries, and what the built-in rules name in a place of its own.
+        These are the secret entries of the home directory, and the secrets that built-in rules name by a fixed path.
         """
         places = self.built_in.secret_places
         try:
             names = os.listdir(self.home)
-        except OSError:  # it may not be listed: what is named in it is found all the same
+        except OSError:  # it cannot be listed, but its fixed paths are still found
             names = [top for top, _ in places]
         secret = [path for name in names if self.built_in.is_secret(path := os.path.join(self.home, name))]
         secret += [path for top, path in places if not top or top in names]
@@ -882,9 +882,9 @@ class Sight:
         return [path for path in named if path and os.path.lexists(path)]
 
     def protects(self, path: str, *, created: bool = False) -> bool:
-        """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it.
+        """Whether a command needs a person's approval to change this: it is protected, or a rule denies it.
 
-        ``created``: the entry at the top of the workspace is new, though it exists by now.
+        ``created``: the path's entry at the top of the workspace counts as new, although it exists by now.
         """
         if created and self.built_in.protected.is_new_entry(path, created=True):
             return True
@@ -906,7 +906,7 @@ _NAMES = (
     "mcp-http-token",
     "mcp-installs.json",
 )
-"""Names in the state directory, for a workspace inside it."""
+"""Names in the state directory, hidden one by one if the workspace lies inside it."""
 _RULE = "Handrail's own files"
 _COMMANDS = {
     "approve": "only the user may answer Handrail's questions",
@@ -931,15 +931,15 @@ class OwnFiles:
     config: tuple[str, ...]
     """Real paths: settings, rules, and saved answers."""
     kept: str
-    """The artefacts of this session, which its calls may read, and the workspace and the boundary keep as they are."""
+    """This session's artefacts: its calls may read them, and the workspace and the sandbox keep them read-only."""
     names: tuple[str, ...]
-    """How a command may spell one of these places."""
+    """The ways a command may spell these paths."""
     is_within: bool
-    """Whether some of the state lies inside the workspace, where the file tools could open it."""
+    """Whether some of the state lies inside the workspace, within reach of the file tools."""
 
     @classmethod
     def locate(cls, state: str, artefacts: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
-        """The places of this user, for a session on ``roots``."""
+        """Find this user's paths, for a session on ``roots``."""
         configured = [os.path.dirname(find_user_file(environ))]
         if config := environ.get("HANDRAIL_CONFIG"):
             configured.append(os.path.abspath(config))
@@ -958,9 +958,9 @@ class OwnFiles:
         return is_within(self.kept, path) or not any(is_within(place, path) for place in self.state)
 
     def judge(self, accesses: Sequence[Access], hidden: Callable[[], bool]) -> Verdict | None:
-        """Return the strictest verdict on the accesses; None if none of them is about these paths.
+        """Return the strictest verdict on the accesses; None if no access concerns these paths.
 
-        ``hidden``: whether a sandbox hides them from commands.
+        ``hidden``: whether a sandbox hides the paths from commands.
         """
         verdicts = filter(None, (self._judge_access(access, hidden) for access in accesses))
         return max(verdicts, key=lambda verdict: STRICT[verdict.decision], default=None)
@@ -998,7 +998,7 @@ class OwnFiles:
 
 
 def _list_spellings(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
-    """Each path, and the part of it below the home directory, which may be written in several ways."""
+    """Each path, and its part below the home directory, because that can be spelled in several ways."""
     homes = {os.path.expanduser("~"), environ.get("HOME") or "/", os.path.realpath(os.path.expanduser("~"))} - {"/"}
     for path in paths:
         yield path
@@ -1008,13 +1008,13 @@ def _list_spellings(paths: Sequence[str], environ: Mapping[str, str]) -> Iterato
 
 
 def _matches(pattern: str, place: str) -> bool:
-    """Whether a pattern of the shell may match a place, or something in it."""
+    """Whether a shell pattern may match a path, or something below it."""
     parts, names = pattern.strip("/").split("/"), place.strip("/").split("/")
     return len(parts) >= len(names) and all(map(fnmatch.fnmatchcase, names, parts))
 
 
 def _judge_own_command(script: Script) -> Verdict | None:
-    """Refuse the commands of Handrail that only the user may run."""
+    """Refuse Handrail commands that only the user may run."""
     for run in script.runs:
         words = [word.fixed for word in run.words]
         calls = [at for at, word in enumerate(words) if _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word or "")))]

@@ -1,15 +1,15 @@
-"""The policy of rules: judge every access, and return the strictest verdict with its rule, place and reason.
+"""Judge every access by the rules; return the strictest verdict with its rule, source and reason.
 
-In this order, for one access:
+Each access is judged in this order:
 
     1. a deny rule of any file, and ignore files           nothing overrides these
-    2. a built-in rule that denies: secrets                unless a rule has the full name of the file
+    2. a built-in rule that denies: secrets                unless a rule names the file in full
     3. an ask rule of any file; a built-in rule that asks  nothing overrides these
     4. an allow rule of a trusted file
     5. the mode
 
-Words of a command answer four questions: is it refused everywhere, does it use the network, does it reach outside of
-the workspace, and does a rule of the user name it? What it changes in a draft is judged afterwards, path by path.
+The text of a command answers four questions: is it refused everywhere, does it use the network, does it reach outside
+the workspace, and does a user's rule match it? Its changes in a draft are judged afterwards, path by path.
 """
 
 from __future__ import annotations
@@ -68,23 +68,23 @@ _TEMPORARY = "/tmp"  # noqa: S108 - named to be judged, not used
 
 @frozen
 class Machine:
-    """What holds commands on this machine. Each is asked only where it counts: to find out may start a sandbox."""
+    """How this machine confines commands. Each check runs only when needed, because it may start a sandbox."""
 
     namespaced: Callable[[], bool] = lambda: False
-    """Commands run in namespaces. Landlock cannot hide a part of a tree, and gives no drafts: it does not count."""
+    """Commands run in namespaces. Landlock does not count: it cannot hide part of a tree, and has no drafts."""
     masked: Callable[[], bool] = lambda: False
-    """It hides from them what they may not read."""
+    """The sandbox hides unreadable files from commands."""
     offline: Callable[[], bool] = lambda: False
-    """It cuts the network."""
+    """The sandbox cuts off the network."""
     loopback: Callable[[], bool] = lambda: True
-    """Commands reach a loopback there."""
+    """Commands can reach a loopback interface in the sandbox."""
     filtered: Callable[[], bool] = lambda: False
-    """They can have a proxy there which reaches allowed hosts alone."""
+    """The sandbox can give commands a proxy that reaches only allowed hosts."""
 
 
 @frozen
 class Basis:
-    """The rules, what may be seen, and the machine."""
+    """The rules, the readable files, and the machine."""
 
     rules: SortedRules
     sight: Sight
@@ -92,16 +92,16 @@ class Basis:
     writable: Sequence[str]
     """The real paths of the roots that may be changed."""
     own_output: Sequence[str]
-    """Real paths of Handrail's own that commands may read."""
+    """Real paths of Handrail's own output that commands may read."""
 
 
 def is_never_allowed(basis: Basis, what: str) -> bool:
-    """Whether the mode refuses something whatever the rules allow or ask."""
+    """Whether the mode refuses something regardless of allow and ask rules."""
     return basis.rules.defaults.fixed and basis.rules.defaults.tiers[what] == "deny"
 
 
 def judge_by_mode(basis: Basis, what: str, access: Access) -> Verdict:
-    """The verdict where no rule speaks. ``what``: the mode's name for the access."""
+    """The verdict where no rule matches. ``what``: the mode's name for the access."""
     rules = basis.rules
     tier = setting = rules.defaults.tiers[what]
     if setting == "namespaces":
@@ -125,7 +125,7 @@ def judge_by_mode(basis: Basis, what: str, access: Access) -> Verdict:
 
 
 def _suggest_tree(basis: Basis, access: FileAccess) -> str:
-    """The rule that shows commands the directory of a file outside of the workspace, with all that is in it."""
+    """The rule that shows commands the whole directory of a file outside the workspace."""
     place = access.path if os.path.isdir(access.path) else os.path.dirname(access.path)
     is_wide = place.count("/") < 2 or any(is_within(place, one) for one in (basis.sight.home, *basis.sight.roots))
     line = suggest_rule(basis, access if is_wide else replace(access, path=place))
@@ -137,12 +137,12 @@ def suggest_rule(basis: Basis, access: Access) -> str:
     resource = access.path if isinstance(access, FileAccess) else access.target
     if basis.rules.defaults.fixed or basis.rules.locked or not resource:
         return ""
-    if escape(resource) != resource:  # what cannot be shown is not to be written down
+    if escape(resource) != resource:  # not displayable, so not to be saved
         return ""
     if isinstance(access, FileAccess):
         return f"allow {_TOOLS[access.action]}(/{escape_glob(resource)})"
     if isinstance(access, CommandAccess):
-        for_job = access.place and not access.place.startswith("/")  # what is typed for a job depends on the job
+        for_job = access.place and not access.place.startswith("/")  # input for a job depends on the job
         fixed = not (access.doubt or for_job or "*" in resource)
         return f"allow Bash({resource})" if fixed and get_plain_words(parse_access(access), wrapped=True) else ""
     if isinstance(access, NetworkAccess):
@@ -152,7 +152,7 @@ def suggest_rule(basis: Basis, access: Access) -> str:
 
 
 def judge_file(basis: Basis, access: FileAccess) -> Verdict:
-    """Judge an access of a tool or of a command, and what a command reaches without naming it."""
+    """Judge a file access of a tool or a command, and files that a command reaches without naming them."""
     verdict = _judge_named(basis, access)
     if verdict.decision == "deny" or not access.by_command:
         return verdict
@@ -169,7 +169,7 @@ def judge_file(basis: Basis, access: FileAccess) -> Verdict:
 
 
 def _judge_whole(basis: Basis, access: FileAccess) -> Verdict | None:
-    """Judge a change of a directory with all that is in it: a rule may be about a part of it."""
+    """Judge a change of a whole directory: a rule may cover part of it."""
     rules = (*basis.rules.deny.all, *basis.rules.ask.all)
     rule = next((rule for rule in rules if access.action in rule.actions and rule.paths), None)
     why = f"{escape(access.target)} would be changed with what is in it, which a rule may be about"
@@ -177,12 +177,12 @@ def _judge_whole(basis: Basis, access: FileAccess) -> Verdict | None:
 
 
 def judge_change(basis: Basis, access: FileAccess) -> Verdict:
-    """Judge a change that a command has made in a draft: it is shown, and can be undone later."""
+    """Judge a change that a command has made in a draft. It is shown, and can be undone later."""
     return _decide(basis, access, "write", find_refusal(basis, access))
 
 
 def judge_process_path(target: str) -> Verdict:
-    """A path through the directory of a process, where no sandbox hides secrets."""
+    """Judge a path through a process's directory in `/proc`, where no sandbox hides secrets."""
     return Verdict("ask", "hidden files", f"{escape(target)} leads through the directory of a process")
 
 
@@ -217,7 +217,7 @@ def _is_socket(path: str) -> bool:
 
 
 def _judge_lending(basis: Basis, access: FileAccess) -> Verdict:
-    """Judge a hidden file that a command asks to see: a rule about both allows it, or a person."""
+    """Judge a hidden file that a command asks to see: a rule for both allows it, or a person does."""
     sight = basis.sight
     place = os.path.realpath(os.path.join(basis.rules.allow.home, access.place))
     run = CommandAccess(access.lent_to, place=place)
@@ -252,7 +252,7 @@ def _judge_matches(basis: Basis, access: FileAccess) -> Verdict:
 
 
 def _judge_below(basis: Basis, access: FileAccess) -> Verdict | None:
-    """Judge the files in a directory that a command reads with all that is in it, where nothing hides secrets."""
+    """Judge the files below a directory that a command reads recursively, where nothing hides secrets."""
     tops = expand(access.target, basis.sight.roots)[0] if access.glob else [access.path]
     hidden = access.sees == "contents"
     unreadable = (basis.sight.find_unreadable_below(os.path.realpath(top), hidden=hidden) for top in tops)
@@ -270,18 +270,18 @@ def judge_place(basis: Basis, access: FileAccess) -> Verdict:
 
 
 def find_refusal(basis: Basis, access: FileAccess) -> Verdict | None:
-    """The verdict that no allow rule and no mode can change: of a deny rule, a built-in rule or an ask rule."""
+    """The verdict of a deny, built-in or ask rule, which no allow rule and no mode can change."""
     rules, sight = basis.rules, basis.sight
     action, path = access.action, access.path or access.target
     rule = rules.deny.file(action, path)
-    if rule is None and action == "write":  # a change shows what stands around it
+    if rule is None and action == "write":  # a diff shows the surrounding lines
         rule = rules.deny.file("read", path)
     if rule:
         return describe_rule(rule, access)
     if action != "delete" and (file := sight.ignored.find(path)):
         return Verdict("deny", "ignore file", f"{escape(access.target)} is hidden by an ignore file", escape(file))
     guard = sight.built_in.find(action, path)
-    if guard is None and action == "write" and os.path.lexists(path):  # a change shows what stands around it
+    if guard is None and action == "write" and os.path.lexists(path):  # a diff shows the surrounding lines
         guard = sight.built_in.find("read", path)
     if guard and guard.tier == "deny" and not (access.observed and not rules.defaults.fixed):
         if rules.opening.file(action, path) is None:
@@ -292,7 +292,7 @@ def find_refusal(basis: Basis, access: FileAccess) -> Verdict | None:
         return hidden
     if rule := rules.ask.file(action, path):
         return describe_rule(rule, access)
-    if access.deferred or (access.by_command and _is_private(basis, path)):  # a draft's changes are judged, and shown
+    if access.deferred or (access.by_command and _is_private(basis, path)):  # a draft's changes are judged and shown
         return None
     if guard:
         return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
@@ -302,7 +302,7 @@ def find_refusal(basis: Basis, access: FileAccess) -> Verdict | None:
 
 
 def _find_hidden(basis: Basis, access: FileAccess, path: str) -> Verdict | None:
-    """A secret that no name tells: another name of one on the disk, or a file that holds one."""
+    """Refuse a secret that its name does not reveal: a hard link to a secret, or a file with a key in it."""
     if secret := basis.sight.hard_links.find(path):
         name = escape(basis.sight.shorten_path(secret))
         return Verdict("deny", "hidden files", f"{escape(access.target)} is another name of {name} on the disk")
@@ -318,7 +318,7 @@ def _as_named(basis: Basis, access: FileAccess) -> FileAccess | None:
     if not real or named == real:
         return None
     if not named.startswith("/"):
-        if access.by_command:  # from which directory is not known here: only the last name is
+        if access.by_command:  # its directory is unknown here, only its last name is certain
             last = os.path.basename(named)
             named = f"{os.path.dirname(real)}/{last}" if last.strip(".") else real
         else:
@@ -331,11 +331,11 @@ def _name_place(basis: Basis, access: FileAccess) -> str:
     """The mode's name for an access: the action, or the place of a command's effect."""
     path = access.path or access.target
     if access.renamed or (access.action == "delete" and not access.by_command):
-        return "write"  # a tool deletes only what it has saved
+        return "write"  # a tool saves a file before it deletes it
     if not access.by_command:
         return access.action
     if access.action == "read":
-        # A relative path counts from every directory that a script may be in: from most of them it leads nowhere.
+        # A relative path is tried from every directory that a script may be in; from most it leads nowhere.
         is_place = access.glob and access.target.startswith(("/", "~"))
         nowhere = not is_place and not os.path.lexists(path)
         usual = access.sees == "names" or nowhere or _is_usual_read(basis, path)
@@ -348,14 +348,14 @@ def _name_place(basis: Basis, access: FileAccess) -> str:
 
 
 def _is_usual_read(basis: Basis, path: str) -> bool:
-    """Whether a command reads this without a question: it is of the session, or of the system."""
+    """Whether a command may read this without asking: it belongs to the session or to the system."""
     if basis.sight.trees.is_usual(path) or any(is_within(place, path) for place in basis.own_output):
         return True
     return _is_private(basis, path)
 
 
 def _is_private(basis: Basis, path: str) -> bool:
-    """Whether a command has a directory of its own there, for temporary files that nobody else sees."""
+    """Whether this path is in a command's private temporary directory, which nobody else sees."""
     inside = is_within(os.path.realpath(_TEMPORARY), path)
     if not inside or any(is_within(root, path) or is_within(path, root) for root in basis.writable):
         return False
@@ -363,7 +363,7 @@ def _is_private(basis: Basis, path: str) -> bool:
 
 
 def judge_command(basis: Basis, access: CommandAccess) -> Verdict:
-    """Judge a command, and the paths in its words."""
+    """Judge a command, and the paths in its text."""
     verdict = _judge_by_rules(basis, access)
     named = _judge_mentions(basis, access) if access.mentions and verdict.decision != "deny" else None
     if named and verdict.decision == named.decision == "ask":
@@ -395,7 +395,7 @@ def _name_tier(access: CommandAccess) -> str:
 
 
 def _judge_destructive(basis: Basis, access: CommandAccess) -> Verdict:
-    """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""
+    """Judge a destructive command: only a rule with the exact command allows it, and a user's ask rule still asks."""
     rules = basis.rules
     asking = rules.ask.find(access)
     rule = asking or rules.opening.find(access)
@@ -405,10 +405,10 @@ def _judge_destructive(basis: Basis, access: CommandAccess) -> Verdict:
 
 
 def _judge_mentions(basis: Basis, access: CommandAccess) -> Verdict | None:
-    """Judge the existing files in the words of a program we don't recognise.
+    """Judge the existing files in the arguments of a program we don't recognise.
 
-    In a draft it would not see those outside of the workspace. Where no sandbox hides secrets, a rule of the user
-    denies, and about anything else that is hidden a person is asked, because many programs only use it.
+    In a draft, it would not see files outside the workspace. Where no sandbox hides secrets, a user's rule refuses. For
+    any other hidden file a person is asked, because many programs use a secret without showing it.
     """
     worst, masked = ALLOWED, basis.machine.masked()
     for mention in () if masked else access.mentions:
@@ -429,9 +429,9 @@ def _judge_mentions(basis: Basis, access: CommandAccess) -> Verdict | None:
 
 
 def _list_paths(basis: Basis, mention: Mention) -> list[str]:
-    """The existing paths that a mention may mean: as they are written, and with links followed.
+    """The existing paths that a mention may refer to: as written, and with links followed.
 
-    Of a name alone it is not known where the file is, so any file of that name counts.
+    A bare name may be a file in any directory, so any file with that name counts.
     """
     paths = [os.path.normpath(os.path.join(*basis.sight.roots[:1], os.path.expanduser(mention.path)))]
     if mention.kind == "name":
@@ -442,7 +442,7 @@ def _list_paths(basis: Basis, mention: Mention) -> list[str]:
 
 
 def judge_network(basis: Basis, access: NetworkAccess) -> Verdict:
-    """Judge one use of the network."""
+    """Judge a use of the network."""
     rules, machine = basis.rules, basis.machine
     if access.possible and (not access.hosts or machine.loopback()) and machine.offline():
         return _cut_off(basis, access)
@@ -456,18 +456,18 @@ def judge_network(basis: Basis, access: NetworkAccess) -> Verdict:
 
 
 def _cut_off(basis: Basis, access: NetworkAccess) -> Verdict:
-    """A command that may use the network, and cannot: only a rule that allows it opens the network."""
+    """Judge a possible network use inside an offline sandbox: only an allow rule opens the network."""
     against = basis.rules.deny.find(access) or basis.rules.ask.find(access)
-    if against and access.hosts:  # this machine, which can be reached
+    if against and access.hosts:  # hosts on this machine, which can be reached
         return describe_rule(against, access)
     rule = None if against else basis.rules.allow.find(access)
     return describe_rule(rule, access) if rule else Verdict("allow", "the sandbox cuts the network")
 
 
 def needs_filter(basis: Basis, accesses: Sequence[Access]) -> bool:
-    """Whether a command gets a proxy to the hosts that rules allow, instead of the network.
+    """Whether a command gets a proxy to the allowed hosts instead of the network.
 
-    It does if every program in it uses a proxy, or may only fetch what a build needs.
+    It does if every program in it uses a proxy, or may only fetch build dependencies.
     """
     rules = basis.rules
     out = [access for access in accesses if isinstance(access, NetworkAccess)]
@@ -492,9 +492,9 @@ class RulePolicy(Sight):
         tracked: TrackedFiles | None = None,
         ignores: FirstIgnores | None = None,
     ) -> None:
-        """``tracked``: the files that git tracks; by default nothing is remembered of them for later sessions.
+        """``tracked``: the files that git tracks; the default stores nothing for later sessions.
 
-        ``ignores``: what git ignored when the session began; by default now.
+        ``ignores``: the paths git ignored when the session began; by default, the paths it ignores now.
         """
         self.mode = mode
         self.files = tuple(files)
@@ -515,7 +515,7 @@ class RulePolicy(Sight):
         return judge_file(self._basis, FileAccess("read", path, path)).decision == "allow"
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:
-        """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""
+        """The strictest verdict on all accesses; its `allow` has a line for each access that needs a rule."""
         verdicts = [self.verdict(access) for access in accesses]
         rank = lambda verdict: (STRICT[verdict.decision], verdict is not ALLOWED)  # noqa: E731
         strictest = max(verdicts, key=rank, default=ALLOWED)
@@ -544,7 +544,7 @@ class RulePolicy(Sight):
         return describe_rule(rule, access) if rule else judge_by_mode(self._basis, "call", access)
 
     def filters(self, accesses: Sequence[Access]) -> bool:
-        """Whether a command gets a proxy to the hosts that rules allow, instead of the network."""
+        """Whether a command gets a proxy to the allowed hosts instead of the network."""
         return needs_filter(self._basis, accesses)
 
     def allows_host(self, host: str) -> bool:
@@ -553,7 +553,7 @@ class RulePolicy(Sight):
         return verdict.decision == "allow" and bool(verdict.source)
 
     def remember(self, lines: Sequence[str], place: str = "") -> str:
-        """Write down rules that a person has approved for good; commands for the place they run in. Returns the file.
+        """Save rules that a person has approved permanently; command rules apply in ``place``. Returns the file.
 
         Raises `PolicyError`.
         """

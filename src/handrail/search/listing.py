@@ -41,11 +41,11 @@ FileStamp = tuple[int, ...]
 Mark = tuple[str, int, int]
 """A path below the root (empty for the root itself), its inode and change time."""
 CHANGING = (0, 0)
-"""Equal to no real inode and change time: for a path changed so recently that the next change might not show."""
+"""Matches no real inode and change time. Marks a path whose next change might not show: it has only just changed."""
 
 
 class Entries(NamedTuple):
-    """The entries of one directory by kind, sorted by name. The same object as long as the entries are the same."""
+    """The entries of one directory by kind, sorted by name. The object stays the same while the entries do."""
 
     dirs: tuple[str, ...]
     files: tuple[str, ...]
@@ -57,7 +57,7 @@ class Entries(NamedTuple):
     guarded: bool
     """Whether one of `POLICY_NAMES` is among the entries."""
     repository: bool
-    """Whether this is the top of a repository: git's ignore files above do not apply in it."""
+    """Whether this is the top of a repository: git's ignore files above it do not apply."""
 
     @property
     def structure(self) -> tuple[object, ...]:
@@ -66,23 +66,23 @@ class Entries(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
 
 
 class _Directory(NamedTuple):
-    """A directory as it was listed."""
+    """A directory as last listed."""
 
     stamp: FileStamp
     entries: Entries
     proven: bool
     """Whether every later change will show in the stamps."""
     has_certain_rules: bool
-    """Whether every later change of its ignore files will."""
+    """Whether every later change to its ignore files will show."""
 
 
 class Position(NamedTuple):
-    """A moment in the life of a watched tree. If it equals the current position, no change was reported."""
+    """A point in the history of a watched tree. If it equals the current position, no change was reported since."""
 
     epoch: object
     renewed: int
@@ -94,7 +94,7 @@ class Position(NamedTuple):
 
 
 class Listing:
-    """The directories below one root, listed when first asked for."""
+    """The directories below one root, listed on first use."""
 
     def __init__(self, root: int, most_names: int = MOST_NAMES) -> None:
         self.root = root
@@ -110,16 +110,16 @@ class Listing:
         self.epoch = object()
         """Replaced whenever changes may have been missed."""
         self.renewed: list[str] = []
-        """Directories found to be changed, in the order in which that was noticed."""
+        """Changed directories, in the order they were noticed."""
         self.restructured = 0
         self.touched: list[bytes] = []
         """Files reported as changed, in order. Each reader remembers how many of them it has seen."""
         self.entered: list[str] = []
-        """The directories in the order in which their watches began: earlier changes in them were not reported."""
+        """Watched directories, in the order watching began: earlier changes in them were not reported."""
         self._current: dict[str, _Directory] = {}
         """Watched directories without a reported change."""
         self._rules: dict[str, list[tuple[str, FileStamp]]] = {}
-        """Their ignore files, which may have other names: what is written there is not reported."""
+        """Their ignore files. Writes through another hard link are not reported."""
         self._known: dict[str, _Directory] = {}
         """Directories that must be compared with the disk before use."""
         self._times: dict[str, dict[str, int]] = {}
@@ -150,7 +150,7 @@ class Listing:
         return Position(self.epoch, len(self.renewed), len(self.touched), self.restructured)
 
     def changed_since(self, position: Position) -> set[str] | None:
-        """Directories listed again or with changed files since then; None if there may be others."""
+        """Directories listed again or with changed files since then; None if there may be more."""
         if position.epoch is not self.epoch or not self._watch or position.restructured != self.restructured:
             return None
         above = {path.rpartition(b"/")[0] for path in self.touched[position.touched :]}
@@ -190,10 +190,10 @@ class Listing:
             self._drop(os.fsdecode(path))
         stale = {os.fsdecode(path) or "." for path in changes.directories}
         stale.update(path for path, rules in self._rules.items() if not _hold(self.root, rules))
-        for one in stale:
-            if known := self._current.pop(one, None):
-                self._rules.pop(one, None)
-                self._known[one] = known
+        for directory in stale:
+            if known := self._current.pop(directory, None):
+                self._rules.pop(directory, None)
+                self._known[directory] = known
         self._renew(stale)
         if time.monotonic() - self._timed_since > TRUSTED_FOR:
             self._times, self._timed_since = {}, time.monotonic()
@@ -346,13 +346,13 @@ class Listing:
 
 
 def _list_rules(path: str, here: _Directory) -> list[tuple[str, FileStamp]]:
-    """The ignore files in a directory, and their stamps; one that may have changed unnoticed has none."""
+    """The ignore files in a directory with their stamps; empty stamps if changes may have gone unnoticed."""
     stamps = zip(NAMES, here.entries.rule_stamps, strict=True)
     return [(_join(path, name), stamp if here.has_certain_rules else ()) for name, stamp in stamps if stamp]
 
 
 def _hold(root: int, rules: Iterable[tuple[str, FileStamp]]) -> bool:
-    """Whether these ignore files have not changed."""
+    """Whether these ignore files are unchanged."""
     return all(_stamp(root, path) == stamp for path, stamp in rules)
 
 
@@ -361,7 +361,7 @@ def _join(above: str, name: str) -> str:
 
 
 def _list_directory(fd: int, stamp: FileStamp, before: _Directory | None) -> _Directory:
-    """List a directory; ``before``: as it was, whose ignore files need not be read again if they are the same."""
+    """List a directory. ``before``: the earlier listing, whose ignore files are reused if unchanged."""
     now = time.time_ns()
     dirs: list[str] = []
     files: list[str] = []
@@ -389,7 +389,7 @@ def _list_directory(fd: int, stamp: FileStamp, before: _Directory | None) -> _Di
             rules = before.entries.rules
         else:
             rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
-        # A file changed just now can change again without its times showing it.
+        # A file that has just changed can change again without a new timestamp.
         is_certain = now - max(max(was[1:]) for was in stamps if was) > system_calls.TICK
     proven = is_certain and now - max(stamp[1:]) > system_calls.TICK
     names = dirs + files + links + others

@@ -1,12 +1,13 @@
-"""Follow what is changed in the workspace itself: by background jobs, and by every command where there are no drafts.
+"""Follow the changes that commands make in the workspace itself, outside any draft.
 
-The tree is listed before a job starts, at each call of the session, and when the job ends. What has changed between two
-listings is judged as the changes of a draft are. What nobody allowed is put back; the rest is recorded for an undo.
-What the session's own tools write meanwhile was judged by itself, and is accepted. A change that somebody else makes at
-the same time looks like a job's, unless the job finds the file read-only.
+Background jobs do, and so does every command where drafts are unavailable. The tree is listed before a job starts, at
+each call of the session, and when the job ends. Differences between two listings are judged like the changes of a
+draft. Changes that were not allowed are reverted; the rest are recorded for undo. Writes by the session's own tools
+were judged before, and are accepted. Another program's change at the same time looks like a job's, unless the path is
+read-only for the job.
 
-Old contents come from copies of small files, and from git for the others. A program that is still running may exchange
-directories for links, so nothing is put back through a link.
+Old contents come from copies of small files, and from git for the others. A running program may replace a directory
+with a link, so nothing is restored through a link.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """A protected file that a command changed, and that is as before now."""
+    """A protected file that a command changed, now reverted."""
 
     path: str
     change: How
     failed: str = ""
-    """Why it could not be put back."""
+    """Why it could not be reverted; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeRepair:
-    """Puts files below a root back. No link below the root is followed."""
+    """Reverts files below a root without following links."""
 
     root: str
     place: Callable[[str], str]
-    """Where an entry goes that is taken out of the tree, by its name."""
+    """Maps the name of a removed entry to the path it is moved to."""
 
     def remove(self, path: str, change: How = "created") -> PutBack:
-        """Take an entry out of the tree, a directory with all that is in it."""
+        """Move an entry out of the tree; a directory goes with its contents."""
         try:
             if not self._remove_link_above(path) and os.path.lexists(path):
                 self._move_out(path)
@@ -62,7 +63,7 @@ class TreeRepair:
         return PutBack(path, change)
 
     def restore(self, path: str, change: How, raw: bytes | None, mode: int) -> PutBack:
-        """Give a file or a link its old contents again; None: these were not saved."""
+        """Restore a file's contents or a link's target; ``raw`` is None if they were not saved."""
         if raw is None:
             return PutBack(path, change, failed="its old contents were not saved")
         taken = self.remove(path, change)
@@ -95,7 +96,7 @@ class TreeRepair:
 
     @contextlib.contextmanager
     def _open_parent(self, path: str, make: bool = False) -> Iterator[int]:
-        """The directory of a path, opened below the root without following any link."""
+        """Open the parent directory of a path without following links below the root."""
         name = os.path.relpath(os.path.dirname(path), self.root)
         with contextlib.ExitStack() as stack:
             fd = os.open(self.root, DIRECTORY)
@@ -125,25 +126,25 @@ def _write(name: str, parent: int, raw: bytes, mode: int) -> None:
 
 
 _MOST_BYTES = 16 << 20
-"""Copies in all."""
+"""The most bytes of all copies together."""
 _MOST_FILE_BYTES = 1 << 20
 _MOST_INDEX_BYTES = 64 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SavedFiles:
-    """The files of some trees as they were when they were saved."""
+    """Old contents of the files below some roots."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = roots
         self._copies: dict[str, tuple[Stamp, bytes]] = {}
         self._left = _MOST_BYTES
         self._blobs: dict[str, tuple[str, str]] = {}
-        """By path: the repository, and the object that has the contents of the file."""
+        """By path: the repository, and the id of the blob with the file's contents."""
         self._objects: dict[str, GitObjects] = {}
 
     def save_all(self, listing: TreeListing) -> None:
-        """Save all files of which git does not have the contents, those at the top first, as long as there is room."""
+        """Save the files whose contents git does not have, nearest the root first, while there is room."""
         for root in self._roots:
             self._read_index(root, listing)
         others = (path for path in listing.entries if path not in self._blobs and "/.git/" not in path)
@@ -174,7 +175,7 @@ class SavedFiles:
                 self._blobs[path] = root, identity
 
     def find(self, path: str, stamp: Stamp) -> bytes | None:
-        """The contents of a file or link as it was when it had this stamp; None if they are not known."""
+        """The contents that a file or link had under this stamp; None if unknown."""
         known = self._copies.get(path)
         if known and known[0] == stamp:
             return known[1]
@@ -186,14 +187,14 @@ class SavedFiles:
         return raw if raw is not None and len(raw) == stamp[2] else None
 
     def close(self) -> None:
-        """End the processes that read git's objects; the next `find` starts them again."""
+        """Stop the processes that read git's objects; the next `find` restarts them."""
         while self._objects:
             self._objects.popitem()[1].close()
 
 
 @frozen
 class JobContents:
-    """Reads files before and after the changes of a job, as `ChangeReader` does for a draft."""
+    """Reads files as they were before and after a job, like `ChangeReader` for a draft."""
 
     root: str
     before: TreeListing
@@ -207,7 +208,7 @@ class JobContents:
         return raw if raw is not None and len(raw) <= most else None
 
     def read_after(self, change: DraftChange, most: int) -> bytes | None:
-        """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
+        """The new contents of a file, or the target of a link; None if too large or of another type."""
         return _read(self.root, change.path, change.after, most)
 
 
@@ -223,7 +224,7 @@ def _read(root: str, path: str, entry: Entry | None, most: int) -> bytes | None:
 
 
 MOST_MOUNTED = 100
-"""Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
+"""The most protected paths to mount read-only: each mount slows every start. The others are only compared."""
 _STEERS_GIT = re.compile(
     r".*/\.git(?:/(?:modules|worktrees)/.+)?/(?:config|config\.worktree|commondir|info/attributes|hooks)(?:/.*)?", re.I
 )
@@ -231,14 +232,14 @@ _STEERS_GIT = re.compile(
 
 @frozen
 class ChangeJudge:
-    """Judges and records what was changed in the workspace itself."""
+    """Judges and records changes in the workspace itself."""
 
     protects: Callable[[str], bool]
-    """Whether a person has to approve a change of this path."""
+    """Whether changing this path needs a person's approval."""
     list_refused: Callable[[str, Sequence[DraftChange], JobContents], set[str]]
-    """The paths below a root, of those that were changed, whose change nobody has allowed."""
+    """The paths below a root whose changes were not allowed."""
     record: Callable[[str, str, Sequence[DraftChange], JobContents], None]
-    """Records what changed below a root while a command ran."""
+    """Records the changes below a root while a command ran."""
 
 
 @dataclass(slots=True)
@@ -251,30 +252,30 @@ class _Job:
 
 @dataclass
 class FollowedJobs:
-    """The jobs of a session, and the tree as it was when somebody last looked."""
+    """The jobs of a session, and the last listing of the tree."""
 
     roots: Sequence[str]
     judge: ChangeJudge
     left_out: frozenset[str]
-    """Paths below the roots that are not the project's."""
+    """Paths below the roots that do not belong to the project."""
     also: Sequence[str]
     """Further protected paths, which do not exist yet."""
     place: Callable[[str], str]
-    """Where an entry goes that is taken out of the workspace, by its name."""
+    """Maps the name of a removed entry to the path it is moved to."""
     is_too_large: bool = False
-    """Whether the tree had too many entries to be followed."""
+    """Whether the tree has too many entries to follow."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     users: int = 0
-    """Commands that are followed."""
+    """How many commands are being followed."""
     jobs: list[_Job] = field(default_factory=list)
     _listing: TreeListing | None = None
     _saved: SavedFiles = field(init=False)
     _tested: set[str] = field(default_factory=set)
     _protected: set[str] = field(default_factory=set)
     _first: dict[str, Stamp | None] = field(default_factory=dict)
-    """The stamps that changed entries had before their first change."""
+    """The stamps of changed entries before their first change."""
     restored: list[PutBack] = field(default_factory=list)
-    """What was put back, until an answer says it."""
+    """Reverted changes that no answer has reported yet."""
     _failed: set[PutBack] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -283,7 +284,7 @@ class FollowedJobs:
     # Before and after a command
 
     def begin(self, *, for_undo: bool) -> None:
-        """Look at the tree before a command starts that will work on it."""
+        """List the tree before a command starts to work on it."""
         with self._lock:
             if self.users:
                 self._compare(judges=not all(job.approved for job in self.jobs))
@@ -297,9 +298,9 @@ class FollowedJobs:
                 self._saved.save_all(self._listing)
 
     def end(self, command: str = "", *, approved: bool = False) -> list[PutBack]:
-        """Look at what a command has done that ended before its answer; returns what was put back.
+        """Compare the tree after a command that ended within its call; return the reverted changes.
 
-        ``command``: its words, if its changes are to be recorded. ``approved``: a person allowed it to change anything.
+        ``command``: its text, or empty to record nothing. ``approved``: a person allowed it to change anything.
         """
         with self._lock:
             known = dict(self._first)
@@ -307,12 +308,12 @@ class FollowedJobs:
             self.users -= 1
             if command:
                 self._record(command)
-            else:  # what it changed is no job's
+            else:  # do not record its changes as a job's
                 self._first = known
             return done
 
     def list_mounts(self) -> list[str]:
-        """The protected paths that exist, for a boundary to make read-only; git's also in a tree too large to list."""
+        """Existing protected paths to mount read-only. Git's are included even in a tree too large to list."""
         with self._lock:
             tops = {path for path in self._protected if os.path.dirname(path) not in self._protected}
             tops |= {path for root in self.roots for path in _list_git_files(root) if os.path.lexists(path)}
@@ -321,7 +322,7 @@ class FollowedJobs:
             ]
 
     def watch(self, run: Run, command: str, approved: bool, mounted: Sequence[str]) -> None:
-        """Follow a job since `begin`. ``mounted``: what is read-only for it unless it is approved."""
+        """Follow a job since `begin`. ``mounted``: the paths that are read-only for it unless it is approved."""
         check = weakref.WeakMethod(self.check)
 
         def end() -> None:
@@ -335,7 +336,7 @@ class FollowedJobs:
             self.check()
 
     def check(self) -> None:
-        """Judge what jobs have changed since the last look, and record the changes of those that have ended."""
+        """Judge the jobs' changes since the last listing; record those of jobs that have ended."""
         with self._lock:
             if not self.jobs:
                 return
@@ -348,11 +349,11 @@ class FollowedJobs:
             for job in ended:
                 self._record(job.command)
                 self.users -= 1
-                self.jobs.remove(job)  # last: a call that finds no job any more does not wait for this
+                self.jobs.remove(job)  # last, because a call that finds no job does not wait for us
 
     @contextlib.contextmanager
     def accepting(self) -> Iterator[list[str]]:
-        """Accept what is written meanwhile to the paths that are added to the list."""
+        """Accept writes inside this context to the paths added to the list."""
         with self._lock:
             paths: list[str] = []
             try:
@@ -367,7 +368,7 @@ class FollowedJobs:
     # The tree
 
     def _find_protected(self) -> None:
-        """Find the protected entries of the listing, and save them. Directories come before what is in them."""
+        """Find and save the protected entries of the listing, where directories come before their contents."""
         entries = self._listing.entries if self._listing else {}
         self._protected &= entries.keys()
         for path in entries:
@@ -390,13 +391,13 @@ class FollowedJobs:
         return any(is_inside(path, one) for one in self.also)
 
     def _compare(self, *, judges: bool) -> list[PutBack]:
-        """Take a new listing. Judges what has changed since the last one, and returns what was put back."""
+        """Take a new listing, judge the changes since the last listing, and return the reverted ones."""
         before = self._listing
         if before is None:
             return []
         now = before.renew(self.roots, self.left_out)
         changed = now.find_changed(before)
-        # Their stamps may be those of two versions, so their contents tell.
+        # Two versions of these may share a stamp, so their contents are compared.
         doubtful = [path for path in self._protected if before.is_fresh(path) and path in now.entries]
         done: list[PutBack] = []
         if judges and (changed or doubtful):
@@ -412,7 +413,7 @@ class FollowedJobs:
         return done
 
     def _put_back_refused(self, before: TreeListing, now: TreeListing, paths: Iterable[str]) -> list[PutBack]:
-        # What no job can change was changed by somebody else.
+        # Another program made the changes that no job can make.
         mounted = frozenset.intersection(*(job.mounted for job in self.jobs)) if self.jobs else frozenset[str]()
         own = [path for path in paths if not any(is_inside(path, top) for top in mounted)]
         done: list[PutBack] = []
@@ -423,7 +424,7 @@ class FollowedJobs:
             refused |= {one.path for one in changes if self._is_own(os.path.join(root, one.path))}
             repair = TreeRepair(root, self.place)
             new = {one.path for one in changes if one.path in refused and one.before is None and one.is_directory}
-            # A new directory is taken out with all that is in it.
+            # A new directory is removed with its contents.
             tops = (one for one in changes if not any(above in new for above in iterate_parents(one.path)))
             done += [self._undo_change(repair, root, before, one) for one in tops if one.path in refused]
         for one in done:
@@ -438,21 +439,21 @@ class FollowedJobs:
             done = repair.remove(path)
             above = os.path.dirname(path)
             while above not in before.entries and os.path.basename(above).startswith(".") and above not in self.roots:
-                with contextlib.suppress(OSError):  # there is more in it
+                with contextlib.suppress(OSError):  # not empty
                     os.rmdir(above)
                 above = os.path.dirname(above)
             return done
         if change.before and change.before.is_directory:
             stands = os.path.isdir(path) and not os.path.islink(path)
             done = PutBack(path, change.how) if stands else repair.remove(path, change.how)
-            with contextlib.suppress(OSError):  # what was in it is put back by itself
+            with contextlib.suppress(OSError):  # its contents are restored separately
                 os.makedirs(path, exist_ok=True)
                 os.chmod(path, stat.S_IMODE(old[1]))
             return done
         return repair.restore(path, change.how, self._saved.find(path, old), old[1])
 
     def _record(self, command: str) -> None:
-        """Hand over all changes since the last job that ended."""
+        """Record all changes since the last job ended."""
         now, first = self._listing, self._first
         self._first = {}
         if now is None or not first:
@@ -467,13 +468,13 @@ class FollowedJobs:
 
 
 def _list_git_files(root: str) -> list[str]:
-    """What makes git run programs at the top of a tree. The `.git` of a work tree is a file, and names a repository."""
+    """Files that can make git run programs. A linked work tree has a `.git` file, which names the repository."""
     git = os.path.join(root, ".git")
     return [os.path.join(git, name) for name in ("hooks", "config")] if os.path.isdir(git) else [git]
 
 
 def _list_changes(root: str, paths: Iterable[str], before: TreeListing, now: TreeListing) -> Iterator[DraftChange]:
-    """The changes below a root, in the order of their paths."""
+    """The changes below a root, sorted by path."""
     for path in sorted(paths):
         old, new = before.entries.get(path), now.entries.get(path)
         if (old or new) and path.startswith(f"{root}/"):
@@ -481,7 +482,7 @@ def _list_changes(root: str, paths: Iterable[str], before: TreeListing, now: Tre
 
 
 def _is_same(change: DraftChange, contents: JobContents) -> bool:
-    """Whether an entry has the mode and the contents that it had."""
+    """Whether an entry's mode and contents are unchanged."""
     old, new = change.before, change.after
     if old is None or new is None or old.mode != new.mode or old.size != new.size:
         return False

@@ -1,8 +1,8 @@
-"""Decide whether a file with a secret's name is tracked by git, and so no secret.
+"""Decide whether a file with a secret's name is tracked by git, and therefore public.
 
-A path counts as tracked if it is in a commit that no command of a model made: HEAD before the first command, or what
-the person commits, pulls or checks out later. A file is also no secret if its contents equal its blob in HEAD, or if
-the model wrote them. The index never counts, because any command can change it.
+A path counts as tracked if it is in a trusted commit, not made by a model's command: HEAD before the first command, or
+a later commit, pull or checkout by the person. A file is also public if its contents equal its blob in HEAD, or if the
+model wrote them. The index never counts, because any command can change it.
 
 Objects are read with `git cat-file` and checked against their ids, so forged and replaced objects have no effect. The
 commits a model made, and the contents its commands left, are stored for later sessions.
@@ -31,13 +31,13 @@ _MOST_MADE = 20_000
 """The most commits of one command. After a command with more, no new commit is trusted."""
 _EVERY_COMMIT = "*"
 _MOST_LEFT = 50
-"""The most versions remembered of one file that commands wrote."""
+"""The most versions remembered of each file that commands wrote."""
 _MOST_BYTES = 16 << 20
 _MOST_RECORD_BYTES = 64 << 20
 _Stamp = tuple[str, ...]
-"""The text of HEAD, that of the branch it names, and the stamps of the files with other branches."""
+"""The contents of HEAD and of the branch file it names, and stamps of the files that hold packed branches."""
 _FRESH_SECONDS = 0.5
-"""Between commands, HEAD is read again only after this time."""
+"""Between commands, HEAD is read again only after this many seconds."""
 
 
 @dataclass(slots=True)
@@ -45,15 +45,15 @@ class _Record:
     """What is known about one repository, or about all files outside repositories."""
 
     trusted: str = ""
-    """The last HEAD that no command of a model made or moved to."""
+    """The last HEAD that was not created or checked out by a model's command."""
     left: str = ""
-    """HEAD after the last command of a model."""
+    """HEAD after the last command of the model."""
     commits: list[str] = field(default_factory=list)
-    """Commits made by commands of models."""
+    """Commits made by the model's commands."""
     before: list[str] | None = None
     """The tips before a command that is still running. Later commits are its work, even if it is killed."""
     contents: dict[str, list[str]] = field(default_factory=dict)
-    """By path, hashes of contents that commands or other calls of a model wrote."""
+    """By path, hashes of contents that the model wrote, by commands or other calls."""
 
     @property
     def may_trust(self) -> bool:
@@ -165,7 +165,7 @@ class TrackedFiles:
         """Commands that may be changing repositories now."""
 
     def is_tracked(self, path: str) -> bool:
-        """Whether the model may see a file in spite of its name."""
+        """Whether the model may see a file despite its name."""
         with self.reading(), self._lock:
             place = self._find_place(path)
             name = _name_below(place.top, path)
@@ -197,20 +197,20 @@ class TrackedFiles:
             self._trees.load(place.top, self._find_tree(place, directory))
 
     def list_trusted(self, directories: Iterable[str]) -> dict[str, str]:
-        """For each repository around these directories and each known one, the commit whose files are no secrets."""
+        """The trusted commit of each repository that is known, or that contains these directories."""
         with self._lock:
             places = [self._find_place(f"{directory}/.") for directory in (*directories, *self._places)]
             return {place.top: place.record.trusted for place in places}
 
     def is_published(self, directory: str) -> bool:
-        """Whether the trusted commit has this directory: then its name alone makes nothing in it a secret."""
+        """Whether the trusted commit has this directory, so its name alone makes nothing in it secret."""
         with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
             return bool(self._trees.look_up(place.top, place.record.trusted, name, tree=True))
 
     def has_tracked(self, directory: str) -> bool:
-        """Whether a directory may hold tracked files: then it cannot be hidden as a whole."""
+        """Whether a directory may hold tracked files, so it cannot be hidden as a whole."""
         with self.reading(), self._lock:
             place = self._find_place(directory)
             name = _name_below(place.top, directory)
@@ -230,10 +230,10 @@ class TrackedFiles:
         code, listed = ask_git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], root)
         return set() if code else set(os.fsdecode(listed).replace("\0", "/").split("/"))
 
-    # What commands do
+    # Changes by commands
 
     def look(self, root: str) -> None:
-        """Read HEAD before a command: only the person or a background job can have moved it since the last one."""
+        """Read HEAD before a command: since the last command, only the person or a background job can have moved it."""
         with self._lock:
             self._looked = 0.0
             self._find_place(os.path.join(root, "."))
@@ -245,7 +245,7 @@ class TrackedFiles:
         self._ran = True
 
     def begin_changes(self, root: str, tops: Iterable[str] = ()) -> None:
-        """Let a command change repositories until `end_changes`: commits that appear until then are its work.
+        """Let a command change repositories until `end_changes`: new commits until then are its work.
 
         ``tops``: directories where it may create a repository, besides ``root``.
         """
@@ -272,7 +272,7 @@ class TrackedFiles:
             return hash_blob(raw, 40) in self._find_place(path).record.contents.get(path, ())
 
     def note_contents(self, files: Mapping[str, str | bytes]) -> None:
-        """Remember what the model wrote to files: by path, the contents or a file to read them from."""
+        """Remember the contents that the model wrote: by path, the contents or a file to read them from."""
         with self._lock:
             for path, source in files.items():
                 own = hash_blob(source, 40) if isinstance(source, bytes) else self._hashes.get(source)
@@ -355,7 +355,7 @@ class TrackedFiles:
 
 
 class DraftRepository:
-    """A repository as a draft has it, before the draft is kept."""
+    """A repository as changed by a draft that is not kept yet."""
 
     def __init__(self, workspace: str, upper: str, inside: str, changed: Sequence[str]) -> None:
         """``inside``: the path of the repository in the workspace. ``changed``: changed paths in its `.git`."""
@@ -435,7 +435,7 @@ def _list_commits(
     env: Mapping[str, str] | None = None,
     paths: Sequence[str] = (),
 ) -> list[str]:
-    """Commits reachable from ``new`` but not from ``old``, up to one more than are remembered."""
+    """Commits reachable from ``new`` but not from ``old``, at most `_MOST_MADE` + 1."""
     if not any(new):
         return []
     rows = [*filter(None, new), "--not", *old, *(["--", *(f":(top,literal){path}" for path in paths)] if paths else [])]
@@ -453,7 +453,7 @@ def _read_text(path: str) -> str:
 
 
 def _stamp_head(top: str) -> _Stamp | None:
-    """Changes whenever HEAD may have moved; None if that cannot be told."""
+    """A stamp that changes whenever HEAD may have moved; None if unknown."""
     git = os.path.join(top, ".git")
     common = git
     if not os.path.isdir(git):

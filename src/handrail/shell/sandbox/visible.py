@@ -1,8 +1,8 @@
-"""The trees that a command sees if nobody was asked about it: the system, toolchains, and the project's repository.
+"""The trees visible to a command that nobody approved: system, toolchains, repository.
 
-There is one list of them. The policy judges the names in a command by it (`RulePolicy.visible_trees`), and the mounts
-of a command show nothing else (`mount_plan.NarrowViews`). Files of the workspace have no say in it, since a
-project may be hostile: its links are not followed, and it names a repository elsewhere only if that names it as well.
+The policy judges the paths in a command by this list (`RulePolicy.visible_trees`), and the command's mounts show
+nothing else (`mount_plan.NarrowViews`). A project may be hostile, so its files cannot extend the list: its links are
+not followed, and a repository elsewhere is visible only if it points back to the project.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import NamedTuple
 from handrail.shell.sandbox.confinement import is_inside, iterate_parents
 
 _PROGRAMS = ("bin", "sbin", "shims", "condabin")
-"""How the directory of programs is called in the directory that a toolchain is installed in."""
+"""Names of the program directory inside a toolchain's prefix."""
 _PARTS = ("lib", "lib64", "libexec", "share", "include", "pkg", "versions")
-"""Of these, such a directory has at least one more."""
+"""A toolchain's prefix contains at least one of these as well."""
 _MOST_LINKS = 5_000
-"""Programs on the search path that are links, and are followed."""
+"""The most linked programs on the search path to follow."""
 _MOST_DIRECTORIES = 100
 _MOST_STEPS = 40
 _MOST_BYTES = 64 << 10
@@ -33,14 +33,14 @@ _WORK_TREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
 def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ: Mapping[str, str]) -> list[str]:
-    """Absolute paths of all visible trees; a link on the way to one is visible too.
+    """Absolute paths of all visible trees. Links on the way to a tree are visible too.
 
-    ``listed``: trees of the system and of toolchains, as `defaults.toml` has them; `~` and `$NAME` are allowed at the
-    beginning. ``roots``: the real directories of the session.
+    ``listed``: the system and toolchain trees from `defaults.toml`, which may start with `~` or `$NAME`. ``roots``: the
+    real directories of the session.
     """
 
     def is_wide(path: str) -> bool:
-        """Whether a directory is too much to be the place of a toolchain alone."""
+        """Whether a directory is too broad to be a toolchain's prefix."""
         real = os.path.realpath(path)
         return os.path.dirname(real) == "/" or is_inside(home, real) or any(is_inside(root, real) for root in roots)
 
@@ -67,9 +67,9 @@ def list_visible(listed: Iterable[str], roots: Sequence[str], home: str, environ
 
 
 def list_looked_at(directory: str) -> list[str]:
-    """The trees that git compares in a directory, for a command that does nothing but look.
+    """The trees that git compares in a directory, for a read-only command.
 
-    All files of the repository, also where the workspace is only a part of it, and repositories with further objects.
+    These are the whole repository, even if the workspace is only part of it, and its alternate object stores.
     """
     places = (directory, *iterate_parents(directory))
     top = next((place for place in places if os.path.lexists(os.path.join(place, ".git"))), "")
@@ -80,9 +80,9 @@ def list_looked_at(directory: str) -> list[str]:
 
 
 def list_named(paths: Iterable[str]) -> list[str]:
-    """Paths that a command names, each with the directory that it is in: a script reads the files beside it.
+    """Paths that a command names, each with its directory, because a script reads the files beside it.
 
-    Not the home directory, nor one above it.
+    The home directory and its parents are left out.
     """
     named = [
         one
@@ -95,7 +95,7 @@ def list_named(paths: Iterable[str]) -> list[str]:
 def _expand(
     listed: Iterable[str], home: str, environ: Mapping[str, str], is_wide: Callable[[str], bool]
 ) -> Iterator[str]:
-    """The trees of the list. A variable may hold several paths, and is left out if one would show too much."""
+    """The listed trees. A variable may hold several paths; paths that would show too much are left out."""
     for text in listed:
         if not text.startswith("$"):
             yield os.path.join(home, text[2:]) if text.startswith("~/") else text
@@ -108,7 +108,7 @@ def _expand(
 
 
 def _list_git_settings(home: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """The user's git settings and the files that they include: without a name and an address nobody can commit."""
+    """The user's git settings and their included files: a commit needs the user's name and email."""
     folder = os.path.join(environ.get("XDG_CONFIG_HOME", "") or os.path.join(home, ".config"), "git")
     yield folder
     waiting = [os.path.join(home, ".gitconfig"), os.path.join(folder, "config")]
@@ -124,9 +124,9 @@ def _list_git_settings(home: str, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], bool]) -> list[str]:
-    """The directory that a toolchain is installed in, by its directory of programs; empty if it does not look so.
+    """The prefix of the toolchain with this program directory; empty if it does not look like a toolchain.
 
-    Where the list names parts of that directory, these are meant, and not the rest.
+    It is empty too if the list names parts of the prefix: only those parts are visible then.
     """
     prefix, name = os.path.split(programs)
     if name not in _PROGRAMS or is_wide(prefix) or any(is_inside(one, prefix) for one in named):
@@ -135,18 +135,18 @@ def _find_prefix(programs: str, named: Sequence[str], is_wide: Callable[[str], b
 
 
 class _Linked(NamedTuple):
-    """The programs that links in a directory lead to, and the directories on the way with their times."""
+    """The programs that a directory's links lead to, and the directories on the way with their times."""
 
     programs: list[str]
     times: dict[str, int]
 
 
 _linked: dict[str, _Linked] = {}
-"""For all sessions of the process: at most one entry for each directory on the search path."""
+"""Shared by all sessions of the process: at most one entry for each directory on the search path."""
 
 
 def _follow_programs(directory: str, most: int) -> list[str]:
-    """The files that links in a directory of programs lead to."""
+    """The files that the links in a program directory lead to."""
     known = _linked.get(directory)
     if known is None or any(_get_time(place) != time for place, time in known.times.items()):
         if len(_linked) >= _MOST_DIRECTORIES:
@@ -172,7 +172,7 @@ def _list_linked(directory: str) -> _Linked:
 
 
 def _get_time(directory: str) -> int:
-    """When names in the directory last changed; 0 if it is not there."""
+    """When the directory's entries last changed; 0 if it does not exist."""
     try:
         return os.stat(directory).st_mtime_ns
     except OSError:
@@ -180,7 +180,7 @@ def _get_time(directory: str) -> int:
 
 
 def _follow(path: str, real_directories: dict[str, str]) -> str:
-    """The real path of a program. Most programs have links in the same few directories, each resolved once."""
+    """The real path of a program. Most links lead to the same few directories, so each is resolved only once."""
     for _ in range(_MOST_STEPS):
         above, name = os.path.split(path)
         if above not in real_directories:
@@ -194,7 +194,7 @@ def _follow(path: str, real_directories: dict[str, str]) -> str:
 
 
 def _list_repository(top: str) -> Iterator[str]:
-    """The directories that the repository of a work tree or a submodule is in, if that is elsewhere."""
+    """The repository directories of a work tree or a submodule, if they are elsewhere."""
     git = os.path.join(top, ".git")
     if not os.path.isfile(git):
         return
@@ -205,7 +205,7 @@ def _list_repository(top: str) -> Iterator[str]:
 
 
 def _names_work_tree(directory: str, git: str) -> bool:
-    """Whether the directory of a work tree or a submodule names the `.git` that leads to it."""
+    """Whether a repository directory points back to the `.git` file that names it."""
     back = _read(os.path.join(directory, "gitdir")).strip()
     if back:
         return os.path.realpath(os.path.join(directory, back)) == os.path.realpath(git)
