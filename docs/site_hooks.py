@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 import posixpath
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 import handrail
-from handrail import cli, dialects, errors
-from handrail.errors import ToolError
+from handrail import cli, dialects
+from handrail.errors import iterate_failures
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -78,10 +76,8 @@ def describe_errors() -> str:
     """Every error code with the class that raises it and the sentence of the native dialect."""
     native = dialects.load("native")
     rows = {}
-    for kind in _subclasses(ToolError):
-        code = getattr(kind, "code", "")
-        if code:
-            rows[code] = _plain((inspect.getdoc(kind) or "").partition("\n")[0])
+    for kind in iterate_failures():
+        rows[kind.code] = _plain((inspect.getdoc(kind) or "").partition("\n")[0])
     texts = {code: _plain(native.templates.messages.get(f"errors.{code}", "")) for code in rows}
     lines = [f"| `{code}` | {about} | {texts[code]} |" for code, about in sorted(rows.items())]
     brackets = "Names in braces are filled in; parts in double brackets are there only if they apply."
@@ -112,14 +108,6 @@ def _signature(name: str, value: Any) -> str:
         return f"{name}{inspect.signature(value)}"
     except (TypeError, ValueError):
         return name
-
-
-def _subclasses(kind: type) -> Iterator[type]:
-    for module in iter_modules(errors.__path__):
-        import_module(f"handrail.errors.{module.name}")
-    for below in kind.__subclasses__():
-        yield below
-        yield from _subclasses(below)
 
 
 def _plain(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -210,3 +211,30 @@ def test_what_is_written_into_a_deleted_directory_later_comes_back_when_the_draf
     assert not os.path.lexists(draft.directory.path)
     assert [path.read_text(encoding="ascii") for path in workspace.rglob("*.kept-*")] == ["foreign\n"]
     assert not list(workspace.rglob("old*"))
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 3])
+def test_a_failed_keep_takes_back_changes_in_many_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: int
+) -> None:
+    """More directories than stay open."""
+    workspace = tmp_path / "workspace"
+    changed, emptied = [f"m{number:02}" for number in range(40)], [f"a{number}" for number in range(deleted)]
+    for name in changed + emptied:
+        (workspace / name).mkdir(parents=True)
+        (workspace / name / "f").write_text("old\n", encoding="utf-8")
+    draft = DraftDirectory.create(str(tmp_path / "draft"), str(workspace))
+    command = "for d in m*; do echo new > $d/f; done; rm -f a*/f"
+    run_or_skip(draft, command)
+    write = DraftDirectory.write
+
+    def fail(draft: DraftDirectory, name: str, *rest: Any, **how: Any) -> None:
+        if name == "kept-at.json":
+            raise OSError(errno.ENOSPC, "full")
+        write(draft, name, *rest, **how)
+
+    monkeypatch.setattr(DraftDirectory, "write", fail)
+    with pytest.raises(OSError, match="full"):
+        keep(draft)
+    assert all((workspace / name / "f").read_text(encoding="utf-8") == "old\n" for name in changed + emptied)
+    assert len(list(workspace.rglob("*"))) == 2 * len(changed + emptied)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -15,6 +15,7 @@ from handrail import Session, Settings
 from handrail.journal.store import SqliteJournal
 from handrail.policy.files import trust
 from handrail.shell import tree_listing
+from handrail.shell.followed_jobs import ChangeJudge, FollowedJobs
 from handrail.shell.tree_listing import TreeListing
 from tests.command import TIMEOUT
 from tests.pipeline.later_names import CACHES
@@ -217,3 +218,17 @@ def test_the_listing_leaves_out_what_another_session_is_writing(tmp_path: Path) 
     listing = TreeListing.take([str(tmp_path)], frozenset())
     assert listing
     assert {os.path.relpath(path, tmp_path) for path in listing.entries} == {"deep", ".handrail-settings", "plain"}
+
+
+def test_a_command_that_starts_meanwhile_accepts_nothing_of_another(work: Path, tmp_path: Path) -> None:
+    def refuse(root: str, changes: Any, given: Any) -> set[str]:
+        return {change.path for change in changes if ".git/hooks" in change.path}
+
+    judge = ChangeJudge(protects=lambda _: False, list_refused=refuse, record=lambda *_: None)
+    followed = FollowedJobs([str(work)], judge, frozenset(), (), lambda name: str(tmp_path / "removed"))
+    followed.begin(for_undo=False)
+    hook = work / ".git" / "hooks" / "pre-commit"
+    hook.write_text("evil\n", encoding="utf-8")
+    followed.begin(for_undo=False)
+    assert [one.path for one in followed.end()] == [str(hook)]
+    assert not hook.exists()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handrail.policy.rules import BadRule, from_line
 from tests.policy.tables import access, decisions, policy, rules
 
 # A rule, what it must match, what it must not. Paths are below the workspace.
@@ -249,3 +250,12 @@ def test_a_call_of_several_touches_names_a_rule_for_each_that_needs_one(tmp_path
     judge = policy(tmp_path, "ask", rules(f"rules = {lines!r}"))
     assert judge.judge(accesses).decision == "allow"
     assert policy(tmp_path).judge([*accesses, access(tmp_path, "write", ".git/config")]).allow == ""
+
+
+@pytest.mark.parametrize(
+    "line", ["allow Read(.env) for Bash()", "allow Read(.env) for Bash( )", "deny Read(.env) for Bash(a)"]
+)
+def test_a_file_is_lent_to_a_command_that_is_named(line: str) -> None:
+    """Without a command, the rule would let everything read the file."""
+    with pytest.raises(BadRule):
+        from_line(line)

@@ -158,6 +158,23 @@ def test_a_file_that_is_named_after_a_secret_tells_it_nowhere(
         assert SECRET not in repr(result), (tool, arguments)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "coproc cat .env",
+        "coproc true; cat .env",
+        "script -qc 'cat .env' /dev/null",
+        "cat $'\\x2eenv'",
+        "cat .en[z\\-v]",
+        "cat .en[v\\]]",
+        "cat .en['!'v]",
+        "cat .en{v..v}",
+    ],
+)
+def test_no_construct_hides_the_name_of_a_secret(judge: Callable[..., str], command: str) -> None:
+    assert judge(command) in ("ask", "deny")
+
+
 # The boundary.
 
 

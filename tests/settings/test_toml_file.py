@@ -102,3 +102,9 @@ def test_any_key_of_any_file_is_set_and_removed_again(rows: list[tuple[str, Any,
     assert tomllib.loads(gone) == {**before, "settings": rest}
     if key not in before["settings"]:
         assert gone == text
+
+
+@pytest.mark.parametrize("entry", ["[a.b.env]\nx = 1\n", 'a.b.command = "x"\n'])
+def test_an_entry_without_lines_of_its_own_is_left_with_the_comments_above(entry: str) -> None:
+    with pytest.raises(BadConfiguration):
+        remove_value(f"# mine\n\n{entry}\n[other]\nx = 1\n", ("a", "b"), 1)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import handrail
+import handrail_demo
 from handrail.shell.sandbox.installation import find_installation
 from tests import sizes
 from tests.command import surroundings
@@ -36,7 +37,9 @@ def template() -> Iterator[Path]:
         subprocess.run(words, check=True, capture_output=True, timeout=TIMEOUT)
         site = find_site(project)
         skip = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(Path(handrail.__file__).parent, site / "handrail", ignore=skip)
+        for package in (handrail, handrail_demo):
+            source = Path(str(package.__file__)).parent
+            shutil.copytree(source, site / source.name, ignore=skip)
         for name in REQUIRED:
             known = distribution(name)
             for file in known.files or ():

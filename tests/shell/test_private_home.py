@@ -77,12 +77,13 @@ def test_the_home_is_writable_and_private(home: Path, mode: Mode) -> None:
 def test_nothing_else_of_the_home_is_seen_by_any_command(home: Path) -> None:
     (home / "project/look.py").write_text(
         "import os\nhome = os.path.expanduser('~')\n"
-        "print([p for here, _, names in os.walk(home) for p in names if p == 'note.txt'], os.listdir(home))\n",
+        "print([p for here, _, names in os.walk(home) for p in names if p == 'note.txt'], os.listdir(home))\n"
+        "open(os.path.join(home, 'job'), 'w').close()\n",
         encoding="utf-8",
     )
     with _open(home) as session:
         assert "note.txt" not in _run(session, "python3 look.py")
-        started = session.call("Bash", {"command": "python3 look.py; echo end > ~/job", "background": True})
+        started = session.call("Bash", {"command": "python3 look.py", "background": True})
         text = ""
         while "exit" not in text:
             text += session.call("BashOutput", {"job": started.data["job"]}).text

@@ -257,9 +257,9 @@ def _ask_attached(workspace: str, settings: Settings) -> Approve:
     return Approvers(state_directory(settings.state), workspace)
 
 
-def require_directories(options: argparse.Namespace) -> None:
-    """Raise `UsageError` if the workspace or a root is no directory."""
-    require_directory("-w", options.workspace)
+def require_directories(options: argparse.Namespace, workspace: str = "-w") -> None:
+    """Raise `UsageError` if the workspace or a root is no directory. ``workspace``: the name of that argument."""
+    require_directory(workspace, options.workspace)
     for option, places in (("--root", options.root), ("--read-root", options.read_root)):
         for place in places:
             require_directory(option, place)

@@ -26,9 +26,10 @@ def keep_changes(session: AnySession, changes: DraftChanges, call: Call, code: i
         raise Stop(f"nothing was kept: {describe_failure(error)}") from None
     for line in kept.describe_merge():
         warn(line)
-    if kept.missed or kept.warning:
-        why = kept.warning or "they are too large or too many for the journal"
-        warn(f"{len(kept.missed)} of these changes cannot be undone: {why}")
+    if kept.warning:
+        warn(f"the changes cannot be undone: the journal could not be written ({kept.warning})")
+    elif kept.missed:
+        warn(f"{len(kept.missed)} of these changes cannot be undone: they are too large or too many for the journal")
     if kept.changes.copied_megabytes:
         warn(f"applying the changes copied {kept.changes.copied_megabytes} MB: the workspace is on overlayfs")
     return kept.changes

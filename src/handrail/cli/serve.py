@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    require_directories(options)
+    require_directories(options, "ROOT")
     state = state_directory(open_config().settings.state)
     try:
         pipe = FramePipe(*take_over_stdio())

@@ -268,11 +268,12 @@ class _Trees:
         above, _, name = path.rpartition("/")
         if not above:
             return tree, name
-        fd = self._open.get((tree, above))
+        fd = self._open.pop((tree, above), None)
         if fd is None:
             if len(self._open) >= _MOST_OPEN:
                 os.close(self._open.pop(next(iter(self._open))))
-            fd = self._open[tree, above] = _open_directory(tree, above)
+            fd = _open_directory(tree, above)
+        self._open[tree, above] = fd  # the last one, so that the next call closes another
         return fd, name
 
     def find(self, tree: int, path: str) -> tuple[str, int]:

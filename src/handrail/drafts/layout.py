@@ -445,6 +445,8 @@ def save_index(workspace: str, path: str) -> None:
     # No repository: then there is no exception for its index.
     with contextlib.suppress(OSError), open(source, "rb", opener=_open_plain) as index:
         status = os.fstat(index.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_INDEX_BYTES:
+            return
         stamp = f"{status.st_dev:x}-{status.st_ino:x}-{status.st_size:x}-{status.st_ctime_ns:x}"
         shared = os.path.join(os.path.dirname(path), SHARED_INDEX + stamp)
         if os.path.lexists(target):  # from before a keep

@@ -11,7 +11,7 @@ from handrail.json_types import JsonObject
 
 
 class DeclaredFacts:
-    """Something with a code and facts: the name of its class, such as `BadJson`, and the annotated fields."""
+    """Has a code, derived from the class name (`BadJson`: `bad_json`), and facts, its annotated fields."""
 
     code: ClassVar[str]
 
@@ -159,8 +159,9 @@ class Bug(ToolError):
 
 
 def iterate_failures(base: type[ToolError] = ToolError) -> Iterator[type[ToolError]]:
-    """Every class with an error code of its own."""
+    """Every failure with an error code of its own, but not the groups above them."""
     for kind in base.__subclasses__():
-        if not kind.__subclasses__():
+        is_group = any(below.__module__.startswith(f"{__package__}.") for below in kind.__subclasses__())
+        if not is_group and kind.code != base.code:
             yield kind
         yield from iterate_failures(kind)

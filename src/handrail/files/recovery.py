@@ -115,6 +115,8 @@ def _read_inode(directory: int, name: str) -> int | None:
 
 
 def _hash_file(directory: int, name: str) -> str | None:
-    with contextlib.suppress(FileNotFoundError), open(os.open(name, READ, dir_fd=directory), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with contextlib.suppress(FileNotFoundError), closing_fd(os.open(name, READ, dir_fd=directory)) as fd:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            with open(fd, "rb", closefd=False) as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
     return None

@@ -67,6 +67,8 @@ _PUT_IMAGE = "INSERT INTO images VALUES (%s, %s, %s, %s) ON CONFLICT (hash, part
 class CopiedJournal(JournalFailed):
     """The shared journal continues in another way than the local one."""
 
+    code = JournalFailed.code
+
 
 class LocalJournal:
     """The local journal as the one who ships sees it. Raises `JournalFailed`."""

@@ -72,7 +72,7 @@ class CallService:
         return self._calls.full
 
     def make(self, id: int | str, params: JsonMapping, client: ClientInfo, send: Send, who: str = "") -> RunningCall:
-        """Have a call made; raises `ProtocolError` if it cannot even begin. ``who``: the connection whose id it is."""
+        """Start a call; raises `ProtocolError` if it cannot even begin. ``who``: the connection that chose the id."""
         call = RunningCall(id, params, client, send, who)
         self._calls.add(call)
         if not self._threads.start(lambda: self._do(call)):

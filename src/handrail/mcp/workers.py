@@ -1,4 +1,4 @@
-"""The threads that make the calls: one for each, a few of them at work at a time, and ended with the server."""
+"""The threads that make the calls: one for each, a few running at once, and ended with the server."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _MOST = 32
 
 
 class CallThreads:
-    """Runs each task in a thread of its own. Unlike a pool of the library, they never keep the program from ending."""
+    """Runs each task in a thread of its own. Unlike a `ThreadPoolExecutor`, they never keep the program from ending."""
 
     def __init__(self, most: int = _MOST) -> None:
-        """``most``: so many tasks are at work at a time."""
+        """``most``: how many tasks may run at once."""
         self._room = threading.Semaphore(most)
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
 
     def start(self, task: Callable[[], None]) -> bool:
-        """Have it done; False if the system has no more threads."""
+        """Start it; False if the system has no more threads."""
         thread = threading.Thread(target=self._work, args=(task,), name="handrail-call", daemon=True)
         with self._lock:
             try:

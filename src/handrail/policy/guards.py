@@ -1021,4 +1021,11 @@ def _judge_own_command(script: Script) -> Verdict | None:
         for at, (command, why) in product(calls, _COMMANDS.items()):
             if CommandPattern(tuple(command.split()), open=True).begins(words[at + 1 :]):
                 return Verdict("deny", f"handrail {command}", why)
+        if any(_may_be(words[at + 1 :], command.split()) for at, command in product(calls, _COMMANDS)):
+            return Verdict("ask", "handrail", "it computes which command of Handrail runs")
     return None
+
+
+def _may_be(words: Sequence[str | None], command: Sequence[str]) -> bool:
+    """Whether words, some of them computed, may call a command."""
+    return len(words) >= len(command) and all(word in (None, part) for word, part in zip(words, command, strict=False))

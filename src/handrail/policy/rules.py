@@ -328,7 +328,7 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     if tool == "Call":
         return make(tool=inner)
     path, lends, command = inner.partition(_LENDS)
-    if lends and (tool != "Read" or tier != "allow"):
+    if lends and (tool != "Read" or tier != "allow" or not command.strip()):
         raise BadRule(f'"{text}": only "allow Read(file) for Bash(command)" goes with a command')
     return make(paths=[_parse_claude_path(path, project)], command=_parse_claude_command(command))
 

@@ -14,7 +14,7 @@ from itertools import islice
 MOST_ENTRIES = 50_000
 """Matches that are looked at for one pattern; with more a person is asked."""
 _ESCAPED = re.compile(r"\\(.)")
-_CLASS = re.compile(r"\[:|\[\.|\[=")
+_CLASS = re.compile(r"\[:|\[\.|\[=|(?<!\\)\[.*\\")
 
 
 def expand(target: str, roots: Sequence[str], most: int = MOST_ENTRIES) -> tuple[list[str], bool]:

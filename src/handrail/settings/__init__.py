@@ -100,7 +100,9 @@ class Settings:
             try:
                 "".encode(self.legacy_encoding)
             except (LookupError, ValueError):
-                raise ValueError(f"legacy_encoding: unknown encoding {self.legacy_encoding!r}") from None
+                raise ValueError(
+                    f"legacy_encoding: unknown encoding {self.legacy_encoding!r}; try cp1252, gbk or shift_jis"
+                ) from None
         if self.journal is not None:
             from handrail.settings.journal_address import JournalAddress
 

@@ -57,7 +57,7 @@ def set_value(text: str, keys: Sequence[str], value: object) -> str:
 
 
 def remove_value(text: str, keys: Sequence[str], empty_too: int = 0) -> str:
-    """The text without a value or a table, and without tables around it that are empty then, at most ``empty_too``.
+    """The text without a value or a table, and without up to ``empty_too`` enclosing tables that this leaves empty.
 
     The same text if it is not there; raises `BadConfiguration`.
     """
@@ -68,12 +68,14 @@ def remove_value(text: str, keys: Sequence[str], empty_too: int = 0) -> str:
     places = find_lines(text.removeprefix(_BYTE_ORDER_MARK))
     if empty_too and list(table) == [keys[-1]] and tuple(keys[:-1]) in places:
         return remove_value(text, keys[:-1], empty_too - 1)
+    if tuple(keys) not in places:
+        raise BadConfiguration(f"{'.'.join(keys)} is not on lines of its own; edit the file yourself")
     old = table.pop(keys[-1])
-    lines, first = _split(text), places.get(tuple(keys), 1) - 1
+    lines, first = _split(text), places[tuple(keys)] - 1
     short = _replace(lines, first, "", wanted)
     rest = short[len("".join(lines[:first])) :]
     parted = first and not lines[first - 1].strip() and (not rest.strip() or rest.startswith(("\n", "\r\n")))
-    if isinstance(old, dict) and parted:  # it goes with the empty line that parted it from the one before
+    if isinstance(old, dict) and parted:  # along with the blank line that separated it from the previous table
         return "".join(lines[: first - 1]) + rest
     return short
 

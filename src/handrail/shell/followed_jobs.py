@@ -286,9 +286,9 @@ class FollowedJobs:
     def begin(self, *, for_undo: bool) -> None:
         """List the tree before a command starts to work on it."""
         with self._lock:
-            if self.users:
-                self._compare(judges=not all(job.approved for job in self.jobs))
-            else:
+            if len(self.jobs) == self.users > 0:
+                self._compare_jobs()
+            elif not self.users:  # else the end of the other command judges what changes until then
                 self._first, self._saved = {}, SavedFiles(self.roots)
                 self._listing = TreeListing.take(self.roots, self.left_out)
                 self.is_too_large = self._listing is None
@@ -341,15 +341,19 @@ class FollowedJobs:
             if not self.jobs:
                 return
             ended = [job for job in self.jobs if not job.run.running]
-            for one in self._compare(judges=not all(job.approved for job in self.jobs)):
-                if one not in self._failed:
-                    self.restored.append(one)
-                if one.failed:
-                    self._failed.add(one)
+            self._compare_jobs()
             for job in ended:
                 self._record(job.command)
                 self.users -= 1
                 self.jobs.remove(job)  # last, because a call that finds no job does not wait for us
+
+    def _compare_jobs(self) -> None:
+        """Compare the tree while jobs run; the next answer reports the reverted changes."""
+        for one in self._compare(judges=not all(job.approved for job in self.jobs)):
+            if one not in self._failed:
+                self.restored.append(one)
+            if one.failed:
+                self._failed.add(one)
 
     @contextlib.contextmanager
     def accepting(self) -> Iterator[list[str]]:

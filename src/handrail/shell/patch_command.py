@@ -50,7 +50,13 @@ def _find_patch(source: str) -> PatchCall | None:
 
 def _read_directory(cd: Command, joint: str) -> str | None:
     """The directory of a plain `cd DIR` with `&&` behind it."""
-    if cd.name != "cd" or len(cd.words) != 2 or cd.redirections or joint.replace("\\\n", "").strip() != "&&":
+    if (
+        cd.name != "cd"
+        or len(cd.words) != 2
+        or cd.assignments
+        or cd.redirections
+        or joint.replace("\\\n", "").strip() != "&&"
+    ):
         return None
     directory = cd.words[1].fixed
     return None if directory is None or directory.startswith("-") else directory or None

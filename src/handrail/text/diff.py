@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice
-from handrail.text.lines import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
+from handrail.text.lines import SLIDE, Opcode, count_equal_edges, get_opcodes, group_opcodes, join_opcodes, settle
 
 CONTEXT = 3
 _AROUND = CONTEXT + SLIDE
@@ -271,7 +271,9 @@ class ChangedLines:
 
 def compare_lines(old: Sequence[str], new: Sequence[str]) -> ChangedLines:
     """The lines of ``new`` that differ from ``old``."""
-    changed = [(start, end) for code, _, _, start, end in get_opcodes(old, new) if code != "equal"]
+    head, tail = count_equal_edges(old, new)
+    codes = get_opcodes(old[head : len(old) - tail], new[head : len(new) - tail])
+    changed = [(head + start, head + end) for code, _, _, start, end in codes if code != "equal"]
     return ChangedLines(
         tuple((start + 1, max(end, start + 1)) for start, end in changed),
         tuple((start + 1, end) for start, end in changed if end > start),

@@ -142,15 +142,17 @@ class Arguments:
         """The arguments by name, in their order."""
         if "_declared" not in cls.__dict__:
             hints = get_type_hints(cls, include_extras=True)
-            cls._declared = {
-                name: Argument(*_split(hint), getattr(cls, name, _REQUIRED))
-                for name, hint in hints.items()
-                if not name.startswith("_")
-            }
-            items = cls._declared.items()
-            cls._needed = frozenset(name for name, one in items if one.is_required or one.field.validate_default)
-            cls._defaults = {name: one.default for name, one in items}
+            plain = {name: hint for name, hint in hints.items() if not name.startswith("_")}
+            cls.declare({name: Argument(*_split(hint), getattr(cls, name, _REQUIRED)) for name, hint in plain.items()})
         return cls._declared
+
+    @classmethod
+    def declare(cls, declared: Mapping[str, Argument]) -> None:
+        """Set the arguments by name, in their order."""
+        items = declared.items()
+        cls._declared = declared
+        cls._needed = frozenset(name for name, one in items if one.is_required or one.field.validate_default)
+        cls._defaults = {name: one.default for name, one in items}
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:

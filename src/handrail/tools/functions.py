@@ -312,7 +312,9 @@ class _FunctionContext:
 
 
 def _make_args(declared: Mapping[str, Argument]) -> type[Arguments]:
-    return type("Args", (Arguments,), {"_declared": declared})
+    args = type("Args", (Arguments,), {})
+    args.declare(declared)
+    return args
 
 
 def _unwrap(function: Callable[..., object]) -> object:

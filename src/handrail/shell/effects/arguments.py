@@ -18,6 +18,7 @@ from handrail.frozen import frozen
 from handrail.shell.parser.script import Command, Word
 
 _PATTERN = re.compile(r"[*?\[\\]")
+_IN_CLASS = re.compile(r"[*?\[\]\\!^-]")
 _HOME = ("$HOME", "${HOME}")
 _HERE = ("$PWD", "${PWD}")
 
@@ -114,7 +115,8 @@ def _read_parts(word: Word) -> Value | None:
         if part.kind == "glob":
             text += part.text
         elif part.kind == "text":
-            text += _PATTERN.sub(r"\\\g<0>", part.text) if glob else part.text
+            special = _IN_CLASS if part.quoted else _PATTERN
+            text += special.sub(r"\\\g<0>", part.text) if glob else part.text
         elif text:
             return None
         elif part.text in _HOME or (part.kind == "tilde" and part.text not in ("~+", "~-")):

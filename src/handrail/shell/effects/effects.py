@@ -86,6 +86,9 @@ def find_mentions(run: Command, args: Sequence[Arg], known: bool, places: Places
     for word, arg in words:
         if arg.values is None:
             mentions |= dict.fromkeys(_find_computed(word))
+            if set(word.holds) <= {"brace", "escape", "glob"}:
+                text = "".join(part.text if part.kind in ("text", "glob") else "*" for part in word.parts)
+                mentions |= dict.fromkeys(_place(text, True, places))
         elif not known:
             for value in arg.values:
                 texts = [value.text] if value.glob else _split(value.text)
@@ -219,6 +222,9 @@ class _Judge:
         if -1 in refused or fork_bomb(self.source):
             why = refused.get(-1, "it starts itself without end")
             commands.append(CommandEffect(self.source[:200], (), "destructive", why))
+        if self.script.stopped:  # what is not read may name any file
+            named = [one for text in _split(self.source) for one in _place(text, False, frozenset((".",)))]
+            commands.append(CommandEffect(self.source[:200], (), "ordinary", self.doubts[0], mentions=tuple(named)))
         doubts = tuple(dict.fromkeys((*self.doubts, *(command.doubt for command in commands if command.doubt))))
         if doubts:
             if not commands:
@@ -251,7 +257,12 @@ class _Judge:
             args, places = follow_directory_option(args, places)
         ruling = self._judge_words(run, base, args, places)
         writes = base in WRITERS and not ruling.doubt
-        listed = ruling.tier == "read_only" or base == "git" or (base in JUDGED and base != "find") or writes
+        listed = (
+            ruling.tier == "read_only"
+            or base == "git"
+            or (base in JUDGED and base != "find" and not ruling.doubt)
+            or writes
+        )
         if base == "git":
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and base not in WRITERS:

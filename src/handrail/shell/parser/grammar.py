@@ -26,6 +26,7 @@ _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|in|\]\]|\{|\}|!|\[\[)"
     r"(?=[ \t\n|&;()]|[<>](?!\()|$)"
 )
+_COPROC_NAME = re.compile(r"\w+[ \t]+(?=[{(])")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[A-Za-z0-9_$@*]*\])?(\+?=)")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[(?![^]\[ \t\n|&;()<>$`\\\"']*\](?!\+?=))")
 """A name and a bracket that bash reads to its end as one, blanks and all, where an assignment can stand."""
@@ -344,7 +345,12 @@ class Parser(SimpleCommandParser):
         elif word in _OPENERS:
             self.parse_compound(word)
         elif word == "coproc":
-            raise CannotParse("a coprocess")
+            self.findings.add_doubt("a coprocess")
+            self.at += len(word)
+            self.skip_blanks()
+            if name := _COPROC_NAME.match(self.text, self.at):
+                self.at = name.end()
+            self.parse_command()
         elif word and word != "time":  # behind a pipe it is the program of that name
             self.fail_at_position()
         elif (match := _FUNCTION.match(self.text, self.at)) and not _ASSIGNMENT.match(self.text, self.at):

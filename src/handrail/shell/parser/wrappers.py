@@ -7,6 +7,7 @@ where options can stand, makes the rest unproven.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from handrail.frozen import frozen
@@ -126,8 +127,11 @@ def _open(base: str, simple: Command) -> list[Inner]:
         return _open_trap(words)
     if base == "find":
         return list(_find(simple))
-    if base in _OWN_SHELLS:
-        raise _Doubt(f"{base} runs commands of its own")
+    if base in _OWN_SHELLS:  # what stands in them is judged, and nothing is proven
+        texts = [word.fixed or "" for word in words]
+        scripts = [NestedText(text) for option, text in pairwise(texts) if re.fullmatch(r"-\w*c|--command", option)]
+        inner = [_make_inner_command(simple, base, words)] if base == "parallel" and words else []
+        return [*inner, *scripts, Unopened(f"{base} runs commands of its own")]
     if base == "command" and words and re.fullmatch(r"-p?[vV]+", words[0].fixed or ""):
         return []
     row = _ROWS[base]

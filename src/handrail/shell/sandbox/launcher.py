@@ -626,6 +626,8 @@ def _serve(sock: socket.socket, parent: int) -> None:
             drafts[fds[0]] = fds[1:]
             waiting.register(fds[0], select.POLLIN)
             continue
+        if not fds:  # the process that asks has run out of descriptors
+            continue
         control = socket.socket(fileno=fds[0])
         try:
             _enter_view(view)

@@ -24,6 +24,7 @@ from handrail.shell.sandbox.mount_plan import CommandMount, Mount, as_data
 from handrail.shell.sandbox.system_call_numbers import get_call_number
 from handrail.shell.start_process import ProcessOptions, SweepingProcess, start_process
 
+_FLAGS = ("-I", "-S", "-B") if sys.dont_write_bytecode else ("-I", "-S")
 _START = "import sys; sys.path.append(sys.argv[2]); import launcher"
 _NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
 _START_SECONDS = 60.0
@@ -81,7 +82,7 @@ class Launcher:
                 # The marks of the runs around us stay on it; nothing else is its business.
                 env = {name: os.environ[name] for name in (VARIABLE,) if name in os.environ}
                 self._process = start_process(
-                    [sys.executable, "-I", "-S", "-c", _START, str(theirs.fileno()), os.path.dirname(__file__)],
+                    [sys.executable, *_FLAGS, "-c", _START, str(theirs.fileno()), os.path.dirname(__file__)],
                     cwd="/",
                     env=env,
                     stdin=subprocess.DEVNULL,

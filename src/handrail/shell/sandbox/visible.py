@@ -159,9 +159,11 @@ def _list_linked(directory: str) -> _Linked:
     real_directories = {directory: directory}
     times = {directory: _get_time(directory)}
     programs: list[str] = []
+    links: list[str] = []
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
-        links = (entry.path for entry in entries if entry.is_symlink())
-        for path in islice(links, _MOST_LINKS):
+        links.extend(islice((entry.path for entry in entries if entry.is_symlink()), _MOST_LINKS))
+    for path in links:
+        with contextlib.suppress(OSError):  # it is gone
             if "/" in (text := os.readlink(path)):
                 real = _follow(os.path.join(directory, text), real_directories)
                 if os.path.isfile(real):
