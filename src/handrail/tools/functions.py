@@ -312,9 +312,11 @@ class _FunctionContext:
 
 
 def _make_args(declared: Mapping[str, Argument]) -> type[Arguments]:
-    args = type("Args", (Arguments,), {})
-    args.declare(declared)
-    return args
+    class Args(Arguments):
+        pass
+
+    Args.declare(declared)
+    return Args
 
 
 def _unwrap(function: Callable[..., object]) -> object:
