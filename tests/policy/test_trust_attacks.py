@@ -15,6 +15,7 @@ from handrail import Question, Session, Settings, Setup
 from handrail.errors import NoSandbox
 from handrail.model import CommandAccess
 from handrail.policy.files import parse
+from handrail.policy.shell_patterns import expand
 from handrail.secrets.redaction import Redaction
 
 pytestmark = pytest.mark.slow  # starts many processes
@@ -257,3 +258,8 @@ def test_a_process_that_has_just_ended_stops_no_judgement(judge: Callable[..., s
     with subprocess.Popen(["true"]) as ended:
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
         assert judge(f"cat /proc/{ended.pid}/cw?", mode="ask") == "ask"
+
+
+def test_a_pattern_too_long_to_be_read_matches_every_name(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    assert expand(f"{'[' * 60_000}b]", [str(tmp_path)]) == ([str(tmp_path / "a")], True)

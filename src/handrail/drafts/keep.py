@@ -625,7 +625,7 @@ class _Keeper:
     def _save_foreign_writes(self, number: int, step: Step, entry: Entry | None) -> None:
         """Save files that another program wrote to in the workspace, under a second name there.
 
-        ``entry``: the entry that a step put into the workspace, and that was removed again.
+        ``entry``: what a step put into the workspace before it was removed.
         """
         directory, name = self._find_taken(number, step)
         status = stat_at(name, directory)

@@ -13,6 +13,8 @@ from itertools import islice
 
 MOST_ENTRIES = 50_000
 """Matches that are looked at for one pattern; with more a person is asked."""
+_LONGEST = 1_000
+"""Characters of a pattern between slashes that are read; to read a class takes time with its length squared."""
 _ESCAPED = re.compile(r"\\(.)")
 _CLASS = re.compile(r"\[:|\[\.|\[=|(?<!\\)\[.*\\")
 
@@ -29,7 +31,7 @@ def expand(target: str, roots: Sequence[str], most: int = MOST_ENTRIES) -> tuple
 
 
 def _translate(part: str) -> str:
-    """A part of a shell pattern as `glob` takes it; a named character class matches any text."""
-    if _CLASS.search(part):
+    """A part of a shell pattern as `glob` takes it. One with a class that `glob` reads differently matches any text."""
+    if len(part) > _LONGEST or _CLASS.search(part):
         return ".*" if part.startswith((".", "\\.")) else "*"
     return _ESCAPED.sub(lambda match: glob.escape(match[1]), part).replace("[^", "[!")

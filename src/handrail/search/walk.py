@@ -33,7 +33,7 @@ class VisibleNames(NamedTuple):
     """Decides which names a walk may show."""
 
     withhold: Callable[[str, NameList, bool], set[str]]
-    """The names in a directory below the root not to show. The flag: whether one of `POLICY_NAMES` stands in it."""
+    """The names in a directory below the root not to show. The flag: whether it has one of `POLICY_NAMES`."""
     key: Hashable = None
     """Equal keys give equal answers for the session, so that a walk can be remembered; None: not known."""
     asking: Callable[[], AbstractContextManager[None]] = nullcontext

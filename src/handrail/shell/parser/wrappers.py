@@ -127,7 +127,7 @@ def _open(base: str, simple: Command) -> list[Inner]:
         return _open_trap(words)
     if base == "find":
         return list(_find(simple))
-    if base in _OWN_SHELLS:  # what stands in them is judged, and nothing is proven
+    if base in _OWN_SHELLS:  # judge their scripts, and prove nothing
         texts = [word.fixed or "" for word in words]
         scripts = [NestedText(text) for option, text in pairwise(texts) if re.fullmatch(r"-\w*c|--command", option)]
         inner = [_make_inner_command(simple, base, words)] if base == "parallel" and words else []
